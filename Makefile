@@ -1,0 +1,40 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: install demo test test-all lint types format clean
+
+install: $(VENV)/.installed  ## create .venv with acegames and its development tools
+
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "acegames needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: install  ## solve a bundled game, verify it and play it
+	$(BIN)/acegames catalog
+	$(BIN)/acegames solve intersection -o demo.ace
+	$(BIN)/acegames verify demo.ace
+	$(BIN)/acegames simulate demo.ace --episodes 1000 --seed 0
+
+test: install  ## every test that is not marked slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+test-all: install  ## every test, the slow ones too
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) demo.ace .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,4 @@
+"""acegames."""
+from acegames.model.game import MarkovGame
+from acegames.concepts import CE, CCE
+from acegames.errors import *

@@ -1,0 +1,86 @@
+"""What is asked for: the kind of equilibrium, and which one of that kind. Small frozen records (spec 4).
+
+`objective` chooses among the equilibria of each stage:
+
+    "welfare"      the largest sum of the players' values (the default)
+    "egalitarian"  the largest value of the worst-off player
+    "fair"         the smallest gap between the best-off and the worst-off player
+    a player       the largest value of that player
+    N weights      the largest weighted sum
+    None           any equilibrium
+
+Ties go to the first player's value, then to the second's, and so on, so the values are unique (except with None).
+The choice is made stage by stage, from the last to the first; it is not the best equilibrium of the whole game.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAMED_OBJECTIVES = ("welfare", "egalitarian", "fair")
+
+Objective = str | Hashable | tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class _Correlated:
+    objective: Any = "welfare"
+    floor: float = 1.0
+
+    def __post_init__(self) -> None:
+        objective = self.objective
+        if isinstance(objective, Sequence) and not isinstance(objective, (str, tuple)):
+            object.__setattr__(self, "objective", tuple(objective))
+        elif not isinstance(objective, Hashable) and hasattr(objective, "tolist"):
+            object.__setattr__(self, "objective", tuple(objective.tolist()))
+        if not (isinstance(self.floor, (int, float)) and math.isfinite(self.floor) and self.floor >= 0):
+            raise ValueError(f"floor: got {self.floor!r}, must be a finite number of at least 0")
+
+    def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
+        """Return the weights of a linear objective, or None for "egalitarian", "fair" and None."""
+        objective, n = self.objective, len(players)
+        if objective is None or objective in ("egalitarian", "fair"):
+            return None
+        if isinstance(objective, str) and objective == "welfare":
+            return (1.0,) * n
+        if objective in players:
+            return tuple(float(p == objective) for p in players)
+        if isinstance(objective, tuple):
+            try:
+                weights = tuple(float(w) for w in objective)
+            except (TypeError, ValueError):
+                weights = ()
+            if len(weights) == n and all(math.isfinite(w) for w in weights):
+                return weights
+        raise ValueError(
+            f"objective: got {objective!r}; must be one of {', '.join(map(repr, NAMED_OBJECTIVES))}, None, "
+            f"one of the players {list(players)!r}, or {n} finite weights"
+        )
+
+
+@dataclass(frozen=True)
+class CE(_Correlated):
+    """Correlated equilibrium: no player gains by answering a recommendation with a feasible other action.
+
+    Args:
+        objective: which equilibrium of each stage; see the module.
+        floor: how far below a player's worst feasible utility a deviation that leaves the feasible joint actions
+            is valued, in units of the stage's utility range. Sound for every value; a larger one leaves the
+            objective more equilibria to choose from.
+    """
+
+
+@dataclass(frozen=True)
+class CCE(_Correlated):
+    """Coarse correlated equilibrium: no player gains by committing to a feasible action before the recommendation.
+
+    Args:
+        objective: which equilibrium of each stage; see the module.
+        floor: as in `CE`.
+    """
+
+
+Concept = CE | CCE

@@ -1,0 +1,49 @@
+"""Everything acegames raises on purpose. Each message names the place, the value and the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AceError(Exception):
+    """Base of every error that acegames raises on purpose."""
+
+
+class InvalidGame(AceError, ValueError):
+    """The description of a game breaks a rule of the model."""
+
+
+class Infeasible(AceError):
+    """No policy keeps every budget with probability one.
+
+    `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that would do
+    (for a schedule: its last finite entry, the others shifted along). It is empty when no budget would do,
+    and None when it was not computed.
+    """
+
+    def __init__(self, message: str, minimal_budgets: Any = None) -> None:
+        super().__init__(message)
+        self.minimal_budgets = minimal_budgets
+
+
+class NoEquilibrium(AceError):
+    """The requested kind of equilibrium does not exist."""
+
+
+class TooLarge(AceError):
+    """The exact computation does not fit into 64-bit integers or into the machine."""
+
+
+class BadFile(AceError, ValueError):
+    """A file is damaged, truncated, of another kind or of another version."""
+
+
+class MissingExtra(AceError, ImportError):
+    """An optional package is needed; the message says which one to install."""
+
+
+class UnknownPair(AceError, KeyError):
+    """A policy was asked about a (t, state, spent) that no feasible play reaches."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,205 @@
+"""Games from dense numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import Names, RawLayer, assemble, read_budget
+from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
+from acegames.model.numbers import exact
+
+TINIEST = np.nextafter(0.0, 1.0)
+"""A product of two possible events is possible, even where the product of their probabilities underflows."""
+
+
+def from_arrays(
+    transition: ArrayLike,
+    reward: ArrayLike,
+    cost: Any,
+    budget: Any,
+    *,
+    horizon: int,
+    initial: Any,
+    cost_prob: ArrayLike | None,
+    legal: ArrayLike | None,
+    players: Sequence[Label] | None,
+    states: Sequence[Label] | None,
+    actions: Sequence[Sequence[Label]] | None,
+    constraints: Sequence[Label] | None,
+    name: str,
+) -> MarkovGame:
+    """See `MarkovGame.from_arrays`."""
+    horizon = check_horizon(horizon)
+    rewards = _numbers("reward", reward, np.float64)
+    moves = _numbers("transition", transition, np.float64)
+    n = rewards.shape[-1] if rewards.ndim else 0
+    if n == 0 or moves.ndim not in (n + 2, n + 3):
+        raise InvalidGame(
+            f"transition has shape {moves.shape} and reward {rewards.shape}: "
+            "must be (S, A1..An, S) and (S, A1..An, N), each possibly with a leading time axis"
+        )
+    shape = moves.shape[-n - 2 : -1]  # (S, A1..An)
+    if 0 in shape:
+        raise InvalidGame(f"transition has shape {moves.shape}: every player needs at least one action, and S >= 1")
+    labels, budgets = read_budget(budget, constraints, horizon)
+    m = len(labels)
+    moves = _timed("transition", moves, (*shape, shape[0]), horizon)
+    rewards = _timed("reward", rewards, (*shape, n), horizon)
+    allowed = _timed("legal", _mask(legal, shape), shape, horizon)
+    if cost is None:
+        if m:
+            raise InvalidGame(f"cost: missing, but there are budgets for {list(labels)!r}")
+        cost = np.zeros((*shape, 0))
+    costs = _numbers("cost", cost, None)
+    if cost_prob is None:
+        chances = np.ones((1, *shape, 1))
+        costs = _timed("cost", costs, (*shape, m), horizon)[..., None, :]
+    else:
+        chances = _numbers("cost_prob", cost_prob, np.float64)
+        k = chances.shape[-1] if chances.ndim else 0
+        chances = _timed("cost_prob", chances, (*shape, k), horizon)
+        costs = _timed("cost", costs, (*shape, k, m), horizon)
+    names = Names(
+        _labels("players", players, n),
+        _labels("states", states, shape[0]),
+        _action_labels(actions, shape[1:]),
+        labels,
+    )
+    values, codes = _cost_codes(costs, chances, allowed, names)
+    _check_states(allowed, names)
+    parts = (moves, rewards, allowed, chances, codes)
+    timed = any(len(p) > 1 for p in parts)
+    layers = [
+        _raw_layer(*(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names)
+        for t in range(horizon if timed else 1)
+    ]
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _raw_layer(
+    moves: NDArray[Any],
+    rewards: NDArray[Any],
+    allowed: NDArray[Any],
+    chances: NDArray[Any],
+    codes: NDArray[Any],
+    *,
+    times: tuple[int, ...],
+    names: Names,
+) -> RawLayer:
+    rows = np.argwhere(allowed)  # (R, 1+N)
+    at = tuple(rows.T)
+    moves, chances, codes = moves[at], chances[at], codes[at]  # (R, S), (R, K), (R, K, M)
+    _check_distribution("cost_prob", chances, rows, times, names)
+    _check_distribution("transition", moves, rows, times, names)
+    out_row, nxt, k = np.nonzero((moves[:, :, None] > 0) & (chances[:, None, :] > 0))
+    return RawLayer(
+        times=times,
+        row_state=rows[:, 0],
+        row_action=rows[:, 1:],
+        reward=rewards[at],
+        out_row=out_row,
+        prob=np.maximum(moves[out_row, nxt] * chances[out_row, k], TINIEST),
+        next_state=nxt,
+        cost=codes[out_row, k],
+    )
+
+
+def _check_distribution(
+    what: str, probs: NDArray[Any], rows: NDArray[Any], times: tuple[int, ...], names: Names
+) -> None:
+    bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
+    if len(bad):
+        r, k = map(int, bad[0])
+        state, *acts = map(int, rows[r])
+        labels = [names.actions[i][a] for i, a in enumerate(acts)]
+        spot = place(times[0], names.states[state], labels, every_t=len(times) > 1)
+        raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
+
+
+def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(value, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InvalidGame(f"{what}: not an array of numbers ({error})") from None
+    if dtype is None and array.dtype.kind not in "biufO":
+        raise InvalidGame(f"{what}: entries of type {array.dtype}, must be numbers")
+    return array
+
+
+def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int) -> NDArray[Any]:
+    """Return the array with a leading time axis of length 1 or `horizon`."""
+    if array.shape == shape:
+        return array[None]
+    if array.shape == (horizon, *shape):
+        return array
+    raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}")
+
+
+def _mask(legal: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    if legal is None:
+        return np.ones(shape, dtype=bool)
+    mask = np.asarray(legal)
+    if mask.dtype != bool:
+        raise InvalidGame(f"legal has entries of type {mask.dtype}, must be bool (True means allowed)")
+    return mask
+
+
+def _labels(what: str, given: Sequence[Label] | None, count: int) -> tuple[Label, ...]:
+    labels = check_labels(what, range(count) if given is None else given)
+    if len(labels) != count:
+        raise InvalidGame(f"{what}: {len(labels)} labels given, the arrays have {count}")
+    return labels
+
+
+def _action_labels(given: Sequence[Sequence[Label]] | None, counts: tuple[int, ...]) -> tuple[tuple[Label, ...], ...]:
+    if given is None:
+        return tuple(tuple(range(k)) for k in counts)
+    if len(given) != len(counts):
+        raise InvalidGame(f"actions: label lists for {len(given)} players, the arrays have {len(counts)} players")
+    return tuple(_labels(f"actions of player {i}", g, k) for i, (g, k) in enumerate(zip(given, counts, strict=True)))
+
+
+def _check_states(allowed: NDArray[np.bool_], names: Names) -> None:
+    stuck = np.argwhere(~allowed.reshape(*allowed.shape[:2], -1).any(axis=-1))
+    if len(stuck):
+        t, s = map(int, stuck[0])
+        spot = place(t, names.states[s], every_t=len(allowed) == 1)
+        raise InvalidGame(f"{spot}: no legal joint action, every state needs one")
+
+
+def _cost_codes(
+    costs: NDArray[Any], chances: NDArray[Any], allowed: NDArray[np.bool_], names: Names
+) -> tuple[list[list[Fraction]], NDArray[np.int64]]:
+    """Return the exact values of each constraint and the array of codes. Costs of illegal actions are ignored."""
+    t = max(len(costs), len(chances), len(allowed))
+    used = np.broadcast_to(allowed[..., None] & (chances > 0), (t, *chances.shape[1:]))
+    used = used.any(axis=0, keepdims=True) if len(costs) == 1 else used
+    codes = np.zeros(costs.shape, dtype=np.int64)
+    tables: list[list[Fraction]] = []
+    for m, label in enumerate(names.constraints):
+        column = costs[..., m]
+        if column.dtype == object:
+            distinct = list(dict.fromkeys(column[used].tolist()))
+            position = {v: k for k, v in enumerate(distinct)}
+            codes[..., m][used] = [position[v] for v in column[used].tolist()]
+        else:
+            found, inverse = np.unique(column[used], return_inverse=True)
+            distinct = list(found)
+            codes[..., m][used] = inverse.reshape(-1)
+        table = []
+        for k, value in enumerate(distinct):
+            try:
+                table.append(exact(value))
+            except ValueError as error:
+                at, s, *acts = map(int, np.argwhere(used & (codes[..., m] == k))[0][:-1])
+                labels = [names.actions[i][a] for i, a in enumerate(acts)]
+                spot = place(at, names.states[s], labels, every_t=len(costs) == 1)
+                raise InvalidGame(f"{spot}: cost of {label!r}: {error}") from None
+        tables.append(table)
+    return tables, codes

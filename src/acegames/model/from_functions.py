@@ -1,0 +1,165 @@
+"""Games from Python functions; states are discovered by walking forward from the start."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import Names, RawLayer, assemble, code_costs, read_budget
+from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, check_labels, place, plain_label, read_initial
+from acegames.model.numbers import exact
+
+Outcome = tuple[float, Label, tuple[Fraction, ...]]
+Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
+"""What the functions say about one (t, state): reward and outcomes of each legal joint action."""
+
+
+def from_functions(
+    *,
+    players: Sequence[Label],
+    actions: Callable[[int, Any], Sequence[Iterable[Label]]],
+    outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]],
+    reward: Callable[[int, Any, Any], Any],
+    budget: Any,
+    horizon: int,
+    initial: Any,
+    legal: Callable[[int, Any, Any], bool] | None,
+    constraints: Sequence[Label] | None,
+    name: str,
+) -> MarkovGame:
+    """See `MarkovGame.from_functions`. Calls each function once for every (t, state, joint action) that can occur."""
+    horizon = check_horizon(horizon)
+    player_labels = check_labels("players", players)
+    constraint_labels, budgets = read_budget(budget, constraints, horizon)
+    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal)
+    tables: list[tuple[list[int], dict[Label, Block]]] = []  # (times, what happens in each state)
+    here: dict[Label, None] = dict.fromkeys(read_initial(initial))
+    states = dict(here)
+    for t in range(horizon):
+        blocks = {state: ask.block(t, state) for state in here}
+        _file_under_equal_times(tables, t, blocks)
+        here = {nxt: None for block in blocks.values() for _, outs in block.values() for _, nxt, _ in outs}
+        states |= here
+    names = Names(player_labels, tuple(states), ask.action_labels(), constraint_labels)
+    return build_from_blocks(names, tables, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def build_from_blocks(
+    names: Names, tables: list[tuple[list[int], dict[Label, Block]]], *, horizon: int, initial: Any, budgets: Any, name: str
+) -> MarkovGame:
+    """Assemble a game from blocks, `tables` being (times, {state: block}) with disjoint times."""
+    vectors = (
+        cost for _, blocks in tables for block in blocks.values() for _, outs in block.values() for _, _, cost in outs
+    )
+    values, codes = code_costs(vectors, len(names.constraints))
+    state_index = {s: i for i, s in enumerate(names.states)}
+    action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
+    layers, used = [], 0
+    for times, blocks in tables:
+        rows = [(s, a, r, outs) for s, block in blocks.items() for a, (r, outs) in block.items()]
+        flat = [(r, p, state_index[nxt]) for r, (*_, outs) in enumerate(rows) for p, nxt, _ in outs]
+        n = len(names.players)
+        layers.append(
+            RawLayer(
+                times=tuple(times),
+                row_state=np.array([state_index[s] for s, *_ in rows], dtype=np.int64),
+                row_action=np.array(
+                    [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows], dtype=np.int64
+                ).reshape(-1, n),
+                reward=np.array([r for _, _, r, _ in rows], dtype=np.float64).reshape(-1, n),
+                out_row=np.array([r for r, _, _ in flat], dtype=np.int64),
+                prob=np.array([p for _, p, _ in flat], dtype=np.float64),
+                next_state=np.array([s for _, _, s in flat], dtype=np.int64),
+                cost=codes[used : used + len(flat)],
+            )
+        )
+        used += len(flat)
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _file_under_equal_times(
+    tables: list[tuple[list[int], dict[Label, Block]]], t: int, blocks: dict[Label, Block]
+) -> None:
+    """Add time t to the first table that says the same of every state they share, else open a new table."""
+    for times, known in tables:
+        if all(known.get(s, b) == b for s, b in blocks.items()):
+            times.append(t)
+            known.update(blocks)
+            return
+    tables.append(([t], dict(blocks)))
+
+
+class _Questions:
+    """Asks the user's functions and checks each answer where it is given."""
+
+    def __init__(
+        self, players: tuple[Label, ...], constraints: tuple[Label, ...], actions: Any, outcomes: Any, reward: Any, legal: Any
+    ) -> None:
+        self.players, self.constraints = players, constraints
+        self.actions, self.outcomes, self.reward, self.legal = actions, outcomes, reward, legal
+        self.seen: list[dict[Label, None]] = [{} for _ in players]
+
+    def action_labels(self) -> tuple[tuple[Label, ...], ...]:
+        return tuple(tuple(seen) for seen in self.seen)
+
+    def block(self, t: int, state: Label) -> Block:
+        spot = place(t, state)
+        choices = [tuple(c) for c in self.actions(t, state)]
+        if len(choices) != len(self.players):
+            raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
+        for player, seen, i in zip(self.players, self.seen, range(len(choices)), strict=True):
+            choices[i] = check_labels(f"{spot}: actions of player {player!r}", choices[i])
+            if not choices[i]:
+                raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
+            seen.update(dict.fromkeys(choices[i]))
+        joint = [a for a in itertools.product(*choices) if self.legal is None or self.legal(t, state, a)]
+        if not joint:
+            raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
+        return {a: (self._reward(t, state, a), self._outcomes(t, state, a)) for a in joint}
+
+    def _reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
+        given = self.reward(t, state, action)
+        return read_vector(given, self.players, float, place(t, state, action), "reward", "player")
+
+    def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
+        spot = place(t, state, action)
+        found = []
+        for item in self.outcomes(t, state, action):
+            try:
+                probability, next_state, cost = item
+                probability = float(probability)
+            except (TypeError, ValueError):
+                raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
+            vector = read_vector({} if cost is None else cost, self.constraints, exact, spot, "cost", "constraint")
+            if probability != 0:
+                found.append((probability, plain_label(f"{spot}: next state", next_state), vector))
+        if not found:
+            raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1")
+        return tuple(found)
+
+
+def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
+    """Return one number per label from a number, a sequence or a {label: number} (absent costs are 0)."""
+    if isinstance(given, Mapping):
+        unknown = [k for k in given if k not in labels]
+        if unknown:
+            raise InvalidGame(f"{spot}: {what} names the unknown {of} {unknown[0]!r}, there are {list(labels)!r}")
+        missing = [x for x in labels if x not in given]
+        if missing and what == "reward":
+            raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
+        entries = [given.get(x, 0) for x in labels]
+    elif np.ndim(given) == 0 and not isinstance(given, (list, tuple)):
+        entries = [given]
+    else:
+        entries = list(given)
+    if len(entries) != len(labels):
+        raise InvalidGame(f"{spot}: {what} {given!r} has {len(entries)} entries, there are {len(labels)} {of}s")
+    try:
+        return tuple(number(e) for e in entries)
+    except (TypeError, ValueError) as error:
+        raise InvalidGame(f"{spot}: {what} {given!r}: {error}") from None

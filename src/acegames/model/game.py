@@ -1,0 +1,369 @@
+"""The constrained Markov game, as frozen arrays (spec 1).
+
+    n players, states S, joint actions A = A_1 x ... x A_n of which a state allows some, horizon H, t = 0 .. H-1;
+    at (t, s, a): a reward per player, and a list of outcomes (probability, next state, cost vector);
+    a joint policy is feasible when c_0 + ... + c_t <= B_t, in every component, for every t, with probability one.
+
+Held sparsely. A *row* is one legal joint action of one state; a row's outcomes are contiguous. Equal arrays of
+different times are one object, and times that agree entirely share one `Layer`. Costs are small integer codes
+into `cost_values`, the sorted exact values that occur, one tuple per constraint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.numbers import Bound, text
+
+Label = Hashable
+JointAction = tuple[Label, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What can happen at one time. Arrays are read-only.
+
+    A state that cannot occur at this time may have no rows. Rows of a state are in lexicographic order of `action`;
+    outcomes of a row are in lexicographic order of (next_state, cost), each once, with positive probability.
+    """
+
+    row_ptr: NDArray[np.int64]  # (S+1,) rows of state s are row_ptr[s] : row_ptr[s+1]
+    action: NDArray[np.int32]  # (R, N) index of each player's action
+    reward: NDArray[np.float64]  # (R, N)
+    out_ptr: NDArray[np.int64]  # (R+1,) outcomes of row r are out_ptr[r] : out_ptr[r+1]
+    prob: NDArray[np.float64]  # (K,)
+    next_state: NDArray[np.int32]  # (K,)
+    cost: NDArray[np.int32]  # (K, M) codes into MarkovGame.cost_values
+
+    def rows(self, state: int) -> range:
+        """Rows (legal joint actions) of a state."""
+        return range(int(self.row_ptr[state]), int(self.row_ptr[state + 1]))
+
+    def outcomes(self, row: int) -> slice:
+        """Outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
+        return slice(int(self.out_ptr[row]), int(self.out_ptr[row + 1]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarkovGame:
+    """A finite-horizon Markov game with hard budgets. Build one with `from_arrays`, `from_functions` or `from_table`.
+
+    With no constraints at all (M = 0) it is an action-constrained Markov game: `legal` alone restricts play.
+    """
+
+    players: tuple[Label, ...]  # N
+    states: tuple[Label, ...]  # S
+    actions: tuple[tuple[Label, ...], ...]  # N tuples: every label that player uses anywhere
+    constraints: tuple[Label, ...]  # M
+    horizon: int
+    initial: tuple[tuple[int, float], ...]  # (state index, probability), probabilities positive
+    budgets: tuple[tuple[Bound, ...], ...]  # H rows of M: the bound on the cumulative cost after acting at t
+    cost_values: tuple[tuple[Fraction, ...], ...]  # M sorted tuples of the exact costs that occur
+    layers: tuple[Layer, ...]  # the distinct layers, in order of first use
+    layer_at: tuple[int, ...]  # H indices into layers
+    name: str = field(default="")  # for people; not part of the digest
+
+    # -- building -----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        transition: ArrayLike,
+        reward: ArrayLike,
+        cost: Any = None,
+        budget: Any = None,
+        *,
+        horizon: int,
+        initial: Any = 0,
+        cost_prob: ArrayLike | None = None,
+        legal: ArrayLike | None = None,
+        players: Sequence[Label] | None = None,
+        states: Sequence[Label] | None = None,
+        actions: Sequence[Sequence[Label]] | None = None,
+        constraints: Sequence[Label] | None = None,
+        name: str = "",
+    ) -> MarkovGame:
+        """Build a game from dense arrays; each may have a leading time axis of length `horizon`.
+
+        Args:
+            transition: (S, A1..An, S) probabilities of the next state.
+            reward: (S, A1..An, N) expected reward of each player.
+            cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or floats read by
+                their decimal text. Leave out together with `budget` for a game without budgets.
+            budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number when M = 1.
+            horizon: number of steps, at least 1.
+            initial: a state, or {state: probability}.
+            cost_prob: (S, A1..An, K) probabilities of K cost vectors, drawn independently of the next state.
+            legal: bool (S, A1..An); True means allowed.
+            players, states, actions, constraints: labels; integers from 0 where left out.
+            name: a name for people.
+
+        Raises:
+            InvalidGame: naming the place, the value and the rule.
+        """
+        from acegames.model.from_arrays import from_arrays
+
+        return from_arrays(
+            transition,
+            reward,
+            cost,
+            budget,
+            horizon=horizon,
+            initial=initial,
+            cost_prob=cost_prob,
+            legal=legal,
+            players=players,
+            states=states,
+            actions=actions,
+            constraints=constraints,
+            name=name,
+        )
+
+    @classmethod
+    def from_functions(
+        cls,
+        *,
+        players: Sequence[Label],
+        actions: Callable[[int, Any], Sequence[Iterable[Label]]],
+        outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]],
+        reward: Callable[[int, Any, Any], Any],
+        horizon: int,
+        initial: Any,
+        budget: Any = None,
+        legal: Callable[[int, Any, Any], bool] | None = None,
+        constraints: Sequence[Label] | None = None,
+        name: str = "",
+    ) -> MarkovGame:
+        """Build a game from functions; states are any hashables and are discovered from `initial`.
+
+        Args:
+            players: one label per player.
+            actions: `actions(t, s)` gives one sequence of labels per player.
+            outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a number, a
+                sequence of M numbers, {constraint: number} (absent means 0), or None for no cost.
+            reward: `reward(t, s, a)` gives one number per player, or {player: number}.
+            horizon: number of steps, at least 1.
+            initial: a state, or {state: probability}.
+            budget: as in `from_arrays`; leave out for a game without budgets.
+            legal: `legal(t, s, a)` is True where the joint action is allowed.
+            constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
+            name: a name for people.
+
+        Raises:
+            InvalidGame: naming the place, the value and the rule.
+        """
+        from acegames.model.from_functions import from_functions
+
+        return from_functions(
+            players=players,
+            actions=actions,
+            outcomes=outcomes,
+            reward=reward,
+            budget=budget,
+            horizon=horizon,
+            initial=initial,
+            legal=legal,
+            constraints=constraints,
+            name=name,
+        )
+
+    @classmethod
+    def from_table(
+        cls,
+        outcomes: Any,
+        rewards: Any,
+        *,
+        players: Sequence[Label],
+        horizon: int,
+        initial: Any,
+        budget: Any = None,
+        constraints: Sequence[Label] | None = None,
+        states: Sequence[Label] | None = None,
+        actions: Sequence[Sequence[Label]] | None = None,
+        name: str = "",
+    ) -> MarkovGame:
+        """Build a game from two long tables: data frames, {column: values}, or sequences of records.
+
+        Args:
+            outcomes: one line per outcome, with the columns `state`, one per player (named as the player; its
+                action), `probability`, `next_state`, one per constraint (named as the constraint; its cost), and `t`
+                when the game depends on time. A joint action is legal where it has outcomes.
+            rewards: one line per legal joint action, with `state`, one column per player (its action), one per
+                player named `reward_` and the player, and `t` when rewards depend on time.
+            players, horizon, initial, budget, constraints, name: as in `from_functions`.
+            states, actions: labels in the order wanted; by default in order of first appearance.
+
+        Raises:
+            InvalidGame: naming the place, the value and the rule.
+        """
+        from acegames.model.from_table import from_table
+
+        return from_table(
+            outcomes,
+            rewards,
+            players=players,
+            horizon=horizon,
+            initial=initial,
+            budget=budget,
+            constraints=constraints,
+            states=states,
+            actions=actions,
+            name=name,
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` gives the same game back."""
+        from acegames.model.files import save_game
+
+        save_game(self, path)
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def layer(self, t: int) -> Layer:
+        """Rewards and outcomes at time t."""
+        return self.layers[self.layer_at[t]]
+
+    def state_index(self, state: Label) -> int:
+        """Index of a state label; KeyError when there is none."""
+        return self._state_index[state]
+
+    def joint_action(self, indices: Iterable[int]) -> JointAction:
+        """Labels of a joint action given by one index per player."""
+        return tuple(labels[int(i)] for labels, i in zip(self.actions, indices, strict=True))
+
+    def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
+        """Indices of a joint action given by labels; KeyError when a label is unknown."""
+        return tuple(index[label] for index, label in zip(self._action_index, action, strict=True))
+
+    @cached_property
+    def _state_index(self) -> dict[Label, int]:
+        return {s: i for i, s in enumerate(self.states)}
+
+    @cached_property
+    def _action_index(self) -> tuple[dict[Label, int], ...]:
+        return tuple({a: i for i, a in enumerate(labels)} for labels in self.actions)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the game's content: labels, budgets, costs, rewards, probabilities. Stable across machines."""
+        seen: dict[int, str] = {}
+
+        def of(array: NDArray[Any]) -> str:
+            if id(array) not in seen:
+                little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+                seen[id(array)] = hashlib.sha256(repr(array.shape).encode() + little.tobytes()).hexdigest()
+            return seen[id(array)]
+
+        content = {
+            "players": [repr(x) for x in self.players],
+            "states": [repr(x) for x in self.states],
+            "actions": [[repr(x) for x in labels] for labels in self.actions],
+            "constraints": [repr(x) for x in self.constraints],
+            "initial": [[s, p.hex()] for s, p in self.initial],
+            "budgets": [[text(b) for b in row] for row in self.budgets],
+            "cost_values": [[text(c) for c in values] for values in self.cost_values],
+            "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers],
+            "layer_at": list(self.layer_at),
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        title = f" {self.name!r}" if self.name else ""
+        rows = sum(len(layer.reward) for layer in self.layers)
+        return (
+            f"<MarkovGame{title}: {len(self.players)} players, {len(self.states)} states, horizon {self.horizon}, "
+            f"{len(self.constraints)} constraints, {rows} stored joint actions, digest {self.digest[:12]}>"
+        )
+
+
+LAYER_FIELDS = ("row_ptr", "action", "reward", "out_ptr", "prob", "next_state", "cost")
+
+
+def reachable_states(game: MarkovGame) -> list[NDArray[np.bool_]]:
+    """For t = 0 .. H, which states some legal play reaches at t, budgets aside."""
+    here = np.zeros(len(game.states), dtype=bool)
+    here[[s for s, _ in game.initial]] = True
+    reach = [here]
+    for t in range(game.horizon):
+        layer = game.layer(t)
+        row_state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
+        row_of = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
+        there = np.zeros_like(here)
+        there[layer.next_state[here[row_state[row_of]]]] = True
+        here = there
+        reach.append(here)
+    return reach
+
+
+def place(
+    t: int | None = None, state: Any = None, action: Iterable[Any] | None = None, *, every_t: bool = False
+) -> str:
+    """Return `t=2, state 'road', action ('dare', 'yield')` for an error message."""
+    parts = ["every t"] if every_t else ([] if t is None else [f"t={t}"])
+    if state is not None:
+        parts.append(f"state {state!r}")
+    if action is not None:
+        parts.append(f"action {tuple(action)!r}")
+    return ", ".join(parts)
+
+
+def check_horizon(horizon: Any) -> int:
+    """Return the horizon as an int of at least one."""
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
+        raise InvalidGame(f"horizon: got {horizon!r}, must be a whole number of at least 1")
+    return int(horizon)
+
+
+def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
+    """Return labels as plain hashable Python values, each once."""
+    seen: dict[Label, None] = {}
+    for raw in labels:
+        label = plain_label(kind, raw)
+        if label in seen:
+            raise InvalidGame(f"{kind}: the label {label!r} occurs twice")
+        seen[label] = None
+    return tuple(seen)
+
+
+def plain_label(kind: str, label: Any) -> Label:
+    """Return a label with numpy scalars made plain Python; InvalidGame when it cannot be hashed."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, float) and math.isnan(label):
+        raise InvalidGame(f"{kind}: NaN cannot be a label")
+    try:
+        hash(label)
+    except TypeError:
+        raise InvalidGame(f"{kind}: the label {label!r} cannot be hashed; use a string, a number or a tuple") from None
+    return label  # type: ignore[no-any-return]
+
+
+def read_initial(initial: Any, index: Mapping[Label, int] | None = None) -> dict[Label, float]:
+    """Return {state: probability} from a state or a mapping."""
+    given = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
+    out: dict[Label, float] = {}
+    for raw, p in given.items():
+        state = plain_label("initial", raw)
+        if index is not None and state not in index:
+            raise InvalidGame(f"initial: unknown state {state!r}")
+        try:
+            prob = float(p)
+        except (TypeError, ValueError):
+            raise InvalidGame(f"initial: state {state!r} has probability {p!r}, which is not a number") from None
+        if not 0.0 <= prob < math.inf:
+            raise InvalidGame(f"initial: state {state!r} has probability {prob}, must be at least 0")
+        if prob > 0:
+            out[state] = prob
+    return out

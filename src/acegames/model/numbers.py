@@ -1,0 +1,71 @@
+"""Exact numbers: costs and budgets are rationals; a float is read by its decimal text, so 0.1 is one tenth."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bound = Fraction | float
+"""A budget: a Fraction, or the float `inf` (the only float that occurs)."""
+
+
+def exact(value: Any) -> Fraction:
+    """Return the rational that `value` stands for; ValueError when it is not a finite number."""
+    if isinstance(value, (bool, np.bool_)):
+        return Fraction(int(value))
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    if isinstance(value, np.integer):
+        return Fraction(int(value))
+    if isinstance(value, np.floating):
+        if not np.isfinite(value):
+            raise ValueError(f"{value} is not a finite number")
+        return Fraction(np.format_float_scientific(value, unique=True))
+    if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is not a finite number")
+        return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return exact(value.item())
+    raise ValueError(f"{value!r} is not a number")
+
+
+def exact_or_inf(value: Any) -> Bound:
+    """Like `exact`, but positive infinity (also the text "inf") stays the float `inf`."""
+    if isinstance(value, str) and value.lower() in ("inf", "+inf", ".inf"):
+        return math.inf
+    if isinstance(value, (float, Decimal, np.floating)) and not math.isnan(value) and value == math.inf:
+        return math.inf
+    return exact(value)
+
+
+def plain(value: Bound) -> int | float | Fraction:
+    """Return the friendliest number that stands for `value` exactly: int, else float by decimal text, else Fraction."""
+    if isinstance(value, float):
+        return value
+    if value.denominator == 1:
+        return int(value)
+    try:
+        as_float = float(value)
+    except OverflowError:
+        return value
+    return as_float if math.isfinite(as_float) and exact(as_float) == value else value
+
+
+def plain_array(rows: list[tuple[Bound, ...]], width: int) -> NDArray[Any]:
+    """Return rows of bounds as a (k, width) array: float64 where that is exact, else objects."""
+    friendly = [[plain(v) for v in row] for row in rows]
+    lossless = all(
+        not isinstance(v, Fraction) and (not isinstance(v, int) or abs(v) <= 2**53) for row in friendly for v in row
+    )
+    return np.array(friendly, dtype=np.float64 if lossless else object).reshape(len(rows), width)
+
+
+def text(value: Bound) -> str:
+    """Return the canonical text of a bound: `3`, `1/10` or `inf`."""
+    return "inf" if isinstance(value, float) else str(value)

@@ -1,0 +1,30 @@
+"""Every tolerance of acegames, with its reason, and the letters used for array axes.
+
+Axes: T time, S state, A joint action, N player, M constraint, R row (one legal joint action of one state),
+K outcome (one entry of a row's distribution), P pair (state, spent).
+
+No tolerance here touches a budget: cumulative costs are integers and are compared exactly.
+"""
+
+PROBABILITY_SUM = 1e-8
+"""How far from one a distribution may sum before it is refused: eight written digits of 1/3 pass, 0.333 does not."""
+
+PROBABILITY_RENORMALISE = 1e-12
+"""Sums further from one than this are divided out. Smaller errors are rounding; leaving them makes loading a
+saved game reproduce it to the last bit."""
+
+LP_CERTIFICATE = 1e-9
+"""Largest residual, dual infeasibility or duality gap of an accepted stage program, in units of the stage's
+utility range. Programs that miss it are solved again in exact arithmetic."""
+
+TIE = 1e-9
+"""Utilities closer than this, in units of the stage's utility range, count as tied, so that the lexicographic
+choice does not follow rounding errors of 1e-16."""
+
+SUPPORT = 1e-12
+"""Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of
+the game itself are never cut: 1e-300 is still possible.)"""
+
+VERIFY = 1e-7
+"""Default largest regret that the verifier accepts, in units of the largest total reward the game can pay (at least 1).
+A hundred times the sum of what the stage certificates allow over a long horizon."""
