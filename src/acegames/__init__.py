@@ -1,4 +1,78 @@
-"""acegames."""
+"""acegames: equilibria of Markov games whose hard budgets hold at every moment, with probability one.
+
+    game  ->  feasibility  ->  solve  ->  policy  ->  verify / simulate
+
+    >>> import acegames as ace
+    >>> game = ace.catalog.get("intersection")
+    >>> solution = ace.solve(game, ace.CE())
+    >>> ace.verify(game, solution.policy, ace.CE()).ok
+    True
+
+A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
+"""
+
+from acegames import catalog
+from acegames.concepts import CCE, CE
+from acegames.engines import Progress
+from acegames.engines.local import LocalEngine
+from acegames.engines.reference import ReferenceEngine
+from acegames.errors import (
+    AceError,
+    BadFile,
+    Infeasible,
+    InvalidGame,
+    InvalidOption,
+    MissingExtra,
+    NoEquilibrium,
+    TooLarge,
+    UnknownPair,
+)
+from acegames.feasibility import Feasibility, feasibility
+from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
-from acegames.concepts import CE, CCE
-from acegames.errors import *
+from acegames.policy import CostTracker, Policy, Runner
+from acegames.reduction import Reduction, reduce
+from acegames.simulate import Rollouts, simulate
+from acegames.solve import Solution, solve
+from acegames.verify import Certificate, verify
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # the game
+    "MarkovGame",
+    "load",
+    "catalog",
+    # can it be played safely
+    "feasibility",
+    "Feasibility",
+    "reduce",
+    "Reduction",
+    # an equilibrium
+    "CE",
+    "CCE",
+    "solve",
+    "Solution",
+    "Progress",
+    "LocalEngine",
+    "ReferenceEngine",
+    # what it hands over
+    "Policy",
+    "CostTracker",
+    "Runner",
+    # checks
+    "verify",
+    "Certificate",
+    "simulate",
+    "Rollouts",
+    # errors
+    "AceError",
+    "InvalidGame",
+    "InvalidOption",
+    "Infeasible",
+    "NoEquilibrium",
+    "TooLarge",
+    "BadFile",
+    "MissingExtra",
+    "UnknownPair",
+]

@@ -20,6 +20,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from acegames.errors import InvalidOption
+
 NAMED_OBJECTIVES = ("welfare", "egalitarian", "fair")
 
 Objective = str | Hashable | tuple[float, ...] | None
@@ -37,7 +39,7 @@ class _Correlated:
         elif not isinstance(objective, Hashable) and hasattr(objective, "tolist"):
             object.__setattr__(self, "objective", tuple(objective.tolist()))
         if not (isinstance(self.floor, (int, float)) and math.isfinite(self.floor) and self.floor >= 0):
-            raise ValueError(f"floor: got {self.floor!r}, must be a finite number of at least 0")
+            raise InvalidOption(f"floor: got {self.floor!r}, must be a finite number of at least 0")
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
         """Return the weights of a linear objective, or None for "egalitarian", "fair" and None."""
@@ -55,7 +57,7 @@ class _Correlated:
                 weights = ()
             if len(weights) == n and all(math.isfinite(w) for w in weights):
                 return weights
-        raise ValueError(
+        raise InvalidOption(
             f"objective: got {objective!r}; must be one of {', '.join(map(repr, NAMED_OBJECTIVES))}, None, "
             f"one of the players {list(players)!r}, or {n} finite weights"
         )

@@ -13,6 +13,10 @@ class InvalidGame(AceError, ValueError):
     """The description of a game breaks a rule of the model."""
 
 
+class InvalidOption(AceError, ValueError):
+    """An argument other than the game breaks a rule."""
+
+
 class Infeasible(AceError):
     """No policy keeps every budget with probability one.
 

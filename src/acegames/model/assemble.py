@@ -24,10 +24,10 @@ from acegames.model.game import (
     MarkovGame,
     check_labels,
     place,
-    read_initial,
     reachable_states,
+    read_initial,
 )
-from acegames.model.numbers import Bound, exact_or_inf
+from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 
@@ -129,10 +129,10 @@ def read_budget(
 
 def _budget_rows(budget: Any, horizon: int) -> list[list[Any]]:
     """Return one row (constant) or H rows (a schedule) of raw budget entries, all of one length."""
-    if np.ndim(budget) == 0 and not isinstance(budget, (list, tuple)):
+    if is_scalar(budget):
         return [[budget]]
     entries = list(budget)
-    nested = [np.ndim(e) > 0 for e in entries]
+    nested = [not is_scalar(e) for e in entries]
     if not any(nested):
         return [entries]
     if not all(nested):
@@ -147,7 +147,7 @@ def _budget_rows(budget: Any, horizon: int) -> list[list[Any]]:
 
 
 def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
-    if np.ndim(entry) == 0:
+    if is_scalar(entry):
         return (_bound(f"budget of {label!r}", entry),) * horizon
     values = list(entry)
     if len(values) != horizon:
@@ -181,7 +181,7 @@ def _canonical_costs(
         used = np.zeros(len(given), dtype=bool)
         for raw in layers:
             used[raw.cost[raw.prob > 0, m]] = True
-        kept = sorted({given[k] for k in np.flatnonzero(used)})
+        kept = sorted({given[int(k)] for k in np.flatnonzero(used)})
         position = {v: k for k, v in enumerate(kept)}
         values.append(tuple(kept))
         codes.append(np.array([position.get(v, -1) for v in given], dtype=np.int32))

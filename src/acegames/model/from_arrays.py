@@ -76,7 +76,9 @@ def from_arrays(
     parts = (moves, rewards, allowed, chances, codes)
     timed = any(len(p) > 1 for p in parts)
     layers = [
-        _raw_layer(*(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names)
+        _raw_layer(
+            *(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names
+        )
         for t in range(horizon if timed else 1)
     ]
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
@@ -144,7 +146,7 @@ def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int)
 def _mask(legal: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     if legal is None:
         return np.ones(shape, dtype=bool)
-    mask = np.asarray(legal)
+    mask = _numbers("legal", legal, None)
     if mask.dtype != bool:
         raise InvalidGame(f"legal has entries of type {mask.dtype}, must be bool (True means allowed)")
     return mask
@@ -179,7 +181,8 @@ def _cost_codes(
     """Return the exact values of each constraint and the array of codes. Costs of illegal actions are ignored."""
     t = max(len(costs), len(chances), len(allowed))
     used = np.broadcast_to(allowed[..., None] & (chances > 0), (t, *chances.shape[1:]))
-    used = used.any(axis=0, keepdims=True) if len(costs) == 1 else used
+    if len(costs) == 1:
+        used = np.asarray(used.any(axis=0, keepdims=True))
     codes = np.zeros(costs.shape, dtype=np.int64)
     tables: list[list[Fraction]] = []
     for m, label in enumerate(names.constraints):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -11,8 +12,18 @@ import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs, read_budget
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, check_labels, place, plain_label, read_initial
-from acegames.model.numbers import exact
+from acegames.model.game import (
+    JointAction,
+    Label,
+    MarkovGame,
+    check_horizon,
+    check_labels,
+    place,
+    plain_label,
+    read_initial,
+)
+from acegames.model.numbers import exact, is_scalar
+from acegames.numerics import PROBABILITY_SUM
 
 Outcome = tuple[float, Label, tuple[Fraction, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
@@ -50,7 +61,13 @@ def from_functions(
 
 
 def build_from_blocks(
-    names: Names, tables: list[tuple[list[int], dict[Label, Block]]], *, horizon: int, initial: Any, budgets: Any, name: str
+    names: Names,
+    tables: list[tuple[list[int], dict[Label, Block]]],
+    *,
+    horizon: int,
+    initial: Any,
+    budgets: Any,
+    name: str,
 ) -> MarkovGame:
     """Assemble a game from blocks, `tables` being (times, {state: block}) with disjoint times."""
     vectors = (
@@ -98,7 +115,13 @@ class _Questions:
     """Asks the user's functions and checks each answer where it is given."""
 
     def __init__(
-        self, players: tuple[Label, ...], constraints: tuple[Label, ...], actions: Any, outcomes: Any, reward: Any, legal: Any
+        self,
+        players: tuple[Label, ...],
+        constraints: tuple[Label, ...],
+        actions: Any,
+        outcomes: Any,
+        reward: Any,
+        legal: Any,
     ) -> None:
         self.players, self.constraints = players, constraints
         self.actions, self.outcomes, self.reward, self.legal = actions, outcomes, reward, legal
@@ -124,7 +147,12 @@ class _Questions:
 
     def _reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
         given = self.reward(t, state, action)
-        return read_vector(given, self.players, float, place(t, state, action), "reward", "player")
+        spot = place(t, state, action)
+        numbers: tuple[float, ...] = read_vector(given, self.players, float, spot, "reward", "player")
+        for player, number in zip(self.players, numbers, strict=True):
+            if not math.isfinite(number):
+                raise InvalidGame(f"{spot}: reward of player {player!r} is {number}, must be a finite number")
+        return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
         spot = place(t, state, action)
@@ -136,10 +164,15 @@ class _Questions:
             except (TypeError, ValueError):
                 raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
             vector = read_vector({} if cost is None else cost, self.constraints, exact, spot, "cost", "constraint")
-            if probability != 0:
+            if not 0 <= probability < math.inf:
+                raise InvalidGame(f"{spot}: probability {probability} of next state {next_state!r}, must be at least 0")
+            if probability > 0:
                 found.append((probability, plain_label(f"{spot}: next state", next_state), vector))
         if not found:
             raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1")
+        total = math.fsum(p for p, _, _ in found)
+        if abs(total - 1) > PROBABILITY_SUM:  # `assemble` would no longer know at which t it was said
+            raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1")
         return tuple(found)
 
 
@@ -153,7 +186,7 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
         if missing and what == "reward":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
         entries = [given.get(x, 0) for x in labels]
-    elif np.ndim(given) == 0 and not isinstance(given, (list, tuple)):
+    elif is_scalar(given):
         entries = [given]
     else:
         entries = list(given)

@@ -44,6 +44,11 @@ def exact_or_inf(value: Any) -> Bound:
     return exact(value)
 
 
+def is_scalar(value: Any) -> bool:
+    """Whether a value is a single entry, not a sequence. (`np.ndim` alone fails on ragged lists.)"""
+    return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
+
+
 def plain(value: Bound) -> int | float | Fraction:
     """Return the friendliest number that stands for `value` exactly: int, else float by decimal text, else Fraction."""
     if isinstance(value, float):

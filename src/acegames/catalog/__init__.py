@@ -1,0 +1,107 @@
+"""Ready games, one small file each. `names()` lists them, `describe(name)` tells their story, `get(name)`
+builds one.
+
+A game's file holds its story, its source and the facts known about it in the module docstring (`describe`
+reads them from there; the tests check every fact), and a function `build` whose keyword arguments are the
+game's parameters.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from acegames.model.game import MarkovGame
+
+__all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
+
+_NAMES = (
+    "intersection",
+    "drones",
+    "medium_access",
+    "medium_access_3",
+    "rendezvous",
+    "corridor",
+    "knapsack",
+    "partition",
+    "six_cycle",
+)
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """What is known about a catalog game."""
+
+    name: str
+    title: str
+    story: str
+    source: str
+    facts: tuple[str, ...]  # sentences, each checked by a test
+    parameters: dict[str, Any]  # keyword arguments of `get`, with their defaults
+
+
+class UnknownGame(KeyError, ValueError):
+    """No catalog game has this name; the message offers close ones."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def names() -> list[str]:
+    """Names of the catalog games."""
+    return list(_NAMES)
+
+
+def get(name: str, **parameters: Any) -> MarkovGame:
+    """Build a catalog game.
+
+    Args:
+        name: one of `names()`.
+        parameters: what to change from the defaults that `describe(name).parameters` lists.
+
+    Raises:
+        UnknownGame: no game has this name.
+        TypeError: the game has no such parameter.
+    """
+    known = describe(name).parameters
+    for key in parameters:
+        if key not in known:
+            raise TypeError(
+                f"{name}: no parameter {key!r}{_hint(key, list(known))}; it has {', '.join(known) or 'none'}"
+            )
+    game = _module(name).build(**parameters)
+    if not isinstance(game, MarkovGame):
+        raise TypeError(f"{name}: build returned {type(game).__name__}, must return a MarkovGame")
+    return game
+
+
+def describe(name: str) -> CatalogEntry:
+    """Tell a game's story, source, facts and parameters; UnknownGame when there is none of that name."""
+    module = _module(name)
+    title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
+    story, _, rest = rest.partition("\n\nSource:")
+    source, _, facts = rest.partition("\n\nFacts:")
+    defaults = inspect.signature(module.build).parameters.values()
+    return CatalogEntry(
+        name=name,
+        title=title.strip().rstrip("."),
+        story="\n\n".join(" ".join(p.split()) for p in story.split("\n\n")),
+        source=" ".join(source.split()),
+        facts=tuple(" ".join(f.split()) for f in facts.split("\n- ")[1:]),
+        parameters={p.name: p.default for p in defaults},
+    )
+
+
+def _module(name: str) -> ModuleType:
+    if name not in _NAMES:
+        raise UnknownGame(f"no catalog game {name!r}{_hint(name, list(_NAMES))}; there are {', '.join(_NAMES)}")
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def _hint(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(str(word), known, n=2)
+    return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

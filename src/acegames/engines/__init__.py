@@ -1,0 +1,57 @@
+"""Where layers are computed. Engines differ only in that, never in what is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.feasibility.lattice import Lattice
+from acegames.model.game import MarkovGame
+from acegames.policy import PolicyLayer
+
+__all__ = ["Engine", "EngineResult", "Progress", "Report"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solve stands; given to the `progress` callback after each layer."""
+
+    layers_done: int
+    layers: int
+    pairs_done: int
+    pairs: int
+    seconds: float
+
+    @property
+    def seconds_left(self) -> float:
+        """Estimate from the pace so far."""
+        return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done, 1)
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class EngineResult:
+    """What an engine hands back."""
+
+    values: NDArray[np.float64]  # (N,) at the start
+    layers: list[PolicyLayer]
+    dims: tuple[int, ...]  # the constraints that the layers' boxes count
+    programs: int  # stages that took a linear program
+    repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
+
+
+class Engine(Protocol):
+    """Runs backward induction over the feasible pairs of a game."""
+
+    def solve(
+        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+    ) -> EngineResult | None:
+        """Return the equilibrium, or None when no policy keeps the budgets."""
+        ...

@@ -1,0 +1,122 @@
+"""What a solve will take, said before it is begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from acegames.concepts import CE, Concept
+from acegames.errors import TooLarge
+from acegames.feasibility.space import Space
+from acegames.machine import available_memory, processors
+from acegames.model.numbers import plain
+
+SPARSE_BYTES = 40  # of keys, hash table and marks, per pair
+MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
+FIXED_BYTES = 200 * 2**20  # interpreter, libraries and compiled code
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A prediction: the pairs and the time are upper ends as long as reachability is not known."""
+
+    pairs: int  # stage games; before exploration, cells of all boxes
+    cells: int
+    working: int  # bytes besides the policy
+    policy: int  # bytes
+    seconds: float
+    threads: int
+    dense: bool
+
+    @property
+    def memory(self) -> int:
+        """Bytes in all."""
+        return self.working + self.policy + FIXED_BYTES
+
+    def exploring(self) -> Estimate:
+        """What finding the feasible pairs takes, without solving."""
+        return replace(self, policy=0, seconds=0.0)
+
+    def __str__(self) -> str:
+        kind = "dense" if self.dense else "sparse"
+        return (
+            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({_bytes(self.working)} besides the policy), "
+            f"about {self.seconds:.2g} s on {self.threads} threads, {kind} layers"
+        )
+
+
+def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estimate:
+    """Predict from the boxes; after `explore` the number of pairs is exact."""
+    game, n = space.game, len(space.game.players)
+    workers = threads or processors()
+    layers = space.layers
+    explored = layers[0].cells is not None
+    held = [x.total if space.dense or not explored or x.cells is None else x.cells.number for x in layers]
+    cells = sum(held[:-1])
+    pairs = space.pairs if explored else cells
+    two_values = max(a + b for a, b in zip(held, held[1:], strict=False)) * 8 * n
+    if space.dense:
+        lines = sum(int(x.line[-1]) for x in layers)
+        working = cells // 8 + 4 * lines + max(held) * 12 + two_values
+    else:
+        working = SPARSE_BYTES * cells + two_values
+    policy = pairs * (1 + 8 * n + MIXED_BYTES * (n > 1)) + (cells // 8 if space.dense else 8 * pairs)
+    rows = max(int(np.diff(x.row_ptr).max()) for x in game.layers)
+    outs = max(int(np.diff(x.out_ptr[x.row_ptr]).max()) for x in game.layers)
+    each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
+    return Estimate(pairs, cells, working, policy, pairs * each / workers, workers, space.dense)
+
+
+def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
+    """Measured on one processor, rounded up; see benchmarks."""
+    lookups = outs * (2e-9 if dense else 30e-9)
+    if players == 1:
+        return 2e-9 + lookups
+    program = 0.2e-6 + (12e-9 * rows**1.9 if isinstance(concept, CE) else 70e-9 * rows)
+    return program * (3.0 if concept.objective in ("egalitarian", "fair") else 1.0) + lookups * players
+
+
+def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds: float | None) -> None:
+    """Raise TooLarge, with the numbers and what would help, where a prediction exceeds the machine or the user's limits."""
+    allowed = available_memory() if memory is None else memory
+    if predicted.memory > allowed:
+        limit = "is free on this machine" if memory is None else "was allowed"
+        raise TooLarge(
+            f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {_advice(space, predicted.memory / max(allowed, 1))}"
+        )
+    if seconds is not None and predicted.seconds > seconds:
+        raise TooLarge(
+            f"the solve would take {predicted}, more than the {seconds:g} s allowed. {_advice(space, predicted.seconds / max(seconds, 1e-9))}"
+        )
+
+
+def _advice(space: Space, factor: float) -> str:
+    """How coarse the costs must be to shrink the boxes by a factor, in the user's units."""
+    game = space.game
+    if not space.dims:
+        return "No budget binds here: fewer states, actions or steps would help."
+    coarser = factor ** (1 / len(space.dims)) * 1.1
+    parts = []
+    for m in space.dims:
+        values = [v for v in game.cost_values[m] if v]
+        unit = min(map(abs, values)) if values else Fraction(1)
+        cell = float(_unit(values) if values else unit) * coarser
+        parts.append(f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})")
+    fewer = " Fewer constraints shrink it most." if len(space.dims) > 1 else ""
+    return f"Rounding the costs of {', of '.join(parts)} would make it fit.{fewer} Shorter horizons and smaller budgets help too."
+
+
+def _unit(values: list[Fraction]) -> Fraction:
+    from acegames.feasibility.lattice import common_unit
+
+    return common_unit(values)
+
+
+def _bytes(number: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if number < 1024 or unit == "TiB":
+            return f"{plain(Fraction(int(number)))} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1024
+    raise AssertionError

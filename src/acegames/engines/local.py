@@ -1,0 +1,263 @@
+"""The default engine: compiled kernels over the cells of a clipped space, a layer at a time, on all processors.
+
+Only the values of two layers are held; the rest streams into the policy. A layer is cut into runs of cells; a run needs the next
+layer's values and nothing else, so the answer does not depend on how many threads there are. Stages whose float
+answer is not certified are solved again in exact arithmetic before the layer is closed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import CE, Concept
+from acegames.engines import EngineResult, Progress, Report
+from acegames.engines.estimate import Estimate, check_limits, estimate_space
+from acegames.feasibility.lattice import Lattice
+from acegames.feasibility.space import LayerSpace, Space, explore, index_table, plan
+from acegames.model.game import Layer, MarkovGame
+from acegames.policy import PolicyLayer
+from acegames.stage.batch import deviation_table, objective_code
+from acegames.stage.exact import solve_exactly
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+RUN = 8192  # cells that one thread takes at a time
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """Solves on this machine.
+
+    Args:
+        threads: how many; all processors by default. The answer does not depend on it.
+        memory: bytes that may be used; by default what is free. Larger games are refused with TooLarge beforehand.
+        seconds: refuse games that are predicted to take longer.
+        dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an estimate by default.
+    """
+
+    threads: int | None = None
+    memory: int | None = None
+    seconds: float | None = None
+    dense: bool | None = None
+
+    def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
+        """Lay out the boxes of a game; cheap."""
+        space = plan(game, lattice, clip=True)
+        return space if self.dense is None else replace(space, dense=self.dense)
+
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve without doing it."""
+        return estimate_space(self.plan(game, lattice), concept, self.threads)
+
+    def solve(
+        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+    ) -> EngineResult | None:
+        """Return the equilibrium, or None when no policy keeps the budgets."""
+        space = self.plan(game, lattice)
+        check_limits(estimate_space(space, concept, self.threads).exploring(), space, self.memory, None)
+        space = explore(space)
+        if not space.feasible:
+            return None
+        predicted = estimate_space(space, concept, self.threads)
+        check_limits(predicted, space, self.memory, self.seconds)
+        with ThreadPoolExecutor(predicted.threads) as pool:
+            return _backward(space, _Stages(space, concept), pool, predicted.threads, progress)
+
+
+def _backward(
+    space: Space, stages: _Stages, pool: ThreadPoolExecutor, threads: int, progress: Report | None
+) -> EngineResult:
+    game, started, pairs, done = space.game, time.perf_counter(), space.pairs, 0
+    end = space.layers[-1]
+    assert end.cells is not None
+    values = np.zeros((end.total if space.dense else end.cells.number, len(game.players)))
+    layers: list[PolicyLayer] = []
+    programs = repaired = 0
+    for t in reversed(range(game.horizon)):
+        layer, values, took, mended = stages.solve_layer(t, values, pool, threads)
+        layers.append(layer)
+        programs, repaired, done = programs + took, repaired + mended, done + len(layer)
+        if progress:
+            progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
+    first = layers[-1]
+    state = np.array([s for s, _ in game.initial], dtype=np.int64)
+    roots = first.pairs(state, np.zeros((len(state), space.budget.shape[1]), dtype=np.int64))
+    start = np.array([p for _, p in game.initial])
+    return EngineResult(start @ first.values[roots], layers[::-1], space.dims, programs, repaired)
+
+
+@dataclass
+class _Run:
+    """The answers of one run of cells: where play is mixed, and what was not certified."""
+
+    mixed_cell: Ints
+    mixed_ptr: Ints
+    mixed_row: NDArray[Any]
+    mixed_prob: Floats
+    failed: Ints
+    programs: int
+
+
+class _Stages:
+    """Solves the stage games of one layer after the other."""
+
+    def __init__(self, space: Space, concept: Concept) -> None:
+        game = space.game
+        self.space, self.game, self.concept = space, game, concept
+        self.players: tuple[Hashable, ...] = game.players
+        self.alone = len(game.players) == 1
+        counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
+        self.first_action = np.concatenate([[0], np.cumsum(counts)])
+        self.kind, self.weights = objective_code(concept, game.players)
+        self.options = (self.first_action, isinstance(concept, CE), float(concept.floor), self.kind, self.weights)
+        self.deviation = [
+            np.zeros((len(x.reward), 1), dtype=np.int32)
+            if self.alone
+            else deviation_table(np.repeat(np.arange(len(game.states)), np.diff(x.row_ptr)), x.action, counts)
+            for x in game.layers
+        ]
+        self.widest = [_widest(x) for x in game.layers]
+
+    def solve_layer(
+        self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
+    ) -> tuple[PolicyLayer, Floats, int, int]:
+        """Return the policy's layer, the values by cell (dense) or by pair (sparse), and how many programs and repairs it took."""
+        space, here, after = self.space, self.space.layers[t], self.space.layers[t + 1]
+        assert here.cells is not None and after.cells is not None
+        number, table = self.game.layer_at[t], self.game.layer(t)
+        rows, _ = self.widest[number]
+        count = here.total if space.dense else here.cells.number
+        code = np.empty(count, dtype=np.uint8 if rows < 255 else np.uint16 if rows < 65535 else np.uint32)
+        value = np.empty((count, len(self.players)))
+        n = len(self.game.states)
+        step = (table.row_ptr, table.out_ptr, space.cost(t), table.next_state, table.prob, table.reward)
+        into = after.boxes(n)
+        marks = here.cells.marks(here.total) if space.dense else None
+
+        def run(bounds: tuple[int, int]) -> _Run:
+            return self._run(bounds, t, here, after, into, step, marks, index, next_values, value, code)
+
+        index = None if space.dense else index_table(after.cells.keys)  # type: ignore[arg-type]
+        bounds = list(_runs(count, threads))
+        found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
+        cells = np.flatnonzero(marks) if marks is not None else here.cells.keys
+        assert cells is not None
+        layer, repaired = self._close(t, here, cells, found, next_values, value, code)
+        return layer, value, sum(r.programs for r in found), repaired
+
+    def _run(
+        self, bounds: tuple[int, int], t: int, here: LayerSpace, after: LayerSpace, into: Any, step: Any,
+        marks: NDArray[np.uint8] | None, index: Any, next_values: Floats, value: Floats, code: NDArray[Any],
+    ) -> _Run:  # fmt: skip
+        from acegames import kernels
+
+        number = self.game.layer_at[t]
+        table, budget, widest = self.game.layers[number], self.space.budget[t], self.widest[number]
+        slot, lo, size, base = into
+        nothing = np.zeros(0, dtype=np.int64)
+        if marks is not None and self.alone:
+            kernels.solve_dense_alone(
+                *bounds, here.states, here.lo, here.size, here.base, here.line, *step, budget,
+                slot, lo, size, base, after.line, after.height, next_values, widest, value, code,
+            )  # fmt: skip
+            return _Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing, 0)
+        length = bounds[1] - bounds[0]
+        cell, ptr, failed = np.empty(length, np.int64), np.empty(length + 1, np.int64), np.empty(length, np.int64)
+        entries = length * widest[0]
+        row, prob = np.empty(entries, dtype=code.dtype), np.empty(entries)
+        actions = (table.action, self.deviation[number], budget)
+        answer = (*self.options, widest, value, code, 0, cell, ptr, row, prob, failed)
+        if marks is not None:
+            mixed, bad, programs = kernels.solve_dense(
+                *bounds, here.states, here.lo, here.size, here.base, here.line, marks, *step, *actions,
+                slot, lo, size, base, after.line, after.height, next_values, *answer,
+            )  # fmt: skip
+        else:
+            assert here.cells is not None and after.cells is not None
+            mixed, bad, programs = kernels.solve_sparse(
+                *bounds, here.cells.keys, here.states, here.lo, here.size, here.base, *step, *actions,
+                *into, after.cells.keys, index, next_values, *answer,
+            )  # fmt: skip
+        used = int(ptr[mixed])
+        return _Run(cell[:mixed].copy(), ptr[: mixed + 1].copy(), row[:used].copy(), prob[:used].copy(), failed[:bad].copy(), programs)
+
+    def _close(
+        self, t: int, here: LayerSpace, cells: Ints, found: list[_Run], next_values: Floats, value: Floats, code: NDArray[Any]
+    ) -> tuple[PolicyLayer, int]:
+        """Repair what was not certified and file everything under the numbers of the pairs."""
+        repairs = [self._repair(t, int(c), cells, next_values, value, code) for r in found for c in r.failed]
+        number = self.game.layer_at[t]
+        table = self.game.layers[number]
+        records = [r for r in found if len(r.mixed_cell)] + [r for r in repairs if len(r.mixed_cell)]
+        at = np.concatenate([r.mixed_cell for r in records] or [np.zeros(0, dtype=np.int64)])
+        size = np.concatenate([np.diff(r.mixed_ptr) for r in records] or [np.zeros(0, dtype=np.int64)])
+        row = np.concatenate([r.mixed_row for r in records] or [np.zeros(0, dtype=code.dtype)]).astype(code.dtype)
+        prob = np.concatenate([r.mixed_prob for r in records] or [np.zeros(0)])
+        if any(len(r.mixed_cell) for r in repairs):  # they come last; bring them into the order of the cells
+            order = np.argsort(at, kind="stable")
+            start = np.cumsum(size) - size
+            take = np.concatenate([np.arange(start[k], start[k] + size[k]) for k in order])
+            at, size, row, prob = at[order], size[order], row[take], prob[take]
+        dense = self.space.dense
+        layer = PolicyLayer(
+            replace(here, height=None),
+            table.row_ptr,
+            table.action,
+            code[cells] if dense else code,
+            value[cells] if dense else value,
+            mixed_pair=np.searchsorted(cells, at) if dense else at,
+            mixed_ptr=np.concatenate([[0], np.cumsum(size)]),
+            mixed_row=row,
+            mixed_prob=prob,
+        )
+        return layer, len(repairs)
+
+    def _repair(
+        self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]
+    ) -> _Run:
+        """Solve one stage exactly; `at` is a cell (dense) or a pair (sparse)."""
+        space, here, after, table = self.space, self.space.layers[t], self.space.layers[t + 1], self.game.layer(t)
+        state, spent = here.spent(np.array([at]) if space.dense else cells[[at]])
+        first, rows, utility = int(table.row_ptr[state[0]]), [], []
+        for r in table.rows(int(state[0])):
+            outs = table.outcomes(r)
+            total = spent + space.cost(t)[outs]
+            cell = after.locate(table.next_state[outs].astype(np.int64), total, anyhow=True)
+            assert after.cells is not None
+            if (total <= space.budget[t]).all() and (cell >= 0).all():
+                pair = after.cells.rank(cell)
+                if (pair >= 0).all():
+                    rows.append(r)
+                    utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
+        u = np.array(utility)
+        sigma = solve_exactly(table.action[rows], u, self.concept, self.players)
+        value[at] = sigma @ u
+        played = np.flatnonzero(sigma > 0)
+        if len(played) == 1:
+            code[at] = 1 + rows[int(played[0])] - first
+            played = played[:0]
+        else:
+            code[at] = 0
+        ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
+        return _Run(np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1)
+
+
+def _runs(count: int, threads: int) -> Iterator[tuple[int, int]]:
+    """Cut a layer into runs; small layers stay whole and take one thread."""
+    step = max(RUN, -(-count // (threads * 64))) if threads > 1 and count > RUN else max(count, 1)
+    for begin in range(0, count, step):
+        yield begin, min(begin + step, count)
+
+
+def _widest(table: Layer) -> tuple[int, int]:
+    """Most rows of a state, and most outcomes of a state's rows together."""
+    outs = table.out_ptr[table.row_ptr]
+    return int(np.diff(table.row_ptr).max()), int(np.diff(outs).max())

@@ -1,0 +1,95 @@
+"""The reference engine: Algorithms 1 to 3 as they are written, in numpy, one program after the other. The oracle of faster engines.
+
+    V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
+        Q(a) = r_t(s, a) + E[V_{t+1}(s', c + c')]      for a in FA_t(s, c)
+        sigma = an equilibrium of the stage game Q on FA_t(s, c)
+        V_t(s, c) = sum over a of sigma(a) Q(a)
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.engines import EngineResult, Progress, Report
+from acegames.errors import TooLarge
+from acegames.feasibility.graph import NodeLayer, feasible_graph
+from acegames.feasibility.lattice import Lattice
+from acegames.feasibility.space import Cells, LayerSpace
+from acegames.model.game import Layer, MarkovGame
+from acegames.policy import PolicyLayer
+from acegames.stage import StageBatch, StageSolver
+
+
+class ReferenceEngine:
+    """Plain and trusted: about a thousand stage games a second."""
+
+    def __init__(self, stages: StageSolver | None = None) -> None:
+        if stages is None:
+            from acegames.stage.highs import HighsStageSolver
+
+            stages = HighsStageSolver()
+        self.stages = stages
+
+    def solve(
+        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+    ) -> EngineResult | None:
+        """Return the equilibrium, or None when no policy keeps the budgets."""
+        graph = feasible_graph(game, lattice)
+        if graph is None:
+            return None
+        started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
+        values = np.zeros((len(graph[-1].state), len(game.players)))
+        layers: list[PolicyLayer] = []
+        programs = repaired = 0
+        for t in reversed(range(game.horizon)):
+            nodes, table = graph[t], game.layer(t)
+            future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
+            utility = table.reward[nodes.row] + future
+            found = self.stages.solve(StageBatch(nodes.row_ptr, table.action[nodes.row], utility), concept, game.players)
+            values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
+            layers.append(_policy_layer(nodes, table, found.sigma, values))
+            programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
+            if progress:
+                progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
+        start = np.array([p for _, p in game.initial])
+        dims = tuple(range(len(lattice.units)))
+        return EngineResult(start @ values, layers[::-1], dims, programs, repaired)
+
+
+def _policy_layer(
+    nodes: NodeLayer, table: Layer, sigma: NDArray[np.float64], values: NDArray[np.float64]
+) -> PolicyLayer:
+    """File the strategies under the cells of the smallest boxes that hold the nodes (which are in order)."""
+    states, first = np.unique(nodes.state, return_index=True)
+    spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
+    lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
+    size = most - lo + 1
+    if float(np.prod(size.astype(np.float64), axis=1).sum()) >= 2.0**62:
+        raise TooLarge("the reference engine cannot number these pairs in 64 bits")
+    base = np.concatenate([[0], np.cumsum(np.prod(size, axis=1))])
+    space = LayerSpace(states, lo, size, base, base, least=lo, most=most)
+    space = LayerSpace(
+        states, lo, size, base, base, lo, most, cells=Cells.from_keys(space.locate(nodes.state, spent))
+    )
+    played = np.flatnonzero(sigma > 0)
+    pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
+    row = nodes.row[played] - table.row_ptr[nodes.state[pair]]
+    support = np.bincount(pair, minlength=len(nodes.state))
+    code = np.zeros(len(nodes.state), dtype=np.uint32)
+    pure = support[pair] == 1
+    code[pair[pure]] = row[pure] + 1
+    return PolicyLayer(
+        space,
+        table.row_ptr,
+        table.action,
+        code,
+        values,
+        mixed_pair=np.flatnonzero(support > 1),
+        mixed_ptr=np.concatenate([[0], np.cumsum(support[support > 1])]),
+        mixed_row=row[~pure].astype(np.uint32),
+        mixed_prob=sigma[played[~pure]],
+    )

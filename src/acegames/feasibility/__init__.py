@@ -1,0 +1,135 @@
+"""Can the game be played safely at all, where, and with which budgets? (Algorithm 1, spec 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import UnknownPair
+from acegames.feasibility.frontier import Frontier
+from acegames.feasibility.lattice import Lattice, lattice, to_units
+from acegames.feasibility.space import Space, explore, plan
+from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.numbers import plain_array
+
+__all__ = ["Feasibility", "feasibility"]
+
+Spent = tuple[int | float | Fraction, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """The answer: the verdict, the feasible pairs and joint actions, and the minimal budgets.
+
+    `states` and `actions` speak of plays that keep every budget with probability one: FS_t and FA_t(state, spent).
+    """
+
+    game: MarkovGame
+    lattice: Lattice
+    space: Space  # every pair is a cell of it: nothing is clipped
+
+    @property
+    def feasible(self) -> bool:
+        """Whether some policy keeps every budget at every moment with probability one."""
+        return self.space.feasible
+
+    @property
+    def pairs(self) -> int:
+        """Number of (t, state, spent) with t < H."""
+        return self.space.pairs
+
+    def states(self, t: int) -> list[tuple[Label, Spent]]:
+        """FS_t: the (state, spent) that some feasible policy reaches before acting at t (t = H: at the end)."""
+        self._check_time(t, self.game.horizon)
+        layer = self.space.layers[t]
+        assert layer.cells is not None
+        state, kept = layer.spent(layer.cells.listed(layer.total))
+        spent = self.space.unproject(kept)
+        order = np.lexsort((*spent.T[::-1], state))
+        return [
+            (self.game.states[s], self.lattice.spent(c))
+            for s, c in zip(state[order].tolist(), spent[order].tolist(), strict=True)
+        ]
+
+    def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
+        """FA_t(state, spent): the joint actions that some feasible policy takes there; KeyError outside FS_t."""
+        self._check_time(t, self.game.horizon - 1)
+        s, total = self._find(t, state, spent)
+        table, budget = self.game.layer(t), self.lattice.budget[t]
+        cost = self.lattice.costs(table.cost)
+        found = []
+        for r in table.rows(s):
+            outs = table.outcomes(r)
+            after = total + cost[outs]
+            if (after <= budget).all() and self.space.contains(t + 1, table.next_state[outs], after).all():
+                found.append(self.game.joint_action(table.action[r]))
+        return found
+
+    @cached_property
+    def frontier(self) -> Frontier:
+        """Minimal budgets of every (t, state)."""
+        return Frontier(self.game)
+
+    @cached_property
+    def minimal_budgets(self) -> NDArray[Any]:
+        """The Pareto frontier of minimal budgets, (k, M), float64 where that is exact, else exact objects.
+
+        A budget is feasible when it is at least as large as some row in every component. For a schedule the row stands for the last finite
+        entry, the others shifted along; a constraint that is infinite at all times is reported as `inf`.
+        """
+        return plain_array(self.frontier.at_root(), len(self.game.constraints))
+
+    def minimal_budgets_at(self, t: int, state: Label) -> NDArray[Any]:
+        """The same frontier for the rest of the game, before acting in `state` at `t`; KeyError if it cannot occur."""
+        self._check_time(t, self.game.horizon - 1)
+        return plain_array(self.frontier.at(t, self.game.state_index(state)), len(self.game.constraints))
+
+    def curve(self, x: int = 0, y: int = 1) -> NDArray[np.float64]:
+        """Corners of the staircase that bounds the feasible budgets of constraints x and y, (2k-1, 2), for plots.
+
+        With more than two constraints: their shadow, the other budgets being as large as needed.
+        """
+        points = self.minimal_budgets[:, [x, y]].astype(np.float64)
+        points = points[np.lexsort((points[:, 1], points[:, 0]))]
+        lowest = np.minimum.accumulate(points[:, 1])
+        stairs = points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
+        inner = np.column_stack([stairs[1:, 0], stairs[:-1, 1]])
+        corners = np.empty((2 * len(stairs) - 1, 2))
+        corners[0::2], corners[1::2] = stairs, inner
+        return corners
+
+    def canonical(self, t: int, state: Label, spent: Any) -> Spent:
+        """Return `spent` as `states` lists it; KeyError outside FS_t."""
+        return self.lattice.spent(self._find(t, state, spent)[1].tolist())
+
+    def _check_time(self, t: int, last: int) -> None:
+        if not 0 <= t <= last:
+            raise UnknownPair(f"t={t}: must be between 0 and {last}")
+
+    def _find(self, t: int, state: Label, spent: Any) -> tuple[int, NDArray[np.int64]]:
+        """Index of the state and whole units of what was spent."""
+        try:
+            index, units = self.game.state_index(state), to_units(self.lattice.units, spent)
+            total = np.array([units], dtype=np.int64).reshape(1, len(self.lattice.units))
+            if not self.space.contains(t, np.array([index]), total).all():
+                raise KeyError(spent)
+            return index, total[0]
+        except (KeyError, ValueError, TypeError, OverflowError):
+            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here") from None
+
+
+def feasibility(game: MarkovGame) -> Feasibility:
+    """Decide whether the game can be played safely, and find every feasible pair and joint action.
+
+    Time and memory are linear in pairs times joint actions times outcomes.
+
+    Raises:
+        TooLarge: when costs are too fine for 64-bit integers.
+    """
+    whole = lattice(game)
+    return Feasibility(game, whole, explore(plan(game, whole, clip=False)))

@@ -1,0 +1,149 @@
+"""Which budgets are feasible at all: the Pareto frontier of minimal budgets of every (t, state) (spec 2).
+
+    N_H(s) = {nothing needed}
+    N_t(s) = minimal elements of  U_a { join over outcomes (c', s') of (x + c', at least c' - D_t), x in N_{t+1}(s') }
+
+where D_t = B_t - B_ref shifts a schedule against its last finite entry B_ref, and an infinite B_t asks for nothing. The join takes
+one x per outcome and the component-wise maximum; every combination counts. More budget never hurts, so the minimal elements
+say everything. One constraint: one number per (t, s), O(H S A K). From two on the antichains can grow without bound (deciding
+feasibility is NP-hard), so their size is limited.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+from acegames.feasibility.lattice import LARGEST, common_unit
+from acegames.model.game import MarkovGame, reachable_states
+from acegames.model.numbers import Bound
+
+Antichain = NDArray[np.int64]  # (k, M)
+NOTHING = np.int64(-LARGEST)
+"""Stands for minus infinity: no budget is needed."""
+MOST_ELEMENTS = 50_000
+
+
+class Frontier:
+    """Minimal budgets of every (t, state) that some legal play reaches."""
+
+    def __init__(self, game: MarkovGame) -> None:
+        self._game = game
+        self._reference = [_reference(column) for column in zip(*game.budgets, strict=True)]
+        self._units = [
+            common_unit([*values, *(b - ref for b in column if not isinstance(b, float))])
+            for values, column, ref in zip(
+                game.cost_values, zip(*game.budgets, strict=True), self._reference, strict=True
+            )
+        ]
+        self._need = self._backward()
+
+    def at_root(self) -> list[tuple[Bound, ...]]:
+        """Minimal budgets of the whole game; several initial states must all be served."""
+        need = self._nothing()
+        for s, _ in self._game.initial:
+            need = _join(need, self._need[0][s])
+        return self._budgets(need)
+
+    def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
+        """Minimal remaining budgets before acting in `state` at `t`; KeyError when the state cannot occur then."""
+        return self._budgets(self._need[t][state])
+
+    def _budgets(self, need: Antichain) -> list[tuple[Bound, ...]]:
+        order = np.lexsort(need.T[::-1]) if need.shape[1] else np.arange(len(need))
+        return [
+            tuple(math.inf if x == NOTHING else int(x) * u for x, u in zip(row, self._units, strict=True))
+            for row in need[order].tolist()
+        ]
+
+    def _nothing(self) -> Antichain:
+        return np.full((1, len(self._units)), NOTHING)
+
+    def _backward(self) -> list[dict[int, Antichain]]:
+        game = self._game
+        costs = [self._whole(m, values) for m, values in enumerate(game.cost_values)]
+        reach = reachable_states(game)
+        need = [{int(s): self._nothing() for s in np.flatnonzero(reach[-1])}]
+        for t in reversed(range(game.horizon)):
+            table = game.layer(t)
+            cost = np.column_stack(
+                [c[table.cost[:, m]] for m, c in enumerate(costs)] or [np.zeros((len(table.prob), 0), int)]
+            )
+            at_least = self._at_least(t, cost)
+            layer: dict[int, Antichain] = {}
+            for s in map(int, np.flatnonzero(reach[t])):
+                choices = []
+                for r in table.rows(s):
+                    outs = table.outcomes(r)
+                    join = at_least[outs].max(axis=0, keepdims=True)
+                    for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
+                        join = _join(join, _shift(need[-1][nxt], c))
+                    choices.append(join)
+                layer[s] = _minimal(np.concatenate(choices))
+            need.append(layer)
+        return need[::-1]
+
+    def _whole(self, m: int, values: tuple[Fraction, ...]) -> NDArray[np.int64]:
+        whole = [int(v / self._units[m]) for v in values]
+        extent = self._game.horizon * max(map(abs, whole)) + max(
+            [abs(int((b - self._reference[m]) / self._units[m])) for b, *_ in self._column(m)] or [0]
+        )
+        if extent >= LARGEST:
+            raise TooLarge(
+                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {self._units[m]}, of which "
+                f"{extent:.3g} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
+            )
+        return np.array(whole, dtype=np.int64)
+
+    def _column(self, m: int) -> list[tuple[Fraction]]:
+        return [(row[m],) for row in self._game.budgets if isinstance(row[m], Fraction)]  # type: ignore[misc]
+
+    def _at_least(self, t: int, cost: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What each outcome needs at once: c' - D_t, nothing where the budget is infinite."""
+        out = np.full_like(cost, NOTHING)
+        for m, (bound, ref, unit) in enumerate(zip(self._game.budgets[t], self._reference, self._units, strict=True)):
+            if isinstance(bound, Fraction):
+                out[:, m] = cost[:, m] - int((bound - ref) / unit)
+        return out
+
+
+def _reference(column: tuple[Bound, ...]) -> Fraction:
+    """The last finite entry of a schedule."""
+    return next((b for b in reversed(column) if isinstance(b, Fraction)), Fraction(0))
+
+
+def _shift(need: Antichain, cost: NDArray[np.int64]) -> Antichain:
+    return np.where(need == NOTHING, NOTHING, need + cost)
+
+
+def _join(left: Antichain, right: Antichain) -> Antichain:
+    if len(left) * len(right) > MOST_ELEMENTS * 100:
+        raise TooLarge(
+            f"the frontier of minimal budgets has too many elements ({len(left)} x {len(right)} to combine); fewer constraints "
+            "or coarser costs would help. Whether the game's own budget is feasible can still be decided"
+        )
+    both = np.maximum(left[:, None, :], right[None, :, :])
+    return _minimal(both.reshape(len(left) * len(right), left.shape[1]))
+
+
+def _minimal(points: Antichain) -> Antichain:
+    """Minimal elements, each once, in lexicographic order."""
+    if len(points) == 1 or points.shape[1] == 0:
+        return points[:1]
+    if points.shape[1] == 1:
+        return points.min(axis=0, keepdims=True)
+    points = points[np.lexsort(points.T[::-1])]
+    if points.shape[1] == 2:  # sorted by the first: keep what is lower in the second than everything before
+        lowest = np.minimum.accumulate(points[:, 1])
+        return points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
+    kept: list[NDArray[np.int64]] = []
+    while len(points):  # the first in lexicographic order is minimal; drop all that it beats
+        kept.append(points[0])
+        points = points[~(points >= points[0]).all(axis=1)]
+        if len(kept) > MOST_ELEMENTS:
+            raise TooLarge(f"the frontier of minimal budgets has more than {MOST_ELEMENTS} elements")
+    return np.array(kept)

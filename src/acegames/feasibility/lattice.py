@@ -1,0 +1,88 @@
+"""Costs and budgets as integers (spec 9): each constraint counts in its own unit, the greatest common divisor of its costs.
+
+A cumulative cost is a whole number of units, so `c <= B` holds exactly when `c / unit <= floor(B / unit)`. Budgets beyond
+what a play can spend at all (`inf` too) are cut to the largest total, which never binds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+from acegames.model.game import MarkovGame
+from acegames.model.numbers import exact, plain
+
+LARGEST = 2**62
+"""Totals stay below this, so that sums of two of them fit into int64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The integer form of a game's costs and budgets."""
+
+    units: tuple[Fraction, ...]  # M
+    cost_units: tuple[NDArray[np.int64], ...]  # M arrays: whole units of each cost code
+    budget: NDArray[np.int64]  # (H, M)
+
+    def costs(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        """Whole units of (K, M) cost codes."""
+        out = np.empty(codes.shape, dtype=np.int64)
+        for m, values in enumerate(self.cost_units):
+            out[..., m] = values[codes[..., m]]
+        return out
+
+    def spent(self, units: Iterable[int]) -> tuple[int | float | Fraction, ...]:
+        """Whole units as exact numbers in the user's units."""
+        return from_units(self.units, units)
+
+
+def lattice(game: MarkovGame) -> Lattice:
+    """Return the integer lattice of a game; TooLarge when a constraint's totals do not fit into 64 bits."""
+    units = tuple(common_unit(values) for values in game.cost_values)
+    scaled = [[int(v / u) for v in values] for values, u in zip(game.cost_values, units, strict=True)]
+    budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
+    for m, whole in enumerate(scaled):
+        most = game.horizon * max(map(abs, whole))
+        if most >= LARGEST:
+            unit, label = units[m], game.constraints[m]
+            raise TooLarge(
+                f"constraint {label!r}: the costs are whole multiples of no unit coarser than {unit}, and {game.horizon} "
+                f"steps can add up to {most:.3g} of them, which does not fit into 64-bit integers. These costs are too fine "
+                "to be tracked exactly: solve approximately, with costs rounded to a coarser unit"
+            )
+        for t, row in enumerate(game.budgets):
+            bound = row[m]
+            exactly = most if isinstance(bound, float) else math.floor(bound / units[m])
+            budget[t, m] = max(min(exactly, most), -most - 1)
+    return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget)
+
+
+def common_unit(values: Iterable[Fraction]) -> Fraction:
+    """Greatest rational of which every value is a whole multiple; 1 when all are zero."""
+    numerator, denominator = 0, 1
+    for v in values:
+        common = math.lcm(denominator, v.denominator)
+        numerator = math.gcd(numerator * (common // denominator), v.numerator * (common // v.denominator))
+        denominator = common
+    return Fraction(numerator, denominator) if numerator else Fraction(1)
+
+
+def to_units(units: Sequence[Fraction], spent: Any) -> tuple[int, ...] | None:
+    """Whole units of a cost vector in the user's units, or None when it is not on the lattice."""
+    given = [spent] if np.ndim(spent) == 0 and not isinstance(spent, (list, tuple)) else list(spent)
+    if len(given) != len(units):
+        return None
+    whole = [exact(v) / u for v, u in zip(given, units, strict=True)]
+    return tuple(int(w) for w in whole) if all(w.denominator == 1 for w in whole) else None
+
+
+def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:
+    """Exact numbers in the user's units from whole units."""
+    return tuple(plain(int(w) * u) for w, u in zip(whole, units, strict=True))

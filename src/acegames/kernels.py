@@ -1,0 +1,1011 @@
+"""The fast stage solver: a dense dual simplex in numba, one stage game after the other, no allocation.
+
+The program is that of `acegames.stage.program` (read its docstring first), kept as a dictionary
+
+    x_B = rhs - T x_N,    objective = z - d x_N,    d >= 0 throughout the dual simplex.
+
+The start is the joint action that maximises the objective: then every reduced cost d is non-negative, so there is no first
+phase, and "no pivot needed" is exactly "the best joint action is a pure equilibrium". "egalitarian" and "fair" start from one
+player's own rows, which are dual feasible in the same way. Ties (reduced costs of zero) are resolved by the primal simplex
+on the optimal face, level by level. Ratio tests are Harris's two passes; after many pivots Bland's rule takes over. Each
+level's answer is certified by weak duality from the stage's own numbers; status 2 asks the caller to repair exactly.
+
+Kernels that call each other live in one file, because numba's cache does not see changes across files.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+
+LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
+PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
+
+FEASIBLE = 1e-11  # rows violated by less are rounding, in unit utilities
+PIVOT = 1e-9  # smaller pivots are not trusted
+HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
+
+
+
+def _jit(function):
+    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no place for a cache: compile in each process
+        return numba.njit(nogil=True)(function)
+
+
+@_jit
+def _pivot(T, rhs, d, m, n, r, j):
+    """Swap the basic variable of row r with the nonbasic one of column j."""
+    inverse = 1.0 / T[r, j]
+    for k in range(n):
+        T[r, k] *= inverse
+    T[r, j] = inverse
+    rhs[r] *= inverse
+    for i in range(m):
+        if i != r:
+            f = T[i, j]
+            if f != 0.0:
+                for k in range(n):
+                    T[i, k] -= f * T[r, k]
+                T[i, j] = -f * inverse
+                rhs[i] -= f * rhs[r]
+    f = d[j]
+    if f != 0.0:
+        for k in range(n):
+            d[k] -= f * T[r, k]
+        d[j] = -f * inverse
+
+
+@_jit
+def _swap(basic, nonbasic, r, j):
+    basic[r], nonbasic[j] = nonbasic[j], basic[r]
+
+
+@_jit
+def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
+    """Make rhs >= 0 while keeping d >= 0. Returns the number of pivots, or -1."""
+    for step in range(limit):
+        bland = step > limit // 2
+        r = -1
+        worst = -FEASIBLE
+        for i in range(m):
+            if rhs[i] < worst:
+                r = i
+                if bland:
+                    break
+                worst = rhs[i]
+        if r < 0:
+            return step
+        bound = np.inf
+        for j in range(n):
+            if T[r, j] < -PIVOT:
+                ratio = (max(d[j], 0.0) + (0.0 if bland else HARRIS)) / -T[r, j]
+                bound = min(bound, ratio)
+        if bound == np.inf:
+            return -1
+        best = -1
+        size = 0.0
+        for j in range(n):
+            if T[r, j] < -PIVOT and max(d[j], 0.0) / -T[r, j] <= bound and -T[r, j] > size:
+                best = j
+                size = -T[r, j]
+                if bland:
+                    break
+        if best < 0:
+            return -1
+        _pivot(T, rhs, d, m, n, r, best)
+        _swap(basic, nonbasic, r, best)
+        rhs[r] = max(rhs[r], 0.0)
+    return -1
+
+
+@_jit
+def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
+    """Make d >= 0 on the columns that are not barred, keeping rhs >= 0. Returns the number of pivots, or -1."""
+    for step in range(limit):
+        bland = step > limit // 2
+        j = -1
+        worst = -FEASIBLE
+        for k in range(n):
+            if not barred[nonbasic[k]] and d[k] < worst:
+                j = k
+                if bland:
+                    break
+                worst = d[k]
+        if j < 0:
+            return step
+        bound = np.inf
+        for i in range(m):
+            if T[i, j] > PIVOT:
+                bound = min(bound, (max(rhs[i], 0.0) + (0.0 if bland else HARRIS)) / T[i, j])
+        if bound == np.inf:
+            return -1
+        r = -1
+        size = 0.0
+        for i in range(m):
+            if T[i, j] > PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound and T[i, j] > size:
+                r = i
+                size = T[i, j]
+                if bland:
+                    break
+        if r < 0:
+            return -1
+        _pivot(T, rhs, d, m, n, r, j)
+        _swap(basic, nonbasic, r, j)
+        for i in range(m):
+            if rhs[i] < 0.0 and rhs[i] > -HARRIS:
+                rhs[i] = 0.0
+    return -1
+
+
+@_jit
+def _certified(A, b, c, x, y, barred, R, columns, rows):
+    """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value."""
+    for r in range(rows):
+        if y[r] < -LP_CERTIFICATE and not barred[columns + r]:
+            return False
+    value = 0.0
+    bound = -np.inf
+    for j in range(columns):
+        value += c[j] * x[j]
+        if barred[j]:
+            continue
+        reduced = c[j]
+        for r in range(rows):
+            if y[r] != 0.0:
+                reduced -= y[r] * A[r, j]
+        if j < R:
+            bound = max(bound, reduced)
+        elif reduced > LP_CERTIFICATE:
+            return False
+    for r in range(rows):
+        bound += y[r] * b[r]
+    return abs(bound - value) <= LP_CERTIFICATE
+
+
+@_jit
+def _read_point(x, rhs, basic, m, columns):
+    for j in range(columns):
+        x[j] = 0.0
+    for i in range(m):
+        if basic[i] < columns:
+            x[basic[i]] = max(rhs[i], 0.0)
+
+
+@_jit
+def _read_duals(y, d, nonbasic, n, columns, rows):
+    for r in range(rows):
+        y[r] = 0.0
+    for k in range(n):
+        if nonbasic[k] >= columns:
+            y[nonbasic[k] - columns] = d[k]
+
+
+@_jit
+def _reduced_costs(d, c, T, basic, nonbasic, m, n, columns):
+    """d of the objective c at the present basis."""
+    for k in range(n):
+        d[k] = -c[nonbasic[k]] if nonbasic[k] < columns else 0.0
+    for i in range(m):
+        if basic[i] < columns:
+            f = c[basic[i]]
+            if f != 0.0:
+                for k in range(n):
+                    d[k] += f * T[i, k]
+
+
+@_jit
+def _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor):
+    """Fill A with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+    count = 0
+    for i in range(N):
+        for target in range(first_action[i], first_action[i + 1]):
+            tolds = first_action[i + 1] - first_action[i] if correlated else 1
+            for told in range(tolds):
+                if correlated and told == target - first_action[i]:
+                    continue
+                binds = False
+                for j in range(R):
+                    g = 0.0
+                    if not correlated or act[rows_of[j], i] == told:
+                        to = deviation[rows_of[j], target]
+                        to = position[to] if to >= 0 else -1
+                        g = (v[to, i] if to >= 0 else -floor) - v[j, i]
+                    A[count, j] = g
+                    binds = binds or g > 0.0
+                if binds:
+                    count += 1
+    return count
+
+
+@_jit
+def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
+    """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
+    for i in range(N):
+        for target in range(first_action[i], first_action[i + 1]):
+            to = deviation[rows_of[a], target]
+            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + FEASIBLE:
+                return False
+    return True
+
+
+@_jit
+def _best_pure(c, v, R, N):
+    """The joint action with the largest c, ties (within TIE) to the first player's utility, then the second's, ..."""
+    best = 0
+    for j in range(1, R):
+        gap = c[j] - c[best]
+        i = 0
+        while i < N and abs(gap) <= TIE:
+            gap = v[j, i] - v[best, i]
+            i += 1
+        if gap > TIE:
+            best = j
+    return best
+
+
+@_jit
+def solve_stage(
+    u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
+):
+    """Write an equilibrium of one stage game into sigma[:R].
+
+    u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
+    deviation (rows, sum of actions): the row reached when one player switches, or -1; position (rows,) is the inverse of
+    rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in W.chosen[0]),
+    MIXED or UNCERTIFIED.
+    """
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen = W
+    span = 0.0
+    lowest = np.inf
+    for i in range(N):
+        low = u[0, i]
+        high = u[0, i]
+        for j in range(1, R):
+            low = min(low, u[j, i])
+            high = max(high, u[j, i])
+        span = max(span, high - low)
+        lowest = min(lowest, low)
+        y[i] = low
+    if span == 0.0:
+        chosen[0] = 0
+        return PURE
+    for i in range(N):
+        for j in range(R):
+            v[j, i] = (u[j, i] - y[i]) / span
+        y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
+
+    comparing = kind == EGALITARIAN or kind == FAIR
+    for j in range(R):
+        c[j] = 0.0
+        for i in range(N):
+            c[j] += weights[i] * v[j, i]
+    if not comparing:
+        a = _best_pure(c, v, R, N)
+        if _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
+            chosen[0] = a
+            return PURE
+
+    rows = _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
+    columns = R
+    for r in range(rows):
+        b[r] = 0.0
+    pilot = 0
+    if comparing:
+        columns = R + (2 if kind == FAIR else 1)
+        top = 1.0
+        for i in range(N):
+            top = max(top, y[i] + 1.0)
+        for r in range(rows):
+            A[r, R] = 0.0
+            A[r, columns - 1] = 0.0
+        lo_rows = rows
+        for i in range(N):  # z - v_i.sigma <= o_i
+            for j in range(R):
+                A[rows, j] = -v[j, i]
+            A[rows, columns - 1] = 0.0
+            A[rows, R] = 1.0
+            b[rows] = y[i]
+            rows += 1
+        if kind == FAIR:
+            for i in range(N):  # w + v_i.sigma <= top - o_i
+                for j in range(R):
+                    A[rows, j] = v[j, i]
+                A[rows, R] = 0.0
+                A[rows, R + 1] = 1.0
+                b[rows] = top - y[i]
+                rows += 1
+        else:  # the player whose best is lowest bounds the objective most tightly
+            smallest = np.inf
+            for i in range(N):
+                most = 0.0
+                for j in range(R):
+                    most = max(most, v[j, i])
+                if most + y[i] < smallest:
+                    smallest = most + y[i]
+                    pilot = i
+        for j in range(R):
+            c[j] = 0.0
+        c[R] = 1.0
+        c[columns - 1] = 1.0
+        a = 0
+        for j in range(R):
+            if v[j, pilot] > v[a, pilot]:
+                a = j
+    else:
+        a = 0
+        for j in range(R):
+            if c[j] > c[a]:
+                a = j
+
+    # the dictionary at sigma(a) = 1: the last row is sigma(a) = 1 - sum of the others
+    m = rows + 1
+    n = columns - 1
+    k = 0
+    for j in range(columns):
+        if j != a:
+            nonbasic[k] = j
+            shared = j < R
+            for r in range(rows):
+                T[r, k] = A[r, j] - (A[r, a] if shared else 0.0)
+            T[rows, k] = 1.0 if shared else 0.0
+            d[k] = (c[a] - c[j]) if shared else -c[j]
+            k += 1
+    for r in range(rows):
+        basic[r] = columns + r
+        rhs[r] = b[r] - A[r, a]
+    basic[rows] = a
+    rhs[rows] = 1.0
+    for j in range(columns + rows):
+        barred[j] = False
+    if comparing:
+        _pivot(T, rhs, d, m, n, lo_rows + pilot, R - 1)
+        _swap(basic, nonbasic, lo_rows + pilot, R - 1)
+        if kind == FAIR:
+            _pivot(T, rhs, d, m, n, lo_rows + N + pilot, R)
+            _swap(basic, nonbasic, lo_rows + N + pilot, R)
+    limit = 20 * (m + n) + 50
+    if _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit) < 0:
+        return UNCERTIFIED
+    _read_point(x, rhs, basic, m, columns)
+    _read_duals(y, d, nonbasic, n, columns, rows)
+    if not _certified(A, b, c, x, y, barred, R, columns, rows):
+        return UNCERTIFIED
+
+    if kind != ANY:
+        for level in range(N):
+            ties = False
+            for k in range(n):
+                if d[k] > TIE:
+                    barred[nonbasic[k]] = True
+                ties = ties or not barred[nonbasic[k]]
+            if not ties:
+                break
+            for j in range(columns):
+                c[j] = v[j, level] if j < R else 0.0
+            _reduced_costs(d, c, T, basic, nonbasic, m, n, columns)
+            if _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit) < 0:
+                return UNCERTIFIED
+            _read_point(x, rhs, basic, m, columns)
+            _read_duals(y, d, nonbasic, n, columns, rows)
+            if not _certified(A, b, c, x, y, barred, R, columns, rows):
+                return UNCERTIFIED
+
+    total = 0.0
+    for j in range(R):
+        sigma[j] = x[j] if x[j] > SUPPORT else 0.0
+        total += sigma[j]
+    if not (total > 0.5):
+        return UNCERTIFIED
+    count = 0
+    for j in range(R):
+        sigma[j] /= total
+        if sigma[j] > 0.0:
+            count += 1
+            chosen[0] = j
+    for r in range(rows):
+        slack = b[r]
+        for j in range(columns):
+            slack -= A[r, j] * (sigma[j] if j < R else x[j])
+        if slack < -LP_CERTIFICATE:
+            return UNCERTIFIED
+    return PURE if count == 1 else MIXED
+
+
+@_jit
+def workspace(R, N, actions, correlated):
+    """Arrays for stages of up to R joint actions; `actions` (N,) is the number of each player's."""
+    rows = 2 * N
+    for i in range(N):
+        rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
+    columns = R + 2
+    return (
+        np.empty((R, N)),
+        np.empty((rows + 1, columns)),
+        np.empty(rows + 1),
+        np.empty(columns),
+        np.empty((rows + 1, columns)),
+        np.empty(rows + 1),
+        np.empty(columns),
+        np.empty(columns),
+        np.empty(rows + N + 1),
+        np.empty(rows + 1, np.int64),
+        np.empty(columns, np.int64),
+        np.empty(rows + columns + 2, np.bool_),
+        np.empty(1, np.int64),
+    )
+
+
+@_jit
+def solve_batch(
+    ptr, act, utility, deviation, first_action, correlated, floor, kind, weights, sigma, status, W, rows_of, position, s
+):
+    """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled."""
+    N = act.shape[1]
+    for g in range(len(ptr) - 1):
+        first, last = ptr[g], ptr[g + 1]
+        R = last - first
+        for j in range(R):
+            rows_of[j] = j
+            position[j] = j
+            sigma[first + j] = 0.0
+        status[g] = solve_stage(
+            utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action,
+            correlated, floor, kind, weights, s, W,
+        )  # fmt: skip
+        if status[g] == PURE:
+            sigma[first + W[12][0]] = 1.0
+        elif status[g] == MIXED:
+            for j in range(R):
+                sigma[first + j] = s[j]
+
+
+# -- boxes: bounds on what can be spent, per state --------------------------------------------------------------------
+#
+# A layer's *box* of a state holds one cell per vector of spent units between `lo` and `lo + size - 1`, the last constraint
+# fastest; `base` is its first cell, `line` its first line (a line is a run of cells along the last constraint). Spending below
+# `lo` counts as `lo`: from there on the budget cannot bind. `slot` maps a state to its place among the layer's
+# states, -1 for none. Tables (row_ptr, out_ptr, next_state, cost, ...) are those of `model.game.Layer`, costs in units.
+
+
+@_jit
+def forward_bounds(here, low, high, row_ptr, out_ptr, next_state, cost, there, next_low, next_high):
+    """Least and largest total that legal play can have spent on arrival in each state, constraint by constraint."""
+    M = cost.shape[1]
+    for s in range(len(here)):
+        if not here[s]:
+            continue
+        for o in range(out_ptr[row_ptr[s]], out_ptr[row_ptr[s + 1]]):
+            to = next_state[o]
+            for m in range(M):
+                a, b = low[s, m] + cost[o, m], high[s, m] + cost[o, m]
+                if not there[to] or a < next_low[to, m]:
+                    next_low[to, m] = a
+                if not there[to] or b > next_high[to, m]:
+                    next_high[to, m] = b
+            there[to] = True
+
+
+@_jit
+def backward_bounds(states, row_ptr, out_ptr, next_state, cost, budget, next_worst, next_best, worst, best):
+    """The largest, and the least avoidable, excess over the budgets still to come: max of sums of costs minus B."""
+    M = cost.shape[1]
+    for s in states:
+        for m in range(M):
+            most = -np.int64(2**61)
+            least = np.int64(2**61)
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                here = -np.int64(2**61)
+                for o in range(out_ptr[r], out_ptr[r + 1]):
+                    to = next_state[o]
+                    most = max(most, cost[o, m] + max(next_worst[to, m], -budget[m]))
+                    here = max(here, cost[o, m] + max(next_best[to, m], -budget[m]))
+                least = min(least, here)
+            worst[s, m] = most
+            best[s, m] = least
+
+
+@_jit
+def _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last):
+    """Line of the next layer that outcome o leads to from total c (the last constraint aside); -1 when a budget breaks."""
+    to = slot[next_state[o]]
+    if to < 0:
+        return np.int64(-1), to
+    line = np.int64(0)
+    for m in range(last):
+        total = c[m] + cost[o, m]
+        if total > budget[m]:
+            return np.int64(-1), to
+        at = max(total - n_lo[to, m], 0)
+        if at >= n_size[to, m]:
+            return np.int64(-1), to
+        line = line * n_size[to, m] + at
+    return n_line[to] + line, to
+
+
+@_jit
+def _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last):
+    """Largest total of the last constraint at which row r is feasible, the other totals being c."""
+    threshold = np.int64(2**61)
+    for o in range(out_ptr[r], out_ptr[r + 1]):
+        line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
+        if line < 0 or n_height[line] < 0:
+            return -np.int64(2**61)
+        threshold = min(threshold, min(budget[last], n_lo[to, last] + n_height[line]) - cost[o, last])
+    return threshold
+
+
+@_jit
+def _line_totals(c, line, lo, size, a, last):
+    """Totals of all but the last constraint on a line of state slot a."""
+    for m in range(last - 1, -1, -1):
+        c[m] = lo[a, m] + line % size[a, m]
+        line //= size[a, m]
+
+
+@_jit
+def heights(
+    states, lo, size, line, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, height
+):
+    """Feasibility by height map (spec 2): for each line the largest feasible place of the last constraint, or -1."""
+    last = cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    for a in range(len(states)):
+        s = states[a]
+        for l in range(line[a + 1] - line[a]):
+            _line_totals(c, l, lo, size, a, last)
+            most = -np.int64(2**61)
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                most = max(
+                    most,
+                    _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last),
+                )
+            height[line[a] + l] = max(min(most - lo[a, last], size[a, last] - 1), -1)
+
+
+@_jit
+def reach(
+    states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_mark,
+):  # fmt: skip
+    """Mark in n_mark the cells that feasible actions reach from the marked cells."""
+    last = cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    for a in range(len(states)):
+        s = states[a]
+        width = size[a, last]
+        for l in range(line[a + 1] - line[a]):
+            start = base[a] + l * width
+            seen = False
+            for k in range(width):
+                seen |= mark[start + k] != 0
+            if not seen:
+                continue
+            _line_totals(c, l, lo, size, a, last)
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                top = _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last)
+                stop = min(top - lo[a, last] + 1, width)
+                if stop <= 0:
+                    continue
+                for o in range(out_ptr[r], out_ptr[r + 1]):
+                    to_line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
+                    first = n_base[to] + (to_line - n_line[to]) * n_size[to, last]
+                    shift = lo[a, last] + cost[o, last] - n_lo[to, last]
+                    clipped = min(max(-shift, 0), stop)
+                    for k in range(clipped):
+                        n_mark[first] |= mark[start + k]
+                    for k in range(clipped, stop):
+                        n_mark[first + shift + k] |= mark[start + k]
+
+
+# -- backward induction over a dense layer ----------------------------------------------------------------------------
+
+SEGMENT = 128  # cells of a line whose utilities are computed together
+
+
+@_jit
+def _line_rows(
+    s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
+    low, last, stop, first, shift,
+):  # fmt: skip
+    """For each row of state s on the line c: up to which place it is feasible, and where its outcomes lead."""
+    for r in range(row_ptr[s], row_ptr[s + 1]):
+        top = _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last)
+        stop[r - row_ptr[s]] = max(top - low + 1, 0)
+        if top < low:
+            continue
+        for o in range(out_ptr[r], out_ptr[r + 1]):
+            to_line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
+            k = o - out_ptr[row_ptr[s]]
+            first[k] = n_base[to] + (to_line - n_line[to]) * n_size[to, last]
+            shift[k] = low + cost[o, last] - n_lo[to, last]
+
+
+@_jit
+def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0, k1, n_value):
+    """q[row, player, k - k0] = r + E[V(next)] for the places k0 <= k < k1 where the row is feasible."""
+    N = reward.shape[1]
+    for r in range(row_ptr[s], row_ptr[s + 1]):
+        end = min(k1, stop[r - row_ptr[s]])
+        if end <= k0:
+            continue
+        row = r - row_ptr[s]
+        for i in range(N):
+            for k in range(end - k0):
+                q[row, i, k] = reward[r, i]
+        for o in range(out_ptr[r], out_ptr[r + 1]):
+            at = o - out_ptr[row_ptr[s]]
+            p, f, d = prob[o], first[at], shift[at]
+            clipped = min(max(-d, k0), end)
+            for i in range(N):
+                if clipped > k0:
+                    low = p * n_value[f, i]
+                    for k in range(clipped - k0):
+                        q[row, i, k] += low
+                for k in range(clipped, end):
+                    q[row, i, k - k0] += p * n_value[f + d + k, i]
+
+
+@_jit
+def solve_dense(
+    begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation,
+    budget, slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, widest,
+    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+):  # fmt: skip
+    """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
+
+    Mixed strategies are appended to mixed_*; cells without a certificate are listed in `failed`. Returns the number of mixed cells,
+    of failed cells, and of stages that took a program.
+    """
+    last = cost.shape[1] - 1
+    N = reward.shape[1]
+    rows_max, outs_max = widest
+    c = np.zeros(last + 1, np.int64)
+    stop = np.empty(rows_max, np.int64)
+    first = np.empty(outs_max, np.int64)
+    shift = np.empty(outs_max, np.int64)
+    q = np.empty((rows_max, N, SEGMENT))
+    u = np.empty((rows_max, N))
+    sigma = np.empty(rows_max)
+    rows_of = np.empty(rows_max, np.int64)
+    position = np.empty(rows_max, np.int64)
+    W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
+    mixed = entries = bad = programs = 0
+    mixed_ptr[0] = 0
+    a = np.searchsorted(base, begin, side="right") - 1
+    cell = begin
+    while cell < end:
+        while base[a + 1] <= cell:
+            a += 1
+        s = states[a]
+        width = size[a, last]
+        l = (cell - base[a]) // width
+        k0 = (cell - base[a]) % width
+        line_end = min(width, k0 + end - cell)
+        _line_totals(c, l, lo, size, a, last)
+        prepared = False
+        while k0 < line_end:
+            k1 = min(line_end, k0 + SEGMENT)
+            seen = False
+            for k in range(k1 - k0):
+                seen |= mark[cell + k] != 0
+            if seen:
+                if not prepared:
+                    _line_rows(
+                        s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
+                        lo[a, last], last, stop, first, shift,
+                    )  # fmt: skip
+                    prepared = True
+                _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0, k1, n_value)
+                for k in range(k1 - k0):
+                    if mark[cell + k] == 0:
+                        continue
+                    R = 0
+                    for row in range(row_ptr[s + 1] - row_ptr[s]):
+                        position[row] = -1
+                        if stop[row] > k0 + k:
+                            position[row] = R
+                            rows_of[R] = row
+                            for i in range(N):
+                                u[R, i] = q[row, i, k]
+                            R += 1
+                    mixed, entries, bad, programs = _store_stage(
+                        cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]],
+                        deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action, correlated, floor, kind, weights, sigma,
+                        W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad,
+                        programs,
+                    )  # fmt: skip
+            cell += k1 - k0
+            k0 = k1
+    return mixed, bad, programs
+
+
+@_jit
+def _store_stage(
+    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W,
+    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+):  # fmt: skip
+    """Solve one stage and file the answer under `cell`."""
+    status = PURE
+    if R == 1:
+        W[12][0] = 0
+    elif N == 1:
+        best = 0
+        for j in range(1, R):
+            if u[j, 0] > u[best, 0]:
+                best = j
+        W[12][0] = best
+    else:
+        status = solve_stage(
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
+        )
+        programs += status != PURE
+    if status == PURE:
+        j = W[12][0]
+        code[cell] = 1 + rows_of[j]
+        for i in range(N):
+            value[cell, i] = u[j, i]
+    elif status == MIXED:
+        code[cell] = mixed_code
+        for i in range(N):
+            value[cell, i] = 0.0
+        for j in range(R):
+            if sigma[j] > 0.0:
+                mixed_row[entries] = rows_of[j]
+                mixed_prob[entries] = sigma[j]
+                entries += 1
+                for i in range(N):
+                    value[cell, i] += sigma[j] * u[j, i]
+        mixed_cell[mixed] = cell
+        mixed += 1
+        mixed_ptr[mixed] = entries
+    else:
+        failed[bad] = cell
+        bad += 1
+    return mixed, entries, bad, programs
+
+
+@_jit
+def solve_dense_alone(
+    begin, end, states, lo, size, base, line, row_ptr, out_ptr, cost, next_state, prob, reward, budget,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_value, widest, value, code,
+):  # fmt: skip
+    """One player: the best action of each cell, line by line. Cells that nothing reaches get an answer too."""
+    last = cost.shape[1] - 1
+    rows_max, outs_max = widest
+    c = np.zeros(last + 1, np.int64)
+    stop = np.empty(rows_max, np.int64)
+    first = np.empty(outs_max, np.int64)
+    shift = np.empty(outs_max, np.int64)
+    q = np.empty((1, 1, SEGMENT * 8))
+    a = np.searchsorted(base, begin, side="right") - 1
+    cell = begin
+    while cell < end:
+        while base[a + 1] <= cell:
+            a += 1
+        s = states[a]
+        width = size[a, last]
+        l = (cell - base[a]) // width
+        k0 = (cell - base[a]) % width
+        line_end = min(width, k0 + end - cell)
+        _line_totals(c, l, lo, size, a, last)
+        _line_rows(
+            s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
+            lo[a, last], last, stop, first, shift,
+        )  # fmt: skip
+        while k0 < line_end:
+            k1 = min(line_end, k0 + q.shape[2])
+            for k in range(k1 - k0):
+                value[cell + k, 0] = -np.inf
+            for r in range(row_ptr[s], row_ptr[s + 1]):
+                count = min(k1, stop[r - row_ptr[s]]) - k0
+                if count <= 0:
+                    continue
+                _one_row(q, r, s, row_ptr, out_ptr, prob, reward, first, shift, k0, k0 + count, n_value)
+                number = 1 + r - row_ptr[s]
+                for k in range(count):
+                    if q[0, 0, k] > value[cell + k, 0]:
+                        value[cell + k, 0] = q[0, 0, k]
+                        code[cell + k] = number
+            cell += k1 - k0
+            k0 = k1
+
+
+@_jit
+def _one_row(q, r, s, row_ptr, out_ptr, prob, reward, first, shift, k0, end, n_value):
+    """The utilities of one row of the only player."""
+    for k in range(end - k0):
+        q[0, 0, k] = reward[r, 0]
+    for o in range(out_ptr[r], out_ptr[r + 1]):
+        at = o - out_ptr[row_ptr[s]]
+        p, f, d = prob[o], first[at], shift[at]
+        clipped = min(max(-d, k0), end)
+        low = p * n_value[f, 0]
+        for k in range(clipped - k0):
+            q[0, 0, k] += low
+        for k in range(clipped, end):
+            q[0, 0, k - k0] += p * n_value[f + d + k, 0]
+
+
+# -- sparse layers: cells listed in order, found through a hash table -------------------------------------------------
+
+
+@_jit
+def _slot_of(key, size):
+    """Where a key starts looking in a table of `size` (a power of two)."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
+
+
+@_jit
+def build_index(keys, table):
+    """Fill an open-addressing table with the positions of the keys; -1 is empty."""
+    size = len(table)
+    for k in range(size):
+        table[k] = -1
+    for p in range(len(keys)):
+        h = _slot_of(keys[p], size)
+        while table[h] >= 0:
+            h = (h + 1) & (size - 1)
+        table[h] = p
+
+
+@_jit
+def find(key, keys, table):
+    """Position of a key, or -1."""
+    size = len(table)
+    h = _slot_of(key, size)
+    while table[h] >= 0:
+        if keys[table[h]] == key:
+            return np.int64(table[h])
+        h = (h + 1) & (size - 1)
+    return np.int64(-1)
+
+
+@_jit
+def _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base):
+    """Cell of the next layer that outcome o leads to from the totals c, or -1 when a budget breaks now or must later."""
+    to = slot[next_state[o]]
+    if to < 0:
+        return np.int64(-1)
+    cell = np.int64(0)
+    for m in range(cost.shape[1]):
+        total = c[m] + cost[o, m]
+        if total > budget[m]:
+            return np.int64(-1)
+        at = max(total - n_lo[to, m], 0)
+        if at >= n_size[to, m]:
+            return np.int64(-1)
+        cell = cell * n_size[to, m] + at
+    return n_base[to] + cell
+
+
+@_jit
+def _cell_totals(c, cell, lo, size, a):
+    for m in range(lo.shape[1] - 1, -1, -1):
+        c[m] = lo[a, m] + cell % size[a, m]
+        cell //= size[a, m]
+
+
+@_jit
+def expand(keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, table):
+    """Collect in `table` (a hash set, -1 empty) the cells that safe rows lead to. Returns their number, -1 if it is too full."""
+    capacity = len(table)
+    for k in range(capacity):
+        table[k] = -1
+    count = 0
+    c = np.zeros(cost.shape[1], np.int64)
+    a = 0
+    for p in range(len(keys)):
+        while base[a + 1] <= keys[p]:
+            a += 1
+        s = states[a]
+        _cell_totals(c, keys[p] - base[a], lo, size, a)
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            safe = True
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                if _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base) < 0:
+                    safe = False
+                    break
+            if not safe:
+                continue
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                key = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
+                h = _slot_of(key, capacity)
+                while table[h] >= 0 and table[h] != key:
+                    h = (h + 1) & (capacity - 1)
+                if table[h] < 0:
+                    table[h] = key
+                    count += 1
+                    if 2 * count > capacity:
+                        return -1
+    return count
+
+
+@_jit
+def sweep(
+    keys, wanted, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base,
+    n_keys, n_table, n_true, true, n_keep,
+):  # fmt: skip
+    """For each wanted cell: a row is TRUE when all its successors are. Sets true[p] and marks in n_keep what TRUE rows reach."""
+    c = np.zeros(cost.shape[1], np.int64)
+    widest = 0
+    for s in range(len(row_ptr) - 1):
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            widest = max(widest, out_ptr[r + 1] - out_ptr[r])
+    found = np.empty(widest, np.int64)
+    a = 0
+    for p in range(len(keys)):
+        while base[a + 1] <= keys[p]:
+            a += 1
+        true[p] = False
+        if not wanted[p]:
+            continue
+        s = states[a]
+        _cell_totals(c, keys[p] - base[a], lo, size, a)
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            fine = True
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                cell = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
+                at = find(cell, n_keys, n_table) if cell >= 0 else np.int64(-1)
+                if at < 0 or not n_true[at]:
+                    fine = False
+                    break
+                found[o - out_ptr[r]] = at
+            if fine:
+                true[p] = True
+                for k in range(out_ptr[r + 1] - out_ptr[r]):
+                    n_keep[found[k]] = True
+
+
+@_jit
+def solve_sparse(
+    begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
+    slot, n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, widest,
+    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+):  # fmt: skip
+    """As `solve_dense`, for the listed cells number begin .. end-1; value, code and the mixed records go by that number."""
+    N = reward.shape[1]
+    rows_max, outs_max = widest
+    c = np.zeros(cost.shape[1], np.int64)
+    u = np.empty((rows_max, N))
+    sigma = np.empty(rows_max)
+    rows_of = np.empty(rows_max, np.int64)
+    position = np.empty(rows_max, np.int64)
+    W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
+    mixed = entries = bad = programs = 0
+    mixed_ptr[0] = 0
+    a = np.searchsorted(base, keys[begin], side="right") - 1
+    for p in range(begin, end):
+        while base[a + 1] <= keys[p]:
+            a += 1
+        s = states[a]
+        _cell_totals(c, keys[p] - base[a], lo, size, a)
+        R = 0
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            position[r - row_ptr[s]] = -1
+            fine = True
+            for i in range(N):
+                u[R, i] = reward[r, i]
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                cell = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
+                at = find(cell, n_keys, n_table) if cell >= 0 else np.int64(-1)
+                if at < 0:
+                    fine = False
+                    break
+                for i in range(N):
+                    u[R, i] += prob[o] * n_value[at, i]
+            if fine:
+                position[r - row_ptr[s]] = R
+                rows_of[R] = r - row_ptr[s]
+                R += 1
+        mixed, entries, bad, programs = _store_stage(
+            p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position,
+            first_action, correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr,
+            mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+        )  # fmt: skip
+    return mixed, bad, programs

@@ -1,0 +1,116 @@
+"""Games in files: text for people (`.yaml`, `.yml`, `.json`), arrays for large games (`.npz`).
+
+Reading back gives a game with the same digest. A text file of a game with more than `TEXT_LIMIT` outcomes keeps
+labels, horizon and budget, and its tables go to an archive beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from acegames import store
+from acegames.errors import BadFile, InvalidGame
+from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
+from acegames.model.game import MarkovGame
+from acegames.model.text_form import FORMAT, TABLES, check_format, game_from_document, header_document
+from acegames.model.text_formats import dump, parse
+from acegames.model.write_rules import rules_document
+
+__all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_game", "save_game"]
+
+SOLUTION = "acegames-solution"
+"""The kind of a solution file: its header holds the game's under "game", its arrays carry the prefix "game/"."""
+
+TEXT = (".yaml", ".yml", ".json")
+ARCHIVE = ".npz"
+TEXT_LIMIT = 20_000
+TEXT_BYTES = 2**28
+
+
+def save_game(game: MarkovGame, path: store.Path) -> None:
+    """Write a game to `.yaml`, `.yml`, `.json` or `.npz`, whole or not at all.
+
+    Raises:
+        InvalidGame: when a label cannot be written.
+        BadFile: when the suffix says nothing.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ARCHIVE:
+        store.write_archive(path, FORMAT, *game_to_archive(game))
+        return
+    if suffix not in TEXT:
+        raise BadFile(_suffix_sentence(path))
+    document = header_document(game)
+    if sum(len(layer.prob) for layer in game.layers) > TEXT_LIMIT:
+        beside = Path(path).with_suffix(f".arrays{ARCHIVE}")
+        tables, arrays = tables_to_archive(game)
+        store.write_archive(beside, TABLES, tables, arrays)
+        document |= {"arrays": beside.name, "arrays_digest": game.digest}
+    else:
+        document |= rules_document(game)
+    store.write_text(path, dump(document, suffix))
+
+
+def load_game(path: store.Path) -> MarkovGame:
+    """Read a game from a text file, an archive, a solution file, or a numpy file of plain arrays.
+
+    Raises:
+        BadFile: a damaged, truncated, foreign or newer file.
+        InvalidGame: a text file or plain arrays that break a rule of the model, naming the place and the value.
+    """
+    name, suffix = os.fspath(path), Path(path).suffix.lower()
+    try:
+        if suffix in TEXT:
+            return _load_text(name, suffix)
+        if suffix != ARCHIVE and not _looks_like_zip(name):
+            raise BadFile(f"not a game file that is known: {_suffix_sentence(path)}")
+        kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
+        if kind == store.PLAIN:
+            return game_from_plain(arrays)
+        if kind == SOLUTION:
+            header, arrays = _inner_game(header, arrays)
+        return game_from_archive(header, arrays)
+    except (BadFile, InvalidGame) as error:
+        message = str(error)
+        raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
+
+
+def _suffix_sentence(path: store.Path) -> str:
+    return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE))}"
+
+
+def _looks_like_zip(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _inner_game(header: dict[str, Any], arrays: store.Arrays) -> tuple[dict[str, Any], store.Arrays]:
+    inner = header.get("game")
+    if not isinstance(inner, dict):
+        raise BadFile("the solution holds no game")
+    prefix = "game/"
+    return inner, {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+
+
+def _load_text(path: str, suffix: str) -> MarkovGame:
+    with open(path, "rb") as file:
+        raw = file.read(TEXT_BYTES + 1)
+    if len(raw) > TEXT_BYTES:
+        raise BadFile(f"larger than {TEXT_BYTES} bytes; keep the tables of a large game in arrays")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
+    document = parse(text, suffix)
+    check_format(document)
+
+    def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
+        try:
+            return store.read_archive(os.path.join(os.path.dirname(path), name), (TABLES, store.PLAIN))
+        except FileNotFoundError:
+            raise BadFile(f"arrays: there is no file {name!r} beside it") from None
+
+    return game_from_document(document, companion)

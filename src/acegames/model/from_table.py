@@ -1,0 +1,168 @@
+"""Games from two long tables, one line per outcome and one per reward: for large sparse games and data frames.
+
+Labels are numbered by one pass of a dict over each column, and lines are brought together by sorting: O(L log L) for
+L lines, times the horizon where only one of the two tables depends on time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import Names, RawLayer, assemble, read_budget
+from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place, read_initial
+from acegames.model.table_columns import Columns, Ints, Numbering
+from acegames.model.written import unknown
+
+
+def from_table(
+    outcomes: Any,
+    rewards: Any,
+    *,
+    players: Sequence[Label],
+    horizon: int,
+    initial: Any,
+    budget: Any,
+    constraints: Sequence[Label] | None,
+    states: Sequence[Label] | None,
+    actions: Sequence[Sequence[Label]] | None,
+    name: str,
+) -> MarkovGame:
+    """See `MarkovGame.from_table`."""
+    horizon = check_horizon(horizon)
+    who = check_labels("players", players)
+    if not who:
+        raise InvalidGame("players: a game needs at least one player")
+    if actions is not None and len(actions) != len(who):
+        raise InvalidGame(f"actions: label lists for {len(actions)} players, there are {len(who)}")
+    limits, budgets = read_budget(budget, constraints, horizon)
+    prizes = [f"reward_{p}" for p in who]
+    happen = Columns("outcomes", outcomes, ["state", *who, "probability", "next_state", *limits])
+    worth = Columns("rewards", rewards, ["state", *who, *prizes])
+    by_state = Numbering("states", states)
+    by_action = [Numbering(f"actions of player {p!r}", actions[i] if actions else None) for i, p in enumerate(who)]
+    state, next_state = by_state.number(happen, "state"), by_state.number(happen, "next_state")
+    spoken = _Lines(happen.times(horizon), state, _actions(happen, who, by_action))
+    valued = _Lines(worth.times(horizon), by_state.number(worth, "state"), _actions(worth, who, by_action))
+    names = Names(who, by_state.labels(), tuple(index.labels() for index in by_action), limits)
+    for start in read_initial(initial):
+        if start not in by_state.index:
+            raise InvalidGame(f"initial: {unknown('state', start, names.states)}")
+    costs = [happen.exact(c) for c in limits]
+    merge = _Merge(
+        names,
+        horizon,
+        spoken,
+        valued,
+        prob=happen.floats("probability"),
+        next_state=next_state,
+        cost=np.stack([codes for _, codes in costs], axis=1) if costs else np.empty((happen.length, 0), dtype=np.int64),
+        reward=np.stack([worth.floats(prize) for prize in prizes], axis=1),
+    )
+    values = [found for found, _ in costs]
+    return assemble(names, merge.layers(), values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+
+
+def _actions(table: Columns, players: tuple[Label, ...], by_action: list[Numbering]) -> Ints:
+    return np.stack([index.number(table, p) for p, index in zip(players, by_action, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Which (t, state, joint action) each line of a table speaks of."""
+
+    t: Ints | None  # (L,) None when the table holds at every time
+    state: Ints  # (L,)
+    action: Ints  # (L, N)
+
+    def by_time(self, horizon: int) -> list[Ints]:
+        """Return the lines that hold at each t; all of them, once, when the table does not depend on time."""
+        if self.t is None:
+            return [np.arange(len(self.state))]
+        order = np.argsort(self.t, kind="stable")
+        return np.split(order, np.searchsorted(self.t[order], np.arange(1, horizon)))
+
+
+class _Merge:
+    """Brings outcome lines and reward lines of the same place together."""
+
+    def __init__(
+        self,
+        names: Names,
+        horizon: int,
+        spoken: _Lines,
+        valued: _Lines,
+        *,
+        prob: NDArray[np.float64],
+        next_state: Ints,
+        cost: Ints,
+        reward: NDArray[np.float64],
+    ) -> None:
+        self.names, self.horizon, self.spoken, self.valued = names, horizon, spoken, valued
+        self.prob, self.next_state, self.cost, self.reward = prob, next_state, cost, reward
+        joint = _joint_numbers(names, spoken, valued)
+        self.joint, self.reward_joint = joint[: len(spoken.state)], joint[len(spoken.state) :]
+
+    def layers(self) -> list[RawLayer]:
+        """Return one raw layer per time, or one for all."""
+        lines, reward_lines = self.spoken.by_time(self.horizon), self.valued.by_time(self.horizon)
+        timed = self.spoken.t is not None or self.valued.t is not None
+        used = np.zeros(len(self.reward), dtype=bool)
+        layers = []
+        for t in range(self.horizon if timed else 1):
+            times = (t,) if timed else tuple(range(self.horizon))
+            here = lines[t if self.spoken.t is not None else 0]
+            there = reward_lines[t if self.valued.t is not None else 0]
+            layers.append(self._layer(times, here, there, used))
+        if not used.all():
+            line = int(np.argmin(used))
+            raise InvalidGame(f"{self._place(self.valued, line)}: rewards, line {line}: there are no outcomes for it")
+        return layers
+
+    def _layer(self, times: tuple[int, ...], lines: Ints, reward_lines: Ints, used: NDArray[np.bool_]) -> RawLayer:
+        rows, first, out_row = np.unique(self.joint[lines], return_index=True, return_inverse=True)
+        reward_lines = reward_lines[np.argsort(self.reward_joint[reward_lines], kind="stable")]
+        known = self.reward_joint[reward_lines]
+        twice = np.flatnonzero(known[1:] == known[:-1])
+        if len(twice):
+            one, two = (int(reward_lines[twice[0] + k]) for k in (0, 1))
+            raise InvalidGame(f"{self._place(self.valued, two)}: rewards: given twice, in lines {one} and {two}")
+        at = np.searchsorted(known, rows)
+        missing = np.flatnonzero(np.append(known, -1)[at] != rows)
+        if len(missing):
+            line = int(lines[first[missing[0]]])
+            raise InvalidGame(
+                f"{self._place(self.spoken, line, times)}: no line of rewards, each legal action needs one"
+            )
+        chosen = reward_lines[at]
+        used[chosen] = True
+        return RawLayer(
+            times=times,
+            row_state=self.spoken.state[lines[first]],
+            row_action=self.spoken.action[lines[first]],
+            reward=self.reward[chosen],
+            out_row=out_row.reshape(-1),
+            prob=self.prob[lines],
+            next_state=self.next_state[lines],
+            cost=self.cost[lines],
+        )
+
+    def _place(self, lines: _Lines, line: int, times: tuple[int, ...] = ()) -> str:
+        labels = [known[int(a)] for known, a in zip(self.names.actions, lines.action[line], strict=True)]
+        t = int(lines.t[line]) if lines.t is not None else times[0] if times else None
+        every = lines.t is None and len(times) != 1
+        return place(t, self.names.states[int(lines.state[line])], labels, every_t=every)
+
+
+def _joint_numbers(names: Names, *tables: _Lines) -> Ints:
+    """Return one number per line, equal where state and joint action are. Renumbering at each step keeps it small."""
+    joint = np.concatenate([table.state for table in tables])
+    acts = np.concatenate([table.action for table in tables])
+    for i, labels in enumerate(names.actions):
+        _, joint = np.unique(joint * len(labels) + acts[:, i], return_inverse=True)
+    return joint.reshape(-1).astype(np.int64)

@@ -1,0 +1,187 @@
+"""What the rules of a game file mean together: for each (t, state, joint action), the last rule that speaks of it.
+
+Places are numbered `state * A + joint action`, A being the number of joint actions. Each rule is a sorted set of
+places; per time, the last rule of each place is found by one stable sort. Times at which the same rules apply share
+one table. Cost: the places that the rules speak of, per distinct table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import RawLayer, code_costs
+from acegames.model.game import place
+from acegames.model.rules import STAY, Rule, Vocabulary
+
+MAX_PLACES = 20_000_000
+"""Places that the rules of one file may speak of, counted per rule: above this a game belongs in arrays."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The rows of the times at which the same rules apply, and the states about which too little is said."""
+
+    places: Ints  # every place that some rule speaks of, sorted
+    legal: NDArray[np.bool_]  # per place
+    outcomes: Ints  # per place, the rule that gives it, or -1
+    reward: Ints
+    lacking: NDArray[np.bool_]  # per state
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        return self.legal & (self.outcomes >= 0) & (self.reward >= 0)
+
+
+class RuleTables:
+    """Turns rules into raw layers for `assemble`."""
+
+    def __init__(self, rules: Sequence[Rule], words: Vocabulary, *, default_legal: bool) -> None:
+        self.rules, self.words, self.default_legal = rules, words, default_legal
+        self.shape = (len(words.states), *map(len, words.actions))
+        self.joint = math.prod(self.shape[1:])
+        if math.prod(self.shape) >= 2**62:
+            raise InvalidGame(f"{self.shape} states and actions are too many for rules; use arrays")
+        self.places = self._expand()
+        self.legal_value = np.array([bool(rule.legal) for rule in rules], dtype=bool)
+        self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
+        self._list_outcomes()
+
+    def layers(self, start: NDArray[np.bool_]) -> tuple[list[RawLayer], list[list[Fraction]]]:
+        """Return raw layers that cover every time, and the cost values that they are coded by.
+
+        Raises:
+            InvalidGame: when outcomes or rewards are missing for a legal joint action of a state that can occur.
+        """
+        groups = self._equal_times()
+        tables = {active: self._table(active) for active in groups}
+        raw = {active: self._raw(tables[active], times) for active, times in groups.items()}
+        active_at = {t: active for active, times in groups.items() for t in times}
+        here = start
+        for t in range(self.words.horizon):
+            table, layer = tables[active_at[t]], raw[active_at[t]]
+            if (here & table.lacking).any():
+                self._report(t, int(np.flatnonzero(here & table.lacking)[0]), table)
+            there = np.zeros_like(here)
+            there[layer.next_state[here[layer.row_state[layer.out_row]] & (layer.prob > 0)]] = True
+            here = there
+        return list(raw.values()), self.cost_values
+
+    def _expand(self) -> list[Ints]:
+        total = 0
+        found = []
+        for rule in self.rules:
+            sides = [
+                np.arange(size) if chosen is None else np.array(chosen)
+                for chosen, size in zip((rule.states, *rule.actions), self.shape, strict=True)
+            ]
+            total += math.prod(map(len, sides))
+            if total > MAX_PLACES:
+                raise InvalidGame(
+                    f"rule {rule.number}: the rules so far speak of more than {MAX_PLACES} joint actions; use arrays"
+                )
+            codes = np.zeros(1, dtype=np.int64)
+            for side, size in zip(sides, self.shape, strict=True):
+                codes = (codes[:, None] * size + side).reshape(-1)
+            found.append(codes)
+        return found
+
+    def _list_outcomes(self) -> None:
+        """Lay the outcomes of all rules end to end."""
+        lists = [rule.outcomes or () for rule in self.rules]
+        flat = [outcome for outcomes in lists for outcome in outcomes]
+        self.out_count = np.array([len(outcomes) for outcomes in lists], dtype=np.int64)
+        self.out_first = np.cumsum(self.out_count) - self.out_count
+        self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
+        self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
+        self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
+
+    def _equal_times(self) -> dict[tuple[int, ...], list[int]]:
+        """Return the times at which the same rules apply, keyed by those of them that depend on time."""
+        switch: dict[int, list[int]] = {0: []}
+        for k, rule in enumerate(self.rules):
+            for low, high in rule.times or ():
+                switch.setdefault(low, []).append(k)
+                switch.setdefault(high + 1, []).append(k)
+        ends = [*sorted(t for t in switch if t < self.words.horizon), self.words.horizon]
+        groups: dict[tuple[int, ...], list[int]] = {}
+        active: set[int] = set()
+        for begin, end in pairwise(ends):
+            active ^= set(switch[begin])
+            groups.setdefault(tuple(sorted(active)), []).extend(range(begin, end))
+        return groups
+
+    def _table(self, active: tuple[int, ...]) -> _Table:
+        timeless = [k for k, rule in enumerate(self.rules) if rule.times is None]
+        applying = sorted([*timeless, *active])
+        spoken = {part: self._last(part, applying) for part in ("outcomes", "reward", "legal")}
+        places = np.unique(np.concatenate([codes for codes, _ in spoken.values()]))
+        owner = {}
+        for part, (codes, rules) in spoken.items():
+            owner[part] = np.full(len(places), -1, dtype=np.int64)
+            owner[part][np.searchsorted(places, codes)] = rules
+        default = np.full(len(places), True) if self.default_legal else owner["outcomes"] >= 0
+        verdict = np.append(self.legal_value, False)[owner["legal"]]  # -1, no rule, picks the entry that is not used
+        legal = np.where(owner["legal"] >= 0, verdict, default)
+        lacking = np.zeros(self.shape[0], dtype=bool)
+        if self.default_legal:
+            lacking = np.bincount(places // self.joint, minlength=self.shape[0]) < self.joint
+        table = _Table(places, legal, owner["outcomes"], owner["reward"], lacking)
+        lacking[places[legal & ~table.complete] // self.joint] = True
+        return table
+
+    def _last(self, part: str, applying: list[int]) -> tuple[Ints, Ints]:
+        """Return the places for which a rule gives this part, and the last such rule of each."""
+        giving = [k for k in applying if getattr(self.rules[k], part) is not None]
+        empty = np.empty(0, dtype=np.int64)
+        codes = np.concatenate([empty, *(self.places[k] for k in giving)])
+        rules = np.concatenate([empty, *(np.full(len(self.places[k]), k) for k in giving)])
+        order = np.argsort(codes, kind="stable")
+        codes, rules = codes[order], rules[order]
+        last = np.ones(len(codes), dtype=bool)
+        last[:-1] = codes[1:] != codes[:-1]
+        return codes[last], rules[last]
+
+    def _raw(self, table: _Table, times: list[int]) -> RawLayer:
+        keep = table.complete
+        state, *acts = np.unravel_index(table.places[keep], self.shape)
+        rule = table.outcomes[keep]
+        count = self.out_count[rule] if len(rule) else np.zeros(0, dtype=np.int64)
+        out_row = np.repeat(np.arange(len(rule)), count)
+        within = np.arange(len(out_row)) - np.repeat(np.cumsum(count) - count, count)
+        k = self.out_first[rule[out_row]] + within if len(out_row) else out_row
+        return RawLayer(
+            times=tuple(times),
+            row_state=state,
+            row_action=np.stack(acts, axis=1),
+            reward=self.reward_value[table.reward[keep]] if len(rule) else np.zeros((0, len(acts))),
+            out_row=out_row,
+            prob=self.out_prob[k],
+            next_state=np.where(self.out_next[k] == STAY, state[out_row], self.out_next[k]),
+            cost=self.out_cost[k],
+        )
+
+    def _report(self, t: int, state: int, table: _Table) -> None:
+        first = state * self.joint
+        here = np.flatnonzero((table.places >= first) & (table.places < first + self.joint))
+        half = [i for i in here if table.legal[i] and not table.complete[i]]
+        if half:
+            code = int(table.places[half[0]])
+            missing = [p for p in ("outcomes", "reward") if getattr(table, p)[half[0]] < 0]
+        else:
+            taken = table.places[here] - first
+            code = first + int(np.flatnonzero(np.append(taken, -1) != np.arange(len(taken) + 1))[0])
+            missing = ["outcomes", "reward"]
+        _, *acts = np.unravel_index(code, self.shape)
+        labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
+        spot = place(t, self.words.names.states[state], labels)
+        raise InvalidGame(f"{spot}: no rule gives {' and '.join(missing)}, every legal joint action needs both")

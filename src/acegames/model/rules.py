@@ -1,0 +1,270 @@
+"""The rules of a game file: who they speak of (`when`) and what they say (outcomes, reward, legal).
+
+Reads one parsed rule at a time into indices, checking every key, label and number where it stands. What the rules
+together mean is worked out in `rule_tables`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from acegames.errors import InvalidGame
+from acegames.model.assemble import Names
+from acegames.model.game import Label
+from acegames.model.written import check_keys, label_from_data, labels_from_data, read_exact, read_float, show, unknown
+from acegames.numerics import PROBABILITY_SUM
+
+WILD = "*"
+RULE_KEYS = ("when", "outcomes", "next", "cost", "reward", "legal")
+WHEN_KEYS = ("t", "state", "action")
+OUTCOME_KEYS = ("probability", "next", "cost")
+STAY = -1
+"""Stands for the state of the row in place of a next state."""
+
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*\.\.\s*([0-9]{1,9})\s*")
+
+Intervals = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule in indices. None in a condition means any; None in a part means that the rule does not speak of it."""
+
+    number: int  # counted from 1, for people
+    times: Intervals | None  # sorted, disjoint, not adjacent, ends included
+    states: tuple[int, ...] | None  # sorted
+    actions: tuple[tuple[int, ...] | None, ...]  # one per player, sorted
+    outcomes: tuple[tuple[float, int, tuple[Fraction, ...]], ...] | None  # (probability, next state or STAY, cost)
+    reward: tuple[float, ...] | None
+    legal: bool | None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Which of outcomes, reward and legal the rule gives."""
+        return tuple(part for part in ("outcomes", "reward", "legal") if getattr(self, part) is not None)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The labels that rules may use, with their indices."""
+
+    names: Names
+    horizon: int
+    states_listed: bool
+
+    @cached_property
+    def states(self) -> dict[Label, int]:
+        """Index of each state."""
+        return _index(self.names.states)
+
+    @cached_property
+    def players(self) -> dict[Label, int]:
+        """Index of each player."""
+        return _index(self.names.players)
+
+    @cached_property
+    def constraints(self) -> dict[Label, int]:
+        """Index of each constraint."""
+        return _index(self.names.constraints)
+
+    @cached_property
+    def actions(self) -> list[dict[Label, int]]:
+        """Index of each action, per player."""
+        return [_index(labels) for labels in self.names.actions]
+
+
+def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
+    """Return the rules of a file, each checked, no two of which say the same part under the same condition."""
+    if not isinstance(given, list):
+        raise InvalidGame(f"rules: {show(given)}, must be a list")
+    rules = [_read_rule(number, raw, vocabulary) for number, raw in enumerate(given, start=1)]
+    first: dict[Any, int] = {}
+    for rule in rules:
+        for part in rule.parts:
+            other = first.setdefault((rule.times, rule.states, rule.actions, part), rule.number)
+            if other != rule.number:
+                raise InvalidGame(
+                    f"rule {rule.number}: duplicate rule, rule {other} gives {part} under the same condition "
+                    f"{show(given[rule.number - 1].get('when', {}))}"
+                )
+    return rules
+
+
+def mentioned_states(rules: Any) -> list[Label]:
+    """Return the states that rules name, in order; what is malformed is left for `read_rules` to report."""
+    found: dict[Label, None] = {}
+    for number, rule in enumerate(rules if isinstance(rules, list) else (), start=1):
+        if not isinstance(rule, Mapping):
+            continue
+        when, outcomes = rule.get("when"), rule.get("outcomes")
+        spec = when.get("state", WILD) if isinstance(when, Mapping) else WILD
+        here = spec.get("any") if isinstance(spec, Mapping) else [] if spec == WILD else [spec]
+        places = [rule, *(o for o in (outcomes if isinstance(outcomes, list) else ()) if isinstance(o, Mapping))]
+        there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
+        labels = [*(here if isinstance(here, list) else ()), *there]
+        found |= dict.fromkeys(label_from_data(f"rule {number}", label) for label in labels)
+    return list(found)
+
+
+def _index(labels: Iterable[Label]) -> dict[Label, int]:
+    return {label: i for i, label in enumerate(labels)}
+
+
+def _read_rule(number: int, raw: Any, words: Vocabulary) -> Rule:
+    where = f"rule {number}"
+    check_keys(where, raw, RULE_KEYS)
+    when = raw.get("when", {})
+    check_keys(f"{where}: when", when, WHEN_KEYS)
+    if "outcomes" in raw and ("next" in raw or "cost" in raw):
+        raise InvalidGame(f"{where}: gives both outcomes and a certain outcome by next or cost; give one of them")
+    certain = {key: raw[key] for key in ("next", "cost") if key in raw}
+    outcomes = raw.get("outcomes", [certain] if certain else None)
+    legal = raw.get("legal")
+    if legal is not None and not isinstance(legal, bool):
+        raise InvalidGame(f"{where}: legal: {show(legal)}, must be true or false")
+    rule = Rule(
+        number=number,
+        times=_times(f"{where}: when: t", when.get("t", WILD), words.horizon),
+        states=_choice(f"{where}: when: state", "state", when.get("state", WILD), words.states),
+        actions=_actions(f"{where}: when: action", when.get("action", WILD), words),
+        outcomes=None if outcomes is None else _outcomes(where, outcomes, words),
+        reward=_reward(f"{where}: reward", raw["reward"], words) if "reward" in raw else None,
+        legal=legal,
+    )
+    if not rule.parts:
+        raise InvalidGame(f"{where}: says nothing, give outcomes (or next, cost), reward or legal")
+    return rule
+
+
+def _times(where: str, spec: Any, horizon: int) -> Intervals | None:
+    if spec == WILD:
+        return None
+    found = sorted(_interval(where, item, horizon) for item in (spec if isinstance(spec, list) else [spec]))
+    if not found:
+        raise InvalidGame(f"{where}: the list is empty, name at least one time")
+    merged = [found[0]]
+    for low, high in found[1:]:
+        if low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return None if merged == [(0, horizon - 1)] else tuple(merged)
+
+
+def _interval(where: str, item: Any, horizon: int) -> tuple[int, int]:
+    match = _RANGE.fullmatch(item) if isinstance(item, str) else None
+    if match:
+        low, high = int(match[1]), int(match[2])
+    elif isinstance(item, int) and not isinstance(item, bool):
+        low = high = item
+    else:
+        raise InvalidGame(f"{where}: {show(item)}, must be a whole number, a range such as 2..5, or a list of these")
+    if not 0 <= low <= high < horizon:
+        raise InvalidGame(f"{where}: {show(item)} is outside 0..{horizon - 1}, the times of horizon {horizon}")
+    return low, high
+
+
+def _choice(where: str, kind: str, spec: Any, index: Mapping[Label, int]) -> tuple[int, ...] | None:
+    """Return the indices that a label, `*` or {any: [labels]} stands for; None for all."""
+    if spec == WILD:
+        return None
+    if isinstance(spec, Mapping):
+        check_keys(where, spec, ("any",), ("any",))
+        labels = labels_from_data(f"{where}: any", spec["any"])
+        if not labels:
+            raise InvalidGame(f"{where}: any is empty, name at least one {kind}")
+    else:
+        labels = [label_from_data(where, spec)]
+    found = sorted({_look_up(where, kind, label, index) for label in labels})
+    return None if len(found) == len(index) else tuple(found)
+
+
+def _look_up(where: str, kind: str, label: Label, index: Mapping[Label, int]) -> int:
+    if label not in index:
+        raise InvalidGame(f"{where}: {unknown(kind, label, index)}")
+    return index[label]
+
+
+def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] | None, ...]:
+    entries: Sequence[Any]
+    if spec == WILD:
+        entries = [WILD] * len(words.players)
+    elif isinstance(spec, Mapping):
+        entries = [WILD] * len(words.players)
+        for player, entry in spec.items():
+            entries[_look_up(where, "player", player, words.players)] = entry
+    elif isinstance(spec, list) and len(spec) == len(words.players):
+        entries = spec
+    else:
+        raise InvalidGame(
+            f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, one per player, or a mapping"
+        )
+    return tuple(
+        _choice(f"{where}: player {player!r}", "action", entry, index)
+        for player, entry, index in zip(words.names.players, entries, words.actions, strict=True)
+    )
+
+
+def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, int, tuple[Fraction, ...]], ...]:
+    if not isinstance(given, list) or not given:
+        raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome")
+    found = []
+    for k, raw in enumerate(given, start=1):
+        spot = where if len(given) == 1 else f"{where}: outcome {k}"
+        check_keys(spot, raw, OUTCOME_KEYS)
+        probability = _number(f"{spot}: probability", raw.get("probability", 1), read_float)
+        if probability < 0:
+            raise InvalidGame(f"{spot}: probability {probability}, must be at least 0")
+        found.append((probability, _next(f"{spot}: next", raw, words), _cost(f"{spot}: cost", raw.get("cost"), words)))
+    total = math.fsum(probability for probability, *_ in found)
+    if not abs(total - 1) <= PROBABILITY_SUM:
+        raise InvalidGame(f"{where}: outcomes: probabilities sum to {total:.12g}, must sum to 1")
+    return tuple(found)
+
+
+def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
+    if "next" not in raw:
+        return STAY
+    if raw["next"] == WILD and not words.states_listed:
+        raise InvalidGame(f"{where}: {WILD!r} is no state; leave next out to stay, or list the states")
+    return _look_up(where, "state", label_from_data(where, raw["next"]), words.states)
+
+
+def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Fraction, ...]:
+    entries = _vector(where, {} if given is None else given, "constraint", words.constraints)
+    return tuple(Fraction(0) if entry is None else _number(where, entry, read_exact) for entry in entries)
+
+
+def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
+    entries = _vector(where, given, "player", words.players)
+    if None in entries:
+        raise InvalidGame(
+            f"{where}: {show(given)} has no number for player {words.names.players[entries.index(None)]!r}"
+        )
+    return tuple(_number(where, entry, read_float) for entry in entries)
+
+
+def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> list[Any]:
+    """Return one raw number per label, None where a mapping has none."""
+    if isinstance(given, Mapping):
+        entries: list[Any] = [None] * len(index)
+        for label, entry in given.items():
+            entries[_look_up(where, kind, label, index)] = entry
+        return entries
+    entries = given if isinstance(given, list) else [given]
+    if len(entries) != len(index):
+        raise InvalidGame(f"{where}: {show(given)} has {len(entries)} entries, there are {len(index)} {kind}s")
+    return entries
+
+
+def _number(where: str, value: Any, read: Any) -> Any:
+    try:
+        return read(value)
+    except ValueError as error:
+        raise InvalidGame(f"{where}: {error}") from None

@@ -1,0 +1,166 @@
+"""Columns of a table given as a data frame, as {column: values} or as records, and labels numbered from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.game import Label, check_labels
+from acegames.model.numbers import exact
+from acegames.model.written import show, unknown
+
+Ints = NDArray[np.int64]
+
+
+class Columns:
+    """A table by columns, whatever it came as. Lines are counted from 0 in messages."""
+
+    def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
+        self.what = what
+        names = ["t", *map(str, needed)]
+        twice = [c for i, c in enumerate(names) if c in names[:i]]
+        if twice:
+            raise InvalidGame(
+                f"{what}: the column {twice[0]!r} would have two meanings; rename the player or constraint"
+            )
+        self.columns = self._by_column(table)
+        self.length = len(self.get("state"))
+        for column in [*needed, *(["t"] if self.has("t") else [])]:
+            if len(self.get(column)) != self.length:
+                raise InvalidGame(
+                    f"{what}: column {column!r} has {len(self.get(column))} lines, column 'state' has {self.length}"
+                )
+
+    def _by_column(self, table: Any) -> dict[Any, Any]:
+        if hasattr(table, "columns"):
+            return {c: table[c] for c in table.columns}
+        if isinstance(table, Mapping):
+            return dict(table)
+        records = list(table) if isinstance(table, Iterable) and not isinstance(table, (str, bytes)) else [table]
+        for i, record in enumerate(records):
+            if not isinstance(record, Mapping):
+                raise InvalidGame(f"{self.what}, line {i}: {show(record)}, must be a mapping from columns to values")
+            if record.keys() != records[0].keys():
+                odd = min(record.keys() ^ records[0].keys(), key=str)
+                raise InvalidGame(f"{self.what}, line {i}: the column {odd!r} is there or missing unlike in line 0")
+        return {c: [record[c] for record in records] for c in (records[0] if records else ())}
+
+    def has(self, column: str) -> bool:
+        """Whether the table has this column."""
+        return column in self.columns
+
+    def get(self, column: Label) -> Any:
+        """Return a column, found by its label or by the text of its label."""
+        key = column if column in self.columns else str(column)
+        if key not in self.columns:
+            there = ", ".join(show(c) for c in self.columns) or "none"
+            raise InvalidGame(f"{self.what}: the column {str(column)!r} is missing, there are {there}")
+        return self.columns[key]
+
+    def values(self, column: Label) -> list[Any]:
+        """Return a column as a list of Python objects."""
+        given = self.get(column)
+        for method in ("tolist", "to_list"):  # numpy and pandas, polars
+            if hasattr(given, method):
+                return list(getattr(given, method)())
+        return list(given)
+
+    def floats(self, column: Label) -> NDArray[np.float64]:
+        """Return a column as floats; NaN passes."""
+        try:
+            return np.asarray(self.get(column), dtype=np.float64).reshape(self.length)
+        except (TypeError, ValueError):
+            for i, value in enumerate(self.values(column)):
+                try:
+                    float(value)
+                except (TypeError, ValueError):
+                    raise self.wrong(column, i, f"{show(value)} is not a number") from None
+            raise InvalidGame(f"{self.what}, column {column!r}: not a column of numbers") from None
+
+    def times(self, horizon: int) -> Ints | None:
+        """Return the column `t` as whole numbers in 0 .. H-1, None when there is none."""
+        if not self.has("t"):
+            return None
+        t = self.floats("t")
+        wrong = np.flatnonzero(~((t >= 0) & (t < horizon) & (t == np.floor(t))))
+        if len(wrong):
+            i = int(wrong[0])
+            raise self.wrong("t", i, f"{t[i]:g}, must be a whole number from 0 to {horizon - 1} (horizon {horizon})")
+        return t.astype(np.int64)
+
+    def exact(self, column: Label) -> tuple[list[Fraction], Ints]:
+        """Return the exact values of a column of numbers, and for each line which of them it has."""
+        given = self.get(column)
+        # A list may mix whole numbers and floats, which an array would round to floats.
+        array = np.empty(0, dtype=object) if isinstance(given, (list, tuple)) else np.asarray(given)
+        distinct: Iterable[Any]
+        if array.dtype.kind in "biuf":
+            distinct, codes = np.unique(array, return_inverse=True)
+        else:
+            index: dict[Any, int] = {}
+            codes = self._number(column, index)
+            distinct = index
+        found = []
+        for k, value in enumerate(distinct):
+            try:
+                found.append(exact(value))
+            except ValueError as error:
+                raise self.wrong(column, int(np.flatnonzero(codes == k)[0]), str(error)) from None
+        return found, codes.reshape(-1).astype(np.int64)
+
+    def _number(self, column: Label, index: dict[Any, int], *, grow: bool = True) -> Ints:
+        """Return the number of each line's value in `index`, which grows by the new ones, else -1 for them."""
+        values = self.values(column)
+        try:
+            if not grow:
+                return np.fromiter((index.get(v, -1) for v in values), dtype=np.int64, count=len(values))
+            return np.fromiter((index.setdefault(v, len(index)) for v in values), dtype=np.int64, count=len(values))
+        except TypeError:
+            for i, value in enumerate(values):
+                if getattr(type(value), "__hash__", None) is None:
+                    raise self.wrong(column, i, f"{show(value)} cannot be hashed") from None
+            raise InvalidGame(f"{self.what}, column {column!r}: holds values that cannot be hashed") from None
+
+    def wrong(self, column: Label, line: int, problem: str) -> InvalidGame:
+        """Return an error that names the table, the line and the column."""
+        return InvalidGame(f"{self.what}, line {line}, column {column!r}: {problem}")
+
+
+class Numbering:
+    """Numbers labels: those given, which must then be all, else in order of first appearance."""
+
+    def __init__(self, kind: str, given: Sequence[Label] | None) -> None:
+        self.kind, self.fixed = kind, given is not None
+        self.index: dict[Label, int] = {label: i for i, label in enumerate(check_labels(kind, given or ()))}
+
+    def number(self, table: Columns, column: Label) -> Ints:
+        """Return the number of the label in each line of a column."""
+        before = len(self.index)
+        codes = table._number(column, self.index, grow=not self.fixed)
+        if self.fixed and (codes < 0).any():
+            line = int(np.argmax(codes < 0))
+            raise table.wrong(column, line, unknown("label", table.values(column)[line], self.index))
+        for label in list(self.index)[before:]:
+            if _is_missing(label):
+                line = int(np.argmax(codes == self.index[label]))
+                raise table.wrong(column, line, f"{label!r} is no label, the entry is missing")
+        return codes
+
+    def labels(self) -> tuple[Label, ...]:
+        """Return the labels in order."""
+        return check_labels(self.kind, self.index)
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN and the markers of data frames; a state called None must be given by name."""
+    return (
+        label is None
+        or type(label).__name__ in ("NAType", "NaTType")
+        or (isinstance(label, (float, np.floating)) and math.isnan(label))
+    )

@@ -1,0 +1,241 @@
+"""YAML and JSON, read strictly and written so that people can read them.
+
+YAML is read by the core schema of YAML 1.2, without anchors, tags or several documents: `yes`, `no`, `on` and
+`2001-01-01` are text, `1e3` is a number. Values are built straight from parser events, so that nothing of PyYAML's
+object construction can run. A key given twice is an error in both.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from acegames.errors import BadFile
+from acegames.model.written import WrittenFloat, show
+from acegames.store import strict_json
+
+MAX_DEPTH = 32
+LINE = 100
+
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
+
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULL = {"", "~", "null", "Null", "NULL"}
+_INT = re.compile(r"[-+]?[0-9]+")
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INF = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # other YAML readers take these for values
+
+
+class Malformed(ValueError):
+    """The text is not YAML or JSON as understood here; the message gives line and column where they are known."""
+
+
+def parse(text: str, suffix: str) -> Any:
+    """Parse the text of a `.json` or a YAML file; BadFile, without the file's name, when it is malformed."""
+    try:
+        return _parse_json(text) if suffix == ".json" else _parse_yaml(text)
+    except Malformed as error:
+        raise BadFile(str(error)) from None
+    except RecursionError:
+        raise BadFile(f"nested deeper than {MAX_DEPTH} levels") from None
+
+
+def dump(document: Mapping[str, Any], suffix: str) -> str:
+    """Return the text of a document: one line per entry of the top level and per rule."""
+    return _dump_json(document) if suffix == ".json" else _dump_yaml(document)
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _parse_json(text: str) -> Any:
+    try:
+        document = strict_json(text, parse_float=WrittenFloat)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [x for v in level for x in (v.values() if isinstance(v, dict) else v if isinstance(v, list) else ())]
+    if level:
+        raise Malformed(f"nested deeper than {MAX_DEPTH} levels")
+    return document
+
+
+def _parse_yaml(text: str) -> Any:
+    try:
+        parser = _PARSER(text)
+        try:
+            return _document(parser.get_event)
+        finally:
+            parser.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise Malformed(f"{_at(mark)}{error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        position = getattr(error, "position", None)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        raise Malformed(f"line {line}: {getattr(error, 'reason', error)}") from None
+
+
+def _document(event: Callable[[], Any]) -> Any:
+    event()  # the start of the stream
+    if isinstance(event(), yaml.StreamEndEvent):
+        return None
+    value = _value(event(), event, 0)
+    event()  # the end of the document
+    after = event()
+    if not isinstance(after, yaml.StreamEndEvent):
+        raise _wrong(after, "a second document begins, one file holds one game")
+    return value
+
+
+def _value(node: Any, event: Callable[[], Any], depth: int) -> Any:
+    if isinstance(node, yaml.AliasEvent) or node.anchor is not None:
+        raise _wrong(node, "anchors (&) and aliases (*) are not allowed; quote text that begins with these")
+    if node.tag is not None:
+        raise _wrong(node, f"tags (!) are not allowed, found {node.tag!r}")
+    if depth > MAX_DEPTH:
+        raise _wrong(node, f"nested deeper than {MAX_DEPTH} levels")
+    if isinstance(node, yaml.ScalarEvent):
+        return _scalar(node) if node.implicit[0] else node.value
+    if isinstance(node, yaml.SequenceStartEvent):
+        items = []
+        while not isinstance(item := event(), yaml.SequenceEndEvent):
+            items.append(_value(item, event, depth + 1))
+        return items
+    return _mapping(event, depth)
+
+
+def _mapping(event: Callable[[], Any], depth: int) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    while not isinstance(node := event(), yaml.MappingEndEvent):
+        if isinstance(node, yaml.MappingStartEvent):
+            raise _wrong(node, "a mapping cannot be a key")
+        key = _hashable(_value(node, event, depth + 1), node)
+        if key in found:
+            raise _wrong(node, f"the key {show(key)} occurs twice in one mapping")
+        found[key] = _value(event(), event, depth + 1)
+    return found
+
+
+def _hashable(key: Any, node: Any) -> Any:
+    if isinstance(key, dict):
+        raise _wrong(node, "a mapping cannot be a key")
+    return tuple(_hashable(part, node) for part in key) if isinstance(key, list) else key
+
+
+def _scalar(node: Any) -> Any:
+    text: str = node.value
+    if text in _BOOL:
+        return _BOOL[text]
+    if text in _NULL:
+        return None
+    if _INT.fullmatch(text) or _BASED.fullmatch(text):
+        try:
+            return int(text, {"o": 8, "x": 16}.get(text[1:2], 10))
+        except ValueError as error:
+            raise _wrong(node, str(error)) from None
+    if _FLOAT.fullmatch(text):
+        return WrittenFloat(text)
+    if match := _INF.fullmatch(text):
+        return float(f"{match[1]}inf")
+    return math.nan if text in (".nan", ".NaN", ".NAN") else text
+
+
+def _wrong(node: Any, problem: str) -> Malformed:
+    return Malformed(f"{_at(node.start_mark)}{problem}")
+
+
+def _at(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _dump_json(document: Mapping[str, Any]) -> str:
+    entries = []
+    for key, value in document.items():
+        if key == "rules":
+            rules = ",\n".join(f"    {_json(rule)}" for rule in value)
+            entries.append(f'  "rules": [\n{rules}\n  ]')
+        else:
+            entries.append(f"  {_json(key)}: {_json(value)}")
+    return "{\n" + ",\n".join(entries) + "\n}\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_no_inf(value), ensure_ascii=False, allow_nan=False)
+
+
+def _no_inf(value: Any) -> Any:
+    """JSON has no infinity; the text "inf" is read as one where a budget is expected."""
+    if isinstance(value, dict):
+        return {k: _no_inf(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_no_inf(v) for v in value]
+    return "inf" if isinstance(value, float) and value == math.inf else value
+
+
+def _dump_yaml(document: Mapping[str, Any]) -> str:
+    lines = []
+    for key, value in document.items():
+        if key == "rules":
+            # In brackets, so that a file cut short cannot pass for a game with fewer rules.
+            lines += ["rules: [", *(f"    {_flow(rule)}," for rule in value), "  ]"]
+        elif len(line := f"{key}: {_flow(value)}") <= LINE or not isinstance(value, (list, dict)):
+            lines.append(line)
+        elif isinstance(value, list):
+            lines += [f"{key}: [", *_filled([_flow(item) for item in value]), "  ]"]
+        else:
+            lines += [f"{key}:", *(f"  {_flow(k)}: {_flow(v)}" for k, v in value.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _filled(items: list[str]) -> list[str]:
+    """Break a long list into lines."""
+    lines, line = [], "   "
+    for item in items:
+        if len(line) + len(item) > LINE and line.strip():
+            lines.append(line)
+            line = "   "
+        line += f" {item},"
+    return [*lines, line]
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        simple = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if simple else '"' + "".join(map(_escaped, value)) + '"'
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        shown = ".inf" if value == math.inf else repr(value)
+        return shown if "." in shown else shown.replace("e", ".0e")  # YAML 1.1 takes 1e+300 for text
+    return str(value)
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return "\\" + char
+    if char.isprintable() and char != "\ufeff":
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}" if code < 65536 else f"\\U{code:08x}"

@@ -1,0 +1,278 @@
+"""The policy: what to play at (t, state, spent), the tracker of what was spent, and a runner that ties both together.
+
+Held compactly, layer by layer: which cells of the layer's boxes are there (a bit each, or a list), for each of them one small
+number (its pure joint action) or, where play is mixed, a short record, and the players' values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.feasibility.lattice import from_units, to_units
+from acegames.feasibility.space import LayerSpace
+from acegames.model.game import JointAction, Label, MarkovGame, place
+
+__all__ = ["CostTracker", "Policy", "PolicyLayer", "Runner"]
+
+Spent = tuple[int | float | Fraction, ...]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyLayer:
+    """What to play at the reached cells of one time, in the order of the cells."""
+
+    space: LayerSpace
+    row_ptr: Ints  # (S+1,) the joint actions of state s are the rows row_ptr[s] : row_ptr[s+1] of `action`
+    action: NDArray[np.int32]  # (R, N)
+    code: NDArray[Any]  # (P,) unsigned: 1 + the row, counted from the state's first, that is played; 0 where play is mixed
+    values: NDArray[np.float64]  # (P, N)
+    mixed_pair: Ints  # (Q,) ascending numbers of the pairs where play is mixed
+    mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
+    mixed_row: NDArray[Any]  # (E,) unsigned rows, counted from the state's first
+    mixed_prob: NDArray[np.float64]  # (E,) positive
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def pairs(self, state: Ints, spent: Ints) -> Ints:
+        """Number of each (state, spent (Q, D)), -1 where there is none."""
+        cell = self.space.locate(state, spent)
+        found = cell >= 0
+        assert self.space.cells is not None
+        cell[found] = self.space.cells.rank(cell[found])
+        return cell
+
+    def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
+        code = self.code[pair].astype(np.int64)
+        mixed = np.flatnonzero(code == 0)
+        record = np.searchsorted(self.mixed_pair, pair[mixed])
+        count = np.ones(len(pair), dtype=np.int64)
+        count[mixed] = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
+        ptr = np.concatenate([[0], np.cumsum(count)])
+        row, prob = np.repeat(self.row_ptr[state], count), np.ones(int(ptr[-1]))
+        pure = code > 0
+        row[ptr[:-1][pure]] += code[pure] - 1
+        entry = np.repeat(self.mixed_ptr[record] - ptr[:-1][mixed], count[mixed])
+        where = np.flatnonzero(np.repeat(~pure, count))
+        row[where] += self.mixed_row[entry + where].astype(np.int64)
+        prob[where] = self.mixed_prob[entry + where]
+        return ptr, row, prob
+
+
+@dataclass(frozen=True)
+class CostTracker:
+    """Adds up costs exactly, in whole units: the memory that a policy needs between steps."""
+
+    constraints: tuple[Label, ...]
+    units: tuple[Fraction, ...]  # M
+
+    def start(self) -> tuple[int, ...]:
+        """Nothing spent."""
+        return (0,) * len(self.units)
+
+    def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
+        """Return the new total; InvalidOption when the cost cannot occur in the game."""
+        if isinstance(cost, Mapping):
+            unknown = [c for c in cost if c not in self.constraints]
+            if unknown:
+                raise InvalidOption(f"cost {cost!r} names the unknown constraint {unknown[0]!r}")
+            cost = [cost.get(c, 0) for c in self.constraints]
+        try:
+            step = self.start() if cost is None else to_units(self.units, cost)
+        except ValueError as error:
+            raise InvalidOption(f"cost {cost!r}: {error}") from None
+        if step is None:
+            raise InvalidOption(
+                f"cost {cost!r}: must be {len(self.units)} whole multiples of the units {[str(u) for u in self.units]}"
+            )
+        return tuple(a + b for a, b in zip(total, step, strict=True))
+
+    def spent(self, total: Sequence[int]) -> Spent:
+        """A total in the user's units."""
+        return from_units(self.units, total)
+
+    def total(self, spent: Any) -> tuple[int, ...] | None:
+        """Whole units of what was spent, None when no play spends that."""
+        return to_units(self.units, spent)
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A joint policy that reads (t, state, spent). It needs no game to be run.
+
+    Spending so little that a budget cannot bind any more is all alike: there the policy answers for every spending between the least
+    and the largest with which the state can be entered.
+    """
+
+    players: tuple[Label, ...]
+    states: tuple[Label, ...]
+    actions: tuple[tuple[Label, ...], ...]
+    initial: tuple[tuple[int, float], ...]
+    tracker: CostTracker
+    dims: tuple[int, ...]  # the constraints that matter, in the order of the layers' boxes
+    layers: tuple[PolicyLayer, ...]  # t = 0 .. H-1
+    concept: Concept
+    game_digest: str
+
+    @property
+    def horizon(self) -> int:
+        """Number of steps."""
+        return len(self.layers)
+
+    @property
+    def constraints(self) -> tuple[Label, ...]:
+        """Labels of the constraints, in the order of `spent`."""
+        return self.tracker.constraints
+
+    def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
+        """Probability of each joint action that may be played; KeyError where no feasible play comes."""
+        layer, rows, prob = self._strategy(t, state, spent)
+        return {self._labels(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
+
+    def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator) -> JointAction:
+        """Draw a joint action; hand each player its part."""
+        layer, rows, prob = self._strategy(t, state, spent)
+        drawn = int(np.searchsorted(np.cumsum(prob), rng.random(), "right"))
+        return self._labels(layer.action[rows[min(drawn, len(rows) - 1)]])
+
+    def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
+        """Each player's expected reward from here on, (N,)."""
+        layer, _, pair = self._find(t, state, spent)
+        return layer.values[pair[0]].copy()
+
+    def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
+        """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
+
+        Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
+        """
+        layer = self.layers[t]
+        pair = layer.pairs(state, self._project(total))
+        if (pair < 0).any():
+            q = int(np.flatnonzero(pair < 0)[0])
+            raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
+        ptr, row, prob = layer.strategies(state, pair)
+        return ptr, layer.action[row], prob
+
+    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = None) -> Runner:
+        """Begin an episode. With several initial states, say in `state` which one it is."""
+        if state is None:
+            if len(self.initial) > 1:
+                raise InvalidOption(
+                    f"start: there are {len(self.initial)} initial states, say which one occurred: start(rng, state=...)"
+                )
+            state = self.states[self.initial[0][0]]
+        elif state not in [self.states[s] for s, _ in self.initial]:
+            raise UnknownPair(f"start: {state!r} is not an initial state of the game")
+        return Runner(self, np.random.default_rng(rng), state)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy to one file, with the game's digest; the name is used as given."""
+        from acegames.solution_file import save_policy
+
+        save_policy(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Policy:
+        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind."""
+        from acegames.solution_file import load_policy
+
+        return load_policy(path)
+
+    def _labels(self, action: NDArray[np.int32]) -> JointAction:
+        return tuple(labels[i] for labels, i in zip(self.actions, action.tolist(), strict=True))
+
+    def _project(self, total: Ints) -> Ints:
+        return total[:, list(self.dims)] if self.dims else np.zeros((len(total), 1), dtype=np.int64)
+
+    def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, NDArray[np.float64]]:
+        layer, index, pair = self._find(t, state, spent)
+        _, row, prob = layer.strategies(index, pair)
+        return layer, row, prob
+
+    def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, Ints]:
+        try:
+            if not 0 <= t < self.horizon:
+                raise KeyError(t)
+            index, total = np.array([self._state_index[state]]), self.tracker.total(spent)
+            if total is None:
+                raise KeyError(spent)
+            whole = np.array([total], dtype=np.int64).reshape(1, len(self.constraints))
+            pair = self.layers[t].pairs(index, self._project(whole))
+            if pair[0] < 0:
+                raise KeyError(spent)
+            return self.layers[t], index, pair
+        except (KeyError, ValueError, TypeError, OverflowError):
+            raise self._unknown(t, state, spent) from None
+
+    def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
+        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
+
+    @cached_property
+    def _state_index(self) -> dict[Label, int]:
+        return {s: i for i, s in enumerate(self.states)}
+
+    def __repr__(self) -> str:
+        pairs = sum(map(len, self.layers))
+        return f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} pairs, for game {self.game_digest[:12]}>"
+
+
+class Runner:
+    """Plays one episode: `act` draws a joint action, `observe` takes in what happened. Costs are tracked here."""
+
+    def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
+        self.policy, self.rng = policy, rng
+        self.t, self.state = 0, state
+        self._total = policy.tracker.start()
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far, one exact number per constraint."""
+        return self.policy.tracker.spent(self._total)
+
+    @property
+    def done(self) -> bool:
+        """Whether the horizon is reached."""
+        return self.t >= self.policy.horizon
+
+    def act(self) -> JointAction:
+        """Draw the joint action to play now."""
+        self._check_running()
+        return self.policy.act(self.t, self.state, self.spent, self.rng)
+
+    def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
+        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state."""
+        self._check_running()
+        if len(action) != len(self.policy.players) or any(
+            a not in labels for a, labels in zip(action, self.policy.actions, strict=False)
+        ):
+            raise InvalidOption(f"action {action!r}: must be one known action per player {list(self.policy.players)!r}")
+        if next_state not in self.policy._state_index:
+            raise InvalidOption(f"next state {next_state!r}: not a state of the game")
+        self._total = self.policy.tracker.add(self._total, cost)
+        self.t, self.state = self.t + 1, next_state
+
+    def _check_running(self) -> None:
+        if self.done:
+            raise InvalidOption(f"the episode is over: the horizon is {self.policy.horizon}")
+
+
+def build_policy(
+    game: MarkovGame, units: tuple[Fraction, ...], dims: tuple[int, ...], layers: Sequence[PolicyLayer], concept: Concept
+) -> Policy:
+    """Put a policy's layers together with the labels of its game."""
+    tracker = CostTracker(game.constraints, units)
+    return Policy(
+        game.players, game.states, game.actions, game.initial, tracker, dims, tuple(layers), concept, game.digest
+    )

@@ -1,0 +1,91 @@
+"""Every index of a policy that comes from a file is checked before it is used as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import BadFile
+from acegames.feasibility.space import LayerSpace
+from acegames.policy import Policy, PolicyLayer
+
+_SUM = 1e-9
+"""How far from one the probabilities of a record may sum."""
+
+
+def check_layer(layer: PolicyLayer, policy: Policy) -> None:
+    """Raise BadFile unless the layer's arrays fit together and all indices are in range."""
+    n, n_states = len(policy.players), len(policy.states)
+    _check_types(layer)
+    _check_cells(layer.space, max(len(policy.dims), 1), n_states)
+    pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
+    shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
+    if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
+        raise BadFile("arrays of the policy do not fit together")
+    assert layer.space.cells is not None
+    if layer.space.cells.number != pairs or len(policy.actions) != n:
+        raise BadFile(f"the policy has answers for {pairs} pairs and lists {layer.space.cells.number}")
+    counts = np.array([len(labels) for labels in policy.actions])
+    state, _ = layer.space.spent(layer.space.cells.listed(layer.space.total))
+    rows = layer.row_ptr[state + 1] - layer.row_ptr[state]
+    of_mixed = np.repeat(rows[layer.mixed_pair] if _within(layer.mixed_pair, pairs) else rows[:0], 1)
+    fine = (
+        _pointers(layer.row_ptr, len(layer.action))
+        and bool(((layer.action >= 0) & (layer.action < counts)).all())
+        and bool((layer.code <= rows).all())
+        and np.array_equal(np.flatnonzero(layer.code == 0), layer.mixed_pair)
+        and _pointers(layer.mixed_ptr, entries)
+        and bool((np.diff(layer.mixed_ptr) > 0).all())
+        and bool((layer.mixed_row < np.repeat(of_mixed, np.diff(layer.mixed_ptr))).all())
+        and bool((layer.mixed_prob > 0).all())
+        and bool(np.isfinite(layer.values).all())
+        and (not mixed or bool((np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= _SUM).all()))
+    )
+    if not fine:
+        raise BadFile("the policy has an index or a probability out of range")
+
+
+def _check_types(layer: PolicyLayer) -> None:
+    signed, unsigned, real = ("i", "u", "f")
+    expected: list[tuple[NDArray[Any], str, int]] = [
+        (layer.row_ptr, signed, 1),
+        (layer.action, signed, 2),
+        (layer.code, unsigned, 1),
+        (layer.values, real, 2),
+        (layer.mixed_pair, signed, 1),
+        (layer.mixed_ptr, signed, 1),
+        (layer.mixed_row, unsigned, 1),
+        (layer.mixed_prob, real, 1),
+    ]
+    if any(array.dtype.kind != kind or array.ndim != ndim for array, kind, ndim in expected):
+        raise BadFile("an array of the policy has the wrong type")
+
+
+def _check_cells(space: LayerSpace, width: int, n_states: int) -> None:
+    cells = space.cells
+    assert cells is not None
+    if space.lo.shape[1] != width or not _ascending(space.states) or not _within(space.states, n_states):
+        raise BadFile("boxes of the policy do not fit its states and constraints")
+    if cells.keys is not None:
+        fine = _ascending(cells.keys) and _within(cells.keys, space.total)
+    else:
+        assert cells.bits is not None
+        blocks, bytes_each = cells.bits.shape
+        fine = bytes_each == 64 and blocks == -(-space.total // 512)
+        fine = fine and not np.unpackbits(cells.bits.ravel(), bitorder="little")[space.total :].any()
+    if not fine:
+        raise BadFile("the policy lists pairs outside its boxes")
+
+
+def _pointers(ptr: NDArray[Any], end: int) -> bool:
+    return len(ptr) > 0 and int(ptr[0]) == 0 and int(ptr[-1]) == end and bool((np.diff(ptr) >= 0).all())
+
+
+def _ascending(values: NDArray[Any]) -> bool:
+    return bool((np.diff(values) > 0).all())
+
+
+def _within(values: NDArray[Any], end: int) -> bool:
+    return not len(values) or (int(values.min()) >= 0 and int(values.max()) < end)

@@ -1,0 +1,123 @@
+"""Algorithm 2: the action-constrained Markov game behind the budgets, and the way back (spec 3).
+
+The reduced game has the feasible pairs (state, spent) as states, the feasible joint actions (in general not a product) as legal
+ones, the same rewards, and no budgets. A Markov-perfect equilibrium of it is a subgame-perfect anytime-constrained
+equilibrium of the original; `lift` reads it as a policy of the original.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from acegames.errors import Infeasible, TooLarge
+from acegames.feasibility import Feasibility, feasibility
+from acegames.feasibility.frontier import Frontier
+from acegames.feasibility.graph import feasible_graph
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.numbers import plain_array
+
+__all__ = ["LiftedPolicy", "Reduction", "infeasible", "reduce"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A game with budgets as an action-constrained game, with its inverse.
+
+    `game` can be solved, saved or handed to any method for games with action masks.
+    """
+
+    original: MarkovGame
+    feasibility: Feasibility
+
+    @cached_property
+    def game(self) -> MarkovGame:
+        """The action-constrained Markov game: states (state, spent), no constraints."""
+        layers = feasible_graph(self.original, self.feasibility.lattice)
+        assert layers is not None
+        states: dict[Label, int] = {}
+        numbers = [
+            np.array([states.setdefault(pair, len(states)) for pair in self.feasibility.states(t)], dtype=np.int64)
+            for t in range(len(layers))
+        ]
+        raw = []
+        for t, (layer, here, there) in enumerate(zip(layers[:-1], numbers[:-1], numbers[1:], strict=True)):
+            table = self.original.layer(t)
+            raw.append(
+                RawLayer(
+                    times=(t,),
+                    row_state=np.repeat(here, np.diff(layer.row_ptr)),
+                    row_action=table.action[layer.row],
+                    reward=table.reward[layer.row],
+                    out_row=np.repeat(np.arange(len(layer.row)), np.diff(layer.out_ptr)),
+                    prob=layer.prob,
+                    next_state=there[layer.next_pair],
+                    cost=np.empty((len(layer.prob), 0), dtype=np.int64),
+                )
+            )
+        zero = (0,) * len(self.original.constraints)
+        return assemble(
+            Names(self.original.players, tuple(states), self.original.actions, ()),
+            raw,
+            (),
+            horizon=self.original.horizon,
+            initial={(self.original.states[s], zero): p for s, p in self.original.initial},
+            budgets=((),) * self.original.horizon,
+            name=self.original.name,
+        )
+
+    def lift(self, policy: Any) -> LiftedPolicy:
+        """Read a policy of the reduced game as one of the original game."""
+        return LiftedPolicy(policy, self.feasibility)
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedPolicy:
+    """A policy of the reduced game that reads (t, state, spent) of the original one."""
+
+    reduced: Any
+    feasibility: Feasibility
+
+    def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
+        """Probability of each joint action; KeyError where no feasible play comes."""
+        found: dict[JointAction, float] = self.reduced.distribution(t, (state, self._canonical(t, state, spent)), ())
+        return found
+
+    def values(self, t: int, state: Label, spent: Any) -> Any:
+        """Each player's expected reward from here on."""
+        return self.reduced.values(t, (state, self._canonical(t, state, spent)), ())
+
+    def _canonical(self, t: int, state: Label, spent: Any) -> tuple[int | float | Fraction, ...]:
+        return self.feasibility.canonical(t, state, spent)
+
+
+def reduce(game: MarkovGame) -> Reduction:
+    """Return the action-constrained Markov game behind a game with budgets.
+
+    Raises:
+        Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+    """
+    found = feasibility(game)
+    if not found.feasible:
+        raise infeasible(game)
+    return Reduction(game, found)
+
+
+def infeasible(game: MarkovGame) -> Infeasible:
+    """The error for a game without a feasible policy, with help in it."""
+    try:
+        minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
+    except TooLarge as error:
+        return Infeasible(f"no policy keeps every budget with probability one (which budgets would do is unknown: {error})")
+    shown = [", ".join(f"{c} {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3]]
+    more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
+    last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
+    return Infeasible(
+        f"no policy keeps every budget with probability one. Minimal budgets that would do{last}: {'; or '.join(shown)}{more}",
+        minimal,
+    )

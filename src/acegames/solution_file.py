@@ -1,0 +1,178 @@
+"""Policies and solutions in files: a safe archive with the game's digest and a version. No pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from fractions import Fraction
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import CCE, CE, Concept
+from acegames.errors import AceError, BadFile
+from acegames.feasibility.space import Cells, LayerSpace, numbered
+from acegames.model.files import game_from_archive, game_to_archive
+from acegames.model.game import check_labels
+from acegames.model.written import label_from_data, label_to_data
+from acegames.policy import CostTracker, Policy, PolicyLayer
+from acegames.policy_check import check_layer
+from acegames.solve import Solution, Stats
+from acegames.store import read_archive, write_archive
+
+POLICY, SOLUTION = "acegames-policy", "acegames-solution"
+CONCEPTS: dict[str, type[CE] | type[CCE]] = {"CE": CE, "CCE": CCE}
+BOX_ARRAYS = ("states", "lo", "size", "least", "most")
+LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
+    """Write a policy to one file."""
+    header, arrays = _policy_to_archive(policy)
+    write_archive(path, POLICY, header, arrays)
+
+
+def load_policy(path: str | PathLike[str]) -> Policy:
+    """Read the policy of a policy file or of a solution file."""
+    kind, header, arrays = read_archive(path, (POLICY, SOLUTION))
+    with _damaged(path):
+        if kind == SOLUTION:
+            return _policy_from_archive(header["policy"], _below(arrays, "policy/"))
+        return _policy_from_archive(header, arrays)
+
+
+def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
+    """Write game, policy, values, options and guarantee to one file."""
+    game_header, game_arrays = game_to_archive(solution.game)
+    policy_header, policy_arrays = _policy_to_archive(solution.policy)
+    header = {
+        "game": game_header,
+        "policy": policy_header,
+        "stats": asdict(solution.stats),
+        "guarantee": solution.guarantee,
+    }
+    arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
+    write_archive(path, SOLUTION, header, arrays | {"values": solution.values})
+
+
+def load_solution(path: str | PathLike[str]) -> Solution:
+    """Read a solution file."""
+    _, header, arrays = read_archive(path, SOLUTION)
+    with _damaged(path):
+        game = game_from_archive(header["game"], _below(arrays, "game/"))
+        policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"))
+        if policy.game_digest != game.digest:
+            raise BadFile("the policy inside was computed for another game than the one inside")
+        values, stats = arrays["values"], Stats(**header["stats"])
+        if values.shape != (len(game.players),) or not isinstance(header["guarantee"], str):
+            raise BadFile(f"values of shape {values.shape} for {len(game.players)} players")
+        return Solution(game, policy.concept, values, policy, stats, header["guarantee"])
+
+
+def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
+    arrays: Arrays = {}
+    tables: dict[int, int] = {}  # joint actions are stored once for all times that share them
+    table_at = []
+    for t, layer in enumerate(policy.layers):
+        number = tables.setdefault(id(layer.action), len(tables))
+        table_at.append(number)
+        arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
+        arrays |= {f"{t}/{name}": getattr(layer.space, name) for name in BOX_ARRAYS}
+        arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
+        cells = layer.space.cells
+        assert cells is not None
+        arrays |= {f"{t}/bits": cells.bits} if cells.bits is not None else {f"{t}/keys": cells.keys}  # type: ignore[dict-item]
+    header = {
+        "game_digest": policy.game_digest,
+        "concept": _concept_to_data(policy.concept),
+        "players": [label_to_data("player", x) for x in policy.players],
+        "states": [label_to_data("state", x) for x in policy.states],
+        "actions": [[label_to_data("action", x) for x in labels] for labels in policy.actions],
+        "constraints": [label_to_data("constraint", x) for x in policy.constraints],
+        "units": [str(u) for u in policy.tracker.units],
+        "dims": list(policy.dims),
+        "initial": [[s, p] for s, p in policy.initial],
+        "horizon": policy.horizon,
+        "table_at": table_at,
+    }
+    return header, arrays
+
+
+def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Policy:
+    constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
+    units = tuple(Fraction(u) for u in header["units"])
+    dims = tuple(int(d) for d in header["dims"])
+    policy = Policy(
+        players=tuple(label_from_data("player", x) for x in header["players"]),
+        states=tuple(label_from_data("state", x) for x in header["states"]),
+        actions=tuple(tuple(label_from_data("action", x) for x in labels) for labels in header["actions"]),
+        initial=tuple((int(s), float(p)) for s, p in header["initial"]),
+        tracker=CostTracker(constraints, units),
+        dims=dims,
+        layers=tuple(_layer_from_archive(arrays, t, int(k)) for t, k in enumerate(header["table_at"])),
+        concept=_concept_from_data(header["concept"]),
+        game_digest=str(header["game_digest"]),
+    )
+    for kind, labels in (("players", policy.players), ("states", policy.states), ("constraints", constraints)):
+        check_labels(kind, labels)
+    if header["horizon"] != policy.horizon or isinstance(header["horizon"], bool):
+        raise BadFile(f"horizon is {header['horizon']!r}, there are {policy.horizon} layers")
+    if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:
+        raise BadFile("an initial state is out of range")
+    if len(units) != len(constraints) or any(u <= 0 for u in units) or not set(dims) <= set(range(len(units))):
+        raise BadFile("the units of the costs do not fit the constraints")
+    for layer in policy.layers:
+        check_layer(layer, policy)
+    return policy
+
+
+def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) -> PolicyLayer:
+    states, lo, size, least, most = (arrays[f"{t}/{name}"] for name in BOX_ARRAYS)
+    listed = f"{t}/keys" in arrays
+    cells = arrays[f"{t}/keys"] if listed else arrays[f"{t}/bits"]
+    ints = [a.dtype == np.int64 and a.ndim == n for a, n in ((states, 1), (lo, 2), (size, 2), (least, 2), (most, 2))]
+    if not all(ints) or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
+        raise BadFile("an array of the policy has the wrong type")
+    if not lo.shape == size.shape == least.shape == most.shape == (len(states), lo.shape[1]) or not (size > 0).all():
+        raise BadFile("boxes of the policy do not fit together")
+    nothing = np.zeros(1, dtype=np.int64)
+    space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
+    space = replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+    rest = (arrays[f"{t}/{name}"] for name in LAYER_ARRAYS)
+    return PolicyLayer(space, arrays[f"row_ptr/{table}"], arrays[f"action/{table}"], *rest)
+
+
+def _concept_to_data(concept: Concept) -> dict[str, Any]:
+    return {
+        "kind": type(concept).__name__,
+        "objective": label_to_data("objective", concept.objective),
+        "floor": concept.floor,
+    }
+
+
+def _concept_from_data(data: Mapping[str, Any]) -> Concept:
+    return CONCEPTS[data["kind"]](objective=label_from_data("objective", data["objective"]), floor=data["floor"])
+
+
+def _below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+
+
+class _damaged:  # noqa: N801 - reads as a phrase at the place of use
+    """Turns what goes wrong while reading a header that passed for JSON into BadFile with the file's name."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = fspath(path)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, AceError):
+            raise BadFile(f"{self.path}: {error}") from None
+        if isinstance(error, (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)):
+            raise BadFile(f"{self.path}: damaged ({type(error).__name__}: {error})") from None

@@ -1,0 +1,43 @@
+"""Stage games: one shot, feasible joint actions X that need not be a product, one utility per player (spec 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+
+__all__ = ["StageBatch", "StageSolver", "StageStrategies"]
+
+
+@dataclass(frozen=True, eq=False)
+class StageBatch:
+    """Many stage games in one record. The rows of stage g, its feasible joint actions, are ptr[g] : ptr[g+1]; at least one each."""
+
+    ptr: NDArray[np.int64]  # (G+1,)
+    action: NDArray[np.int32]  # (R, N) lexicographic within a stage
+    utility: NDArray[np.float64]  # (R, N)
+
+    def __len__(self) -> int:
+        return len(self.ptr) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class StageStrategies:
+    """An equilibrium of each stage game of a batch."""
+
+    sigma: NDArray[np.float64]  # (R,) sums to one over the rows of each stage; zeros are exact
+    programs: int  # stages that took a linear program
+    repaired: int  # of these, how many were solved in exact arithmetic because the float answer was not certified
+
+
+class StageSolver(Protocol):
+    """Solves a batch of stage games. The reference and every faster solver share this protocol and its tests."""
+
+    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
+        """Return an equilibrium of each stage."""
+        ...

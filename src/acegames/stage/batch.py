@@ -1,0 +1,73 @@
+"""The batched stage solver: the numba kernel behind the protocol of `acegames.stage`, with exact repair."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import CE, Concept
+from acegames.stage import StageBatch, StageStrategies
+from acegames.stage.exact import solve_exactly
+
+KINDS = {"egalitarian": 1, "fair": 2, None: 3}  # else linear; the numbers of `kernels`
+
+
+def objective_code(concept: Concept, players: tuple[Hashable, ...]) -> tuple[int, NDArray[np.float64]]:
+    """The kernel's number for the kind of objective, and weights of unit size (of welfare where there are none)."""
+    weights = concept.weights(players)
+    if weights is None:
+        return KINDS[concept.objective], np.ones(len(players))
+    return 0, np.array(weights) / (max(map(abs, weights)) or 1.0)
+
+
+def deviation_table(row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """For each row, player and action: the row of the same group where that player switches to it, relative to the group's
+    first row, or -1. Shape (R, sum of counts). Rows are in lexicographic order of (group, action).
+    """
+    radix = np.concatenate([np.cumprod(counts[::-1])[::-1][1:], [1]])
+    size = int(np.prod(counts))
+    key = row_group * size + action @ radix
+    first = np.searchsorted(row_group, row_group)
+    table = np.empty((len(key), int(counts.sum())), dtype=np.int32)
+    column = 0
+    for i, count in enumerate(counts.tolist()):
+        for target in range(count):
+            wanted = key + (target - action[:, i]) * radix[i]
+            at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+            table[:, column] = np.where(key[at] == wanted, at - first, -1)
+            column += 1
+    return table
+
+
+class BatchStageSolver:
+    """Solves whole batches in numba; same protocol and same answers as the reference."""
+
+    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
+        """Return an equilibrium of each stage."""
+        from acegames import kernels as kernel
+
+        N = batch.action.shape[1]
+        widest = int(np.diff(batch.ptr).max())
+        counts = batch.action.max(axis=0).astype(np.int64) + 1
+        group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
+        first_action = np.concatenate([[0], np.cumsum(counts)])
+        kind, weights = objective_code(concept, players)
+        correlated = isinstance(concept, CE)
+        sigma = np.zeros(len(batch.utility))
+        status = np.empty(len(batch), dtype=np.int64)
+        if N == 1:
+            best = [first + int(batch.utility[first:last, 0].argmax()) for first, last in zip(batch.ptr, batch.ptr[1:], strict=False)]
+            sigma[best] = 1.0
+            return StageStrategies(sigma, 0, 0)
+        kernel.solve_batch(
+            batch.ptr, batch.action, batch.utility, deviation_table(group, batch.action, counts), first_action, correlated,
+            float(concept.floor), kind, weights, sigma, status, kernel.workspace(widest, N, counts, correlated),
+            np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
+        )  # fmt: skip
+        failed = np.flatnonzero(status == kernel.UNCERTIFIED)
+        for g in failed:
+            rows = slice(batch.ptr[g], batch.ptr[g + 1])
+            sigma[rows] = solve_exactly(batch.action[rows], batch.utility[rows], concept, players)
+        return StageStrategies(sigma, int((status != kernel.PURE).sum()), len(failed))

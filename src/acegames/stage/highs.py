@@ -1,0 +1,122 @@
+"""The reference stage solver: one linear program per stage, handed to HiGHS, level by level.
+
+After each level the optimum's face is fixed by complementary slackness: columns with a non-zero reduced cost stay at zero, rows with a
+non-zero dual stay tight. Every answer is certified from the program itself; what is not certified is solved exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+from acegames.stage import StageBatch, StageStrategies
+from acegames.stage.exact import solve_exactly
+from acegames.stage.program import Floats, Program, stage_program
+
+
+class HighsStageSolver:
+    """Solves stages one after the other with HiGHS. Slow and plain: the oracle of faster solvers."""
+
+    def __init__(self) -> None:
+        import highspy
+
+        self._highs = highspy.Highs()
+        for option, value in {
+            "output_flag": False,
+            "presolve": "off",
+            "solver": "simplex",
+            "threads": 1,
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }.items():
+            self._highs.setOptionValue(option, value)
+        self._optimal = highspy.HighsModelStatus.kOptimal
+
+    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
+        """Return an equilibrium of each stage."""
+        sigma = np.zeros(len(batch.utility))
+        programs = repaired = 0
+        for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
+            utility = batch.utility[first:last]
+            if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
+                sigma[first + int(utility[:, 0].argmax())] = 1.0
+                continue
+            stage = (batch.action[first:last], utility, concept, players)
+            found = self._solve_program(stage_program(*stage))
+            programs += 1
+            if found is None:
+                repaired += 1
+                found = solve_exactly(*stage)
+            sigma[first:last] = found
+        return StageStrategies(sigma, programs, repaired)
+
+    def _solve_program(self, program: Program) -> Floats | None:
+        """Return sigma, or None when an answer could not be certified."""
+        columns, constraints = program.A.shape[1], len(program.b)
+        A = np.vstack([program.A, np.arange(columns) < program.rows])
+        lower = np.append(np.full(constraints, -np.inf), 1.0)
+        upper = np.append(program.b, 1.0)
+        free = np.ones(columns, dtype=bool)
+        self._pass_model(A, lower, upper)
+        levels = program.levels if len(program.levels) else np.zeros((1, columns))
+        for level in levels:
+            self._highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), -level)
+            self._highs.run()
+            if self._highs.getModelStatus() != self._optimal:
+                return None
+            solution = self._highs.getSolution()
+            y, dual = np.array(solution.col_value), -np.array(solution.row_dual)
+            if not _certified(level, A, lower, upper, free, y, dual):
+                return None
+            free &= dual @ A - level <= TIE
+            tight = dual > TIE
+            tight[-1] = False
+            lower[tight] = upper[tight]
+            self._fix(free, lower, upper)
+        sigma = np.where(y[: program.rows] > SUPPORT, y[: program.rows], 0.0)
+        sigma /= sigma.sum()
+        slack = program.b - program.A @ np.append(sigma, y[program.rows :])
+        return sigma if slack.min(initial=0.0) >= -LP_CERTIFICATE else None
+
+    def _pass_model(self, A: Floats, lower: Floats, upper: Floats) -> None:
+        import highspy
+
+        rows, columns = A.shape
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = columns, rows
+        lp.col_cost_ = np.zeros(columns)
+        lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
+        lp.row_lower_, lp.row_upper_ = lower, upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.arange(0, A.size + 1, columns, dtype=np.int32)
+        lp.a_matrix_.index_ = np.tile(np.arange(columns, dtype=np.int32), rows)
+        lp.a_matrix_.value_ = A.ravel()
+        self._highs.clearSolver()
+        self._highs.passModel(lp)
+
+    def _fix(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: Floats, upper: Floats) -> None:
+        n, rows = len(free), len(lower)
+        every = np.arange(n, dtype=np.int32)
+        self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
+        self._highs.changeRowsBounds(rows, np.arange(rows, dtype=np.int32), lower, upper)
+
+
+def _certified(
+    level: Floats,
+    A: Floats,
+    lower: Floats,
+    upper: Floats,
+    free: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    y: Floats,
+    dual: Floats,
+) -> bool:
+    """Weak duality from the program's own numbers: primal and dual feasible, and no gap between them."""
+    activity = A @ y
+    primal = max((activity - upper).max(), (lower - activity).max(), -y.min(), y[~free].max(initial=0.0))
+    inequality = np.isneginf(lower)
+    wrong_sign = max((-dual[inequality]).max(initial=0.0), (level - dual @ A)[free].max(initial=0.0))
+    gap = abs(float(dual @ upper - level @ y))
+    return bool(max(primal, wrong_sign, gap) <= LP_CERTIFICATE)

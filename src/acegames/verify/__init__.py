@@ -1,0 +1,132 @@
+"""Is a policy safe, and is it stable? Answered from the game and the policy alone (spec 7).
+
+    safe    no budget is broken on any history that the policy can realise, however small its probability;
+    stable  for each player i and every subgame (t, s, c) in FS, the best feasible deviation W_i gains at most
+            `tol` over the policy's own value V_i. FS are the subgames that some feasible policy reaches.
+
+Both together certify a subgame-perfect anytime-constrained equilibrium. Nothing is shared with the solver but
+the game itself: feasibility is counted in money spent (not left), by sorting (not by height maps), and
+deviations are found by dynamic programming (not by linear programs), so a mistake there is not repeated here.
+
+Time is linear in the edges of the feasible graph (times log for sorting) plus one question to the policy per
+subgame; memory holds that graph.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from acegames.concepts import CCE, CE
+from acegames.model.game import MarkovGame
+from acegames.numerics import VERIFY
+from acegames.verify._certificate import Certificate, limit_phrases
+from acegames.verify._deviations import Evaluated, evaluate
+from acegames.verify._feasible import feasible_stages
+from acegames.verify._reading import Reader
+from acegames.verify._units import Units
+from acegames.verify._walk import Step, Walked, Witness, walk
+
+__all__ = ["Certificate", "Step", "Witness", "verify"]
+
+_FAULTS_SHOWN = 5
+
+
+def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | None = None) -> Certificate:
+    """Check a policy against a game, independently of how the policy was found.
+
+    Args:
+        game: the game.
+        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`, in the user's
+            labels and units. It must answer at every (t, state, spent) that some feasible play reaches.
+        concept: `CE()` or `CCE()`: which deviations count. Its objective plays no part.
+        tol: the largest gain by a deviation that is accepted, in units of reward. By default
+            `numerics.VERIFY` times the largest total that a player's rewards can differ by (at least 1), or
+            rounding error where that is larger.
+
+    Returns:
+        A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False, no exception.
+
+    Raises:
+        TypeError: `concept` is neither CE nor CCE, or `policy` has no `distribution`.
+        ValueError: `tol` is not a finite number of at least 0.
+    """
+    _check_arguments(policy, concept, tol)
+    tol = _default_tolerance(game) if tol is None else float(tol)
+    units = Units(game)
+    reader = Reader(game, policy, units)
+    walked = walk(game, reader, units)
+    stages = feasible_stages(game, units)
+    found = evaluate(game, stages, reader, coarse=isinstance(concept, CCE))
+    problems = _problems(game, policy, walked, found, feasible=bool(stages), tol=tol)
+    return Certificate(
+        ok=not problems,
+        regret=found.regret,
+        where=found.where,
+        max_spent=walked.max_spent,
+        values=found.values,
+        witness=walked.witness,
+        problems=problems,
+        tol=tol,
+        pairs=sum(len(stage.state) for stage in stages),
+        concept=concept,
+        game_digest=game.digest,
+        players=game.players,
+        constraints=game.constraints,
+        limits=limit_phrases(game.budgets),
+    )
+
+
+def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
+    if not isinstance(concept, (CE, CCE)):
+        hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, (CE, CCE)) else ""
+        raise TypeError(f"concept: got {concept!r}, must be CE() or CCE(){hint}")
+    if not callable(getattr(policy, "distribution", None)):
+        raise TypeError(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
+    if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):
+        raise ValueError(f"tol: got {tol!r}, must be a finite number of at least 0")
+
+
+def _default_tolerance(game: MarkovGame) -> float:
+    """Return VERIFY times the largest total spread of a player's rewards, never below rounding error."""
+    spread = np.zeros(len(game.players))
+    size = np.zeros(len(game.players))
+    for t in range(game.horizon):
+        reward = game.layer(t).reward
+        with np.errstate(over="ignore"):
+            spread += reward.max(axis=0) - reward.min(axis=0)
+            size += np.abs(reward).max(axis=0)
+    float64 = np.finfo(np.float64)
+    rounding = 8 * float(float64.eps) * float(size.max())
+    return min(max(VERIFY * max(1.0, float(spread.max())), rounding), float(float64.max))
+
+
+def _problems(
+    game: MarkovGame, policy: Any, walked: Walked, found: Evaluated, *, feasible: bool, tol: float
+) -> tuple[str, ...]:
+    """Return a sentence for each reason not to certify the policy."""
+    problems: list[str] = []
+    digest = getattr(policy, "game_digest", None)
+    if digest is not None and digest != game.digest:
+        problems.append(
+            f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
+        )
+    if not feasible:
+        problems.append("No policy keeps every budget of this game with probability one.")
+    if walked.witness is not None:
+        problems.append(walked.witness.reason)
+    problems += found.faults[:_FAULTS_SHOWN]
+    if len(found.faults) > _FAULTS_SHOWN:
+        problems.append(f"The policy is at fault in {len(found.faults) - _FAULTS_SHOWN:,} more situations.")
+    for player, gain, where in zip(game.players, found.regret, found.where, strict=True):
+        if where is not None and not gain <= tol:
+            t, state, spent = where
+            problems.append(
+                f"Player {player!r} gains {gain:.6g} by a safe deviation "
+                f"at t={t}, state {state!r}, spent {spent!r}; accepted is {tol:.3g}."
+            )
+    if feasible and not found.faults and not np.isfinite(found.values).all():
+        problems.append("The values of the policy overflow; scale the rewards down.")
+    return tuple(dict.fromkeys(problems))

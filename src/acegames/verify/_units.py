@@ -1,0 +1,65 @@
+"""Cumulative costs as integers: the unit of a constraint is one over the common denominator of its costs.
+
+A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most floor(B / unit).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import Layer, MarkovGame
+from acegames.model.numbers import plain
+
+Spent = tuple[int, ...]
+"""Cumulative cost, in units, one entry per constraint."""
+
+Number = int | float | Fraction
+
+_SAFE = 2**62
+"""Sums below this cannot overflow int64 when one more cost is added."""
+
+
+class Units:
+    """The exact integer scale of a game's costs."""
+
+    def __init__(self, game: MarkovGame) -> None:
+        self.scale = [math.lcm(*(v.denominator for v in values)) for values in game.cost_values]
+        self.costs = [[int(v * k) for v in values] for values, k in zip(game.cost_values, self.scale, strict=True)]
+        self.bounds: list[list[int | None]] = [  # (T, M); None where nothing is required
+            [None if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self.scale, strict=True)]
+            for row in game.budgets
+        ]
+        largest = max((abs(c) for costs in self.costs for c in costs), default=0)
+        self.small = largest * (game.horizon + 1) < _SAFE
+        self._plain: list[dict[int, Number]] = [{} for _ in self.scale]
+
+    def user(self, spent: Spent) -> tuple[Number, ...]:
+        """Return an amount in the user's units: int, float where its decimal text is exact, else Fraction."""
+        return tuple(self._one(m, c) for m, c in enumerate(spent))
+
+    def _one(self, m: int, amount: int) -> Number:
+        known = self._plain[m]
+        if amount not in known:
+            known[amount] = plain(Fraction(amount, self.scale[m]))
+        return known[amount]
+
+    def cost_table(self, layer: Layer) -> NDArray[np.int64]:
+        """Return the cost of each outcome of a layer, (K, M): int64, or Python ints in an object array."""
+        dtype = np.int64 if self.small else object
+        table = np.zeros(layer.cost.shape, dtype=dtype)
+        for m, costs in enumerate(self.costs):
+            table[:, m] = np.array(costs, dtype=dtype)[layer.cost[:, m]]
+        return table
+
+    def keeps(self, spent: NDArray[np.int64], t: int) -> NDArray[np.bool_]:
+        """Return whether each row of `spent` (L, M) keeps the budgets after acting at time t."""
+        fine = np.ones(len(spent), dtype=bool)
+        for m, bound in enumerate(self.bounds[t]):
+            if bound is not None:
+                cut = max(-_SAFE, min(_SAFE, bound)) if self.small else bound
+                fine &= (spent[:, m] <= cut).astype(bool)
+        return fine

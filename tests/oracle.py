@@ -1,0 +1,574 @@
+"""A brute-force oracle: slow, obvious code, independent of the solver. It reads only the `MarkovGame` record.
+
+Everything is exact. Costs are rationals, made whole numbers by the common denominator of their constraint. Rewards and
+probabilities are the simple rationals that their floats stand for (0.1 is one tenth), so that ties are ties: which equilibria
+a stage has can hang on one.
+
+    feasible_sets     truth by recursion over (t, s, spent), then a forward walk through TRUE actions     (spec 2)
+    minimal_budgets   by testing candidate budgets, not by the antichain recursion                        (spec 2)
+    stage_value       the stage program of spec 4, lexicographically, by three unrelated methods          (spec 4)
+    root_values       backward induction with it
+    deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
+    random_game       small games that cover the model; `games()` wraps it for hypothesis
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from acegames.model.game import MarkovGame
+
+INF = math.inf
+NOTHING = Fraction(1, 2**80)  # reduced costs below this are what `shorten` left of a tie
+
+
+# -- the game, spelled out --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Move:
+    action: tuple  # indices, one per player
+    reward: tuple  # Fractions, one per player
+    outcomes: tuple  # (probability, next state, cost in whole units)
+
+
+@dataclass(frozen=True)
+class Spelled:
+    moves: list  # [t][s] -> list of Move
+    budgets: list  # [t] -> tuple of ints or inf
+    unit: tuple  # cost = whole number / unit, per constraint
+    initial: tuple  # (state, probability)
+    horizon: int
+    width: int  # number of constraints
+    players: int
+
+    def cost(self, whole):
+        return tuple(Fraction(c, u) for c, u in zip(whole, self.unit, strict=True))
+
+
+def spell_out(game: MarkovGame) -> Spelled:
+    width = len(game.constraints)
+    unit = []
+    for m in range(width):
+        numbers = list(game.cost_values[m]) + [row[m] for row in game.budgets if row[m] != INF]
+        unit.append(math.lcm(*(x.denominator for x in numbers)))
+
+    def whole(x, m):
+        return INF if x == INF else int(x * unit[m])
+
+    def layer_moves(layer):
+        moves = []
+        for s in range(len(game.states)):
+            moves.append([])
+            for r in layer.rows(s):
+                outs = []
+                for k in range(int(layer.out_ptr[r]), int(layer.out_ptr[r + 1])):
+                    cost = tuple(whole(game.cost_values[m][layer.cost[k, m]], m) for m in range(width))
+                    outs.append((rational(float(layer.prob[k])), int(layer.next_state[k]), cost))
+                action = tuple(int(a) for a in layer.action[r])
+                reward = tuple(rational(float(x)) for x in layer.reward[r])
+                moves[-1].append(Move(action, reward, tuple(outs)))
+        return moves
+
+    spelled = [layer_moves(layer) for layer in game.layers]
+    budgets = [tuple(whole(b, m) for m, b in enumerate(row)) for row in game.budgets]
+    start = tuple((s, rational(p)) for s, p in game.initial)
+    moves = [spelled[k] for k in game.layer_at]
+    return Spelled(moves, budgets, tuple(unit), start, game.horizon, width, len(game.players))
+
+
+def rational(x: float) -> Fraction:
+    """Return the simple fraction that a float stands for, or else what it is."""
+    simple = Fraction(x).limit_denominator(10**6)
+    return simple if abs(simple - Fraction(x)) < 1e-13 else Fraction(x)
+
+
+def add(c, d):
+    return tuple(x + y for x, y in zip(c, d, strict=True))
+
+
+def within(c, b):
+    return all(x <= y for x, y in zip(c, b, strict=True))
+
+
+# -- feasibility ------------------------------------------------------------------------------------------------
+
+
+def truth(g: Spelled, budgets):
+    """Return `node(t, s, c)` and `move(t, c, m)`: is the OR node TRUE, is the AND node TRUE."""
+
+    @functools.cache
+    def node(t, s, c):
+        return t == g.horizon or any(move(t, c, m) for m in g.moves[t][s])
+
+    def move(t, c, m):
+        return all(within(add(c, d), budgets[t]) for _, _, d in m.outcomes) and all(
+            node(t + 1, s, add(c, d)) for _, s, d in m.outcomes
+        )
+
+    return node, move
+
+
+def _feasible_nodes(g: Spelled):
+    """Return {(t, s, c): list of TRUE moves} over what feasible policies reach; None when infeasible."""
+    node, move = truth(g, g.budgets)
+    zero = (0,) * g.width
+    if not all(node(0, s, zero) for s, _ in g.initial):
+        return None
+    found = {}
+    here = {(s, zero) for s, _ in g.initial}
+    for t in range(g.horizon):
+        for s, c in here:
+            found[t, s, c] = [m for m in g.moves[t][s] if move(t, c, m)]
+        here = {(s2, add(c, d)) for s, c in here for m in found[t, s, c] for _, s2, d in m.outcomes}
+    return found
+
+
+def feasible_sets(game: MarkovGame):
+    """Return (feasible, FS, FA): FS[t] a set of (state index, cost), FA[t, s, c] a frozenset of joint action indices."""
+    g = spell_out(game)
+    found = _feasible_nodes(g)
+    fs = [set() for _ in range(g.horizon)]
+    fa = {}
+    for (t, s, c), moves in (found or {}).items():
+        fs[t].add((s, g.cost(c)))
+        fa[t, s, g.cost(c)] = frozenset(m.action for m in moves)
+    return found is not None, fs, fa
+
+
+def minimal_budgets(game: MarkovGame) -> set:
+    """Return the minimal b such that b + (B_t - B_ref) is feasible, B_ref the last finite entry of each constraint."""
+    g = spell_out(game)
+    finite = [[row[m] for row in g.budgets if row[m] != INF] for m in range(g.width)]
+    ref = [f[-1] if f else None for f in finite]
+    zero = (0,) * g.width
+
+    def feasible(b):
+        shifted = [
+            tuple(INF if g.budgets[t][m] == INF else b[m] + g.budgets[t][m] - ref[m] for m in range(g.width))
+            for t in range(g.horizon)
+        ]
+        node, _ = truth(g, shifted)
+        return all(node(0, s, zero) for s, _ in g.initial)
+
+    candidates = [set() for _ in range(g.width)]  # a minimal b is tight somewhere: b + B_t - B_ref = a total cost
+    here = {(s, zero) for s, _ in g.initial}
+    for t in range(g.horizon):
+        here = {(s2, add(c, d)) for s, c in here for m in g.moves[t][s] for _, s2, d in m.outcomes}
+        for _, c in here:
+            for m in range(g.width):
+                if g.budgets[t][m] != INF:
+                    candidates[m].add(c[m] - (g.budgets[t][m] - ref[m]))
+    sorted_candidates = [sorted(c) if c else [INF] for c in candidates]
+    most = tuple(c[-1] for c in sorted_candidates)
+    for m in range(g.width):  # what is infeasible even with plenty of everything else is no candidate
+        while not feasible((*most[:m], sorted_candidates[m][0], *most[m + 1 :])):
+            sorted_candidates[m].pop(0)
+    good = []
+    for b in itertools.product(*sorted_candidates):  # lexicographic order: what is below b comes before b
+        if not any(within(x, b) for x in good) and feasible(b):
+            good.append(b)
+    return {tuple(x if x == INF else Fraction(x, u) for x, u in zip(b, g.unit, strict=True)) for b in good}
+
+
+# -- stage games ------------------------------------------------------------------------------------------------
+
+
+def incentive_rows(X, u, kind, floor):
+    """Rows of expected gains over sigma on X, each to be <= 0: one per deviation (spec 4, with the finite floor)."""
+    n = len(X[0])
+    utilities = dict(zip(X, u, strict=True))
+    width = max(max(v[i] for v in u) - min(v[i] for v in u) for i in range(n))
+    rows = []
+    for i in range(n):
+        low = min(v[i] for v in u) - floor * width
+        own = sorted({a[i] for a in X})
+
+        def gain(a, b, i=i, low=low):
+            other = (*a[:i], b, *a[i + 1 :])
+            return (utilities[other][i] if other in utilities else low) - utilities[a][i]
+
+        for b in own:
+            if kind == "CCE":
+                rows.append([gain(a, b) for a in X])
+            else:
+                rows += [[gain(a, b) if a[i] == told else 0 for a in X] for told in own if told != b]
+    return rows
+
+
+def program(X, u, kind, objective, floor):
+    """Return (levels, rows): maximise the levels in turn over sigma (and one extra variable) >= 0, rows <= 0, sigma sums to 1."""
+    n = len(X[0])
+    rows = [[*row, 0] for row in incentive_rows(X, u, kind, floor)]
+    by_player = [[v[i] for v in u] for i in range(n)]
+    ties = [[*by_player[i], 0] for i in range(n)]
+    if objective == "egalitarian":  # extra = worst utility - least utility anywhere; extra <= u_i - least
+        least = min(min(x) for x in by_player)
+        rows += [[*(least - x for x in by_player[i]), 1] for i in range(n)]
+        first = [0] * len(X) + [1]
+    elif objective == "fair":  # extra = gap; u_i - u_j <= extra
+        rows += [
+            [*(x - y for x, y in zip(by_player[i], by_player[j], strict=True)), -1]
+            for i in range(n)
+            for j in range(n)
+            if i != j
+        ]
+        first = [0] * len(X) + [-1]
+    else:  # N weights
+        first = [sum(w * x for w, x in zip(objective, v, strict=True)) for v in u] + [0]
+    return [first, *ties], rows
+
+
+def lexicographic_simplex(levels, rows, size):
+    """Exact tableau simplex with Bland's rule; reduced costs are vectors compared lexicographically, so one run does all levels.
+
+    Columns: `size` probabilities, the extra variable, one slack per row, one artificial for "sums to one", whose removal is level 0.
+    """
+    cols = size + 1
+    total = cols + len(rows) + 1
+    table = [
+        [Fraction(x) for x in row] + [Fraction(int(k == j)) for j in range(len(rows))] + [Fraction(0)] * 2
+        for k, row in enumerate(rows)
+    ]
+    table.append([Fraction(1)] * size + [Fraction(0)] * (1 + len(rows)) + [Fraction(1), Fraction(1)])
+    basis = [*range(cols, cols + len(rows)), total - 1]
+    costs = [[*table[-1][:-2], Fraction(0), Fraction(1)]]  # minus the artificial, priced out
+    costs += [[Fraction(x) for x in level] + [Fraction(0)] * (len(rows) + 2) for level in levels]
+    zero = [0] * len(costs)
+    while True:
+        enter = next((j for j in range(total - 1) if [c[j] if abs(c[j]) > NOTHING else 0 for c in costs] > zero), None)
+        if enter is None:
+            break
+        ratios = [(row[-1] / row[enter], basis[k], k) for k, row in enumerate(table) if row[enter] > 0]
+        leave = min(ratios)[2]
+        pivot = table[leave][enter]
+        table[leave] = [x / pivot for x in table[leave]]
+        for row in [*table[:leave], *table[leave + 1 :], *costs]:
+            factor = row[enter]
+            if factor:
+                row[:] = [x - factor * y if y else x for x, y in zip(row, table[leave], strict=True)]
+        basis[leave] = enter
+    sigma = [Fraction(0)] * total
+    for k, j in enumerate(basis):
+        sigma[j] = table[k][-1]
+    assert sigma[total - 1] == 0, "the stage program has no solution, against spec 4"
+    return sigma[:size]
+
+
+def vertex_enumeration(levels, rows, size):
+    """The same by trying every basis. For four joint actions or so."""
+    cols = size + 1
+    matrix = [
+        [Fraction(x) for x in row] + [Fraction(int(k == j)) for j in range(len(rows))] for k, row in enumerate(rows)
+    ]
+    matrix.append([Fraction(1)] * size + [Fraction(0)] * (1 + len(rows)))
+    rhs = [Fraction(0)] * len(rows) + [Fraction(1)]
+    best = None
+    for basis in itertools.combinations(range(cols + len(rows)), len(matrix)):
+        x = solve_linear([[row[j] for j in basis] for row in matrix], rhs)
+        if x is None or min(x) < 0:
+            continue
+        full = [Fraction(0)] * cols
+        for j, value in zip(basis, x, strict=True):
+            if j < cols:
+                full[j] = value
+        score = [sum(c * v for c, v in zip(level, full, strict=True)) for level in levels]
+        if best is None or score > best[0]:
+            best = score, full[:size]
+    return best[1]
+
+
+def solve_linear(a, b):
+    """Gauss-Jordan in Fractions; None when singular."""
+    rows = [[*row, y] for row, y in zip(a, b, strict=True)]
+    for k in range(len(rows)):
+        pivot = next((r for r in range(k, len(rows)) if rows[r][k] != 0), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for r in range(len(rows)):
+            if r != k and rows[r][k]:
+                rows[r] = [x - rows[r][k] * y for x, y in zip(rows[r], rows[k], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def sequential_linprog(levels, rows, size):
+    """The same in floats: one scipy program per level, each earlier level fixed to within 1e-9."""
+    a_ub = [[float(x) for x in row] for row in rows]
+    b_ub = [0.0] * len(rows)
+    for level in levels:
+        c = -np.array([float(x) for x in level])
+        answer = linprog(
+            c,
+            A_ub=np.array(a_ub).reshape(-1, size + 1) if a_ub else None,
+            b_ub=b_ub or None,
+            A_eq=[[1.0] * size + [0.0]],
+            b_eq=[1.0],
+            method="highs-ds",
+        )
+        assert answer.status == 0, answer.message
+        a_ub.append(list(c))
+        b_ub.append(answer.fun + 1e-9)
+    return list(answer.x[:size])
+
+
+def stage_value(X, u, kind, objective, floor=1, method=lexicographic_simplex):
+    """Return (utilities, sigma) of the stage equilibrium that spec 4 selects.
+
+    X: joint actions (tuples); u: one utility vector per joint action; kind: "CE" or "CCE"; objective: "welfare",
+    "egalitarian", "fair" or N weights.
+    """
+    n = len(X[0])
+    if isinstance(objective, str) and objective == "welfare":
+        objective = (1,) * n
+    levels, rows = program(X, u, kind, objective, Fraction(floor))
+    sigma = method(levels, rows, len(X))
+    return tuple(sum(p * v[i] for p, v in zip(sigma, u, strict=True)) for i in range(n)), sigma
+
+
+# -- the whole game ---------------------------------------------------------------------------------------------
+
+
+def read_concept(game, concept):
+    """Return (kind, objective, floor) of a concept record, with a player made weights."""
+    objective = concept.objective
+    if objective in ("welfare", "egalitarian", "fair"):
+        return type(concept).__name__, objective, Fraction(concept.floor)
+    if objective in game.players:
+        objective = [int(p == objective) for p in game.players]
+    return type(concept).__name__, tuple(Fraction(w) for w in objective), Fraction(concept.floor)
+
+
+def all_values(game: MarkovGame, concept) -> dict:
+    """Return {(t, s, c): the players' values} over FS; empty when infeasible."""
+    kind, objective, floor = read_concept(game, concept)
+    g = spell_out(game)
+    found = _feasible_nodes(g) or {}
+    value = {}
+    for t, s, c in sorted(found, key=lambda key: -key[0]):
+        moves = found[t, s, c]
+        u = [q_value(g, value, t, c, m) for m in moves]
+        chosen, _ = stage_value([m.action for m in moves], u, kind, objective, floor)
+        value[t, s, c] = tuple(shorten(x) for x in chosen)
+    return {(t, s, g.cost(c)): v for (t, s, c), v in value.items()}
+
+
+def shorten(x: Fraction) -> Fraction:
+    """Return x, or, where its digits have grown past all use, the nearest multiple of 2^-120."""
+    return x if x.denominator < 2**240 else Fraction(round(x * 2**120), 2**120)
+
+
+def q_value(g, value, t, c, m):
+    """Reward plus expected continuation, per player."""
+    q = list(m.reward)
+    if t + 1 < g.horizon:
+        for p, s2, d in m.outcomes:
+            q = [x + p * y for x, y in zip(q, value[t + 1, s2, add(c, d)], strict=True)]
+    return tuple(q)
+
+
+def root_values(game: MarkovGame, concept):
+    """Return the players' values at the start, averaged over initial states; None when infeasible."""
+    value = all_values(game, concept)
+    if not value:
+        return None
+    zero = (Fraction(0),) * len(game.constraints)
+    return tuple(sum(rational(p) * value[0, s, zero][i] for s, p in game.initial) for i in range(len(game.players)))
+
+
+def deviation_gains(game: MarkovGame, policy: dict, kind: str):
+    """Judge a policy {(t, s, c): {joint action indices: probability}} given on all of FS, by the definitions of spec 7.
+
+    Return (safe, gains): whether it stays inside FA everywhere on FS, and, if so, each player's largest W_i - V_i over FS, with W_i
+    the best value of a deviation that is feasible now and ever after. A coarse deviation (CCE) hears no recommendation, now or later.
+    """
+    g = spell_out(game)
+    found = _feasible_nodes(g)
+    sigma = {}
+    for (t, s, c), moves in found.items():
+        sigma[t, s, c] = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
+        if not set(sigma[t, s, c]) <= {m.action for m in moves}:
+            return False, None
+
+    def move(key, a):
+        return next((m for m in found[key] if m.action == a), None)
+
+    def expected(key, m, i, after):
+        """Reward plus the expected value of `after`, which may be -inf."""
+        t, _, c = key
+        total = m.reward[i]
+        for p, s2, d in m.outcomes:
+            then = after(i, (t + 1, s2, add(c, d))) if t + 1 < g.horizon else 0
+            if then == -INF:
+                return -INF
+            total += p * then
+        return total
+
+    @functools.cache
+    def obey(i, key):
+        return sum(p * expected(key, move(key, a), i, obey) for a, p in sigma[key].items())
+
+    @functools.cache
+    def deviate(i, key):
+        heard = {a[i] for a in sigma[key]} if kind == "CE" else {None}
+        total = 0
+        for told in heard:
+            group = {a: p for a, p in sigma[key].items() if told in (None, a[i])}
+            best = -INF
+            for b in {m.action[i] for m in found[key]}:
+                instead = {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group}
+                if None in instead.values():
+                    continue
+                values = [(p, expected(key, instead[a], i, deviate)) for a, p in group.items()]
+                if all(v != -INF for _, v in values):
+                    best = max(best, sum(p * v for p, v in values))
+            if best == -INF:
+                return -INF
+            total += best
+        return total
+
+    return True, [max(deviate(i, key) - obey(i, key) for key in found) for i in range(g.players)]
+
+
+# -- random games -----------------------------------------------------------------------------------------------
+
+
+def random_game(
+    rng: np.random.Generator,
+    *,
+    players: int | None = None,
+    states: int | None = None,
+    actions: int | None = None,
+    constraints: int | None = None,
+    horizon: int | None = None,
+    stationary: bool | None = None,
+    rewards: str | None = None,
+    costs: str | None = None,
+    schedule: bool | None = None,
+) -> MarkovGame:
+    """Return a small random game; what is left out is drawn. About two in three are feasible, most with a binding budget.
+
+    actions: the largest number per player;  rewards: "integers" | "dyadic" | "floats";
+    costs: "whole" | "signed" | "tenths" | "thirds";  schedule: budgets that change with time, some of them inf.
+    """
+    pick = rng.choice
+    n = players or int(pick([1, 2, 2, 2, 3]))
+    m = int(pick([0, 1, 1, 1, 2, 2, 2, 3])) if constraints is None else constraints
+    n_states = states or int(rng.integers(1, 4))
+    most = actions or (3 if n < 3 else 2)
+    h = horizon or int(rng.integers(1, 5 if m < 3 and n < 3 else 4))
+    stationary = bool(rng.random() < 0.5) if stationary is None else stationary
+    rewards = rewards or str(pick(["integers", "dyadic", "floats"]))
+    costs = costs or str(pick(["whole", "signed", "tenths", "thirds"]))
+    schedule = bool(rng.random() < 0.35) if schedule is None else schedule
+    masked = rng.random() < 0.5
+    labels = [f"s{k}" if rng.random() < 0.5 else ("s", k) for k in range(n_states)]
+    names = [f"p{i}" for i in range(n)]
+
+    def number_of_actions():
+        return [int(rng.integers(1 if rng.random() < 0.2 else 2, most + 1)) if most > 1 else 1 for _ in range(n)]
+
+    def one_reward():
+        if rewards == "integers":
+            return rng.integers(-2, 3, size=n).astype(float).tolist()
+        return (rng.integers(-600, 600, size=n) / 64 if rewards == "dyadic" else rng.normal(size=n).round(3)).tolist()
+
+    def one_cost():
+        level = {
+            "whole": lambda: int(pick([0, 0, 1, 2])),
+            "signed": lambda: int(pick([-2, -1, 0, 1, 1, 2])),
+            "tenths": lambda: float(pick([0.0, 0.1, 0.2, 0.3])),
+            "thirds": lambda: Fraction(int(pick([-1, 0, 1, 2])), 3),
+        }[costs]
+        return tuple(level() for _ in range(m))
+
+    def probabilities():
+        k = int(pick([1, 1, 1, 2, 2, 3]))
+        if rewards == "floats":
+            return {1: [1.0], 2: pick([[0.1, 0.9], [1 / 3, 2 / 3]]).tolist(), 3: [0.1, 0.2, 0.7]}[k]
+        return {1: [1.0], 2: pick([[0.5, 0.5], [0.25, 0.75]]).tolist(), 3: [0.25, 0.25, 0.5]}[k]
+
+    def table():
+        found = {}
+        for s in labels:
+            joint = list(itertools.product(*(range(k) for k in number_of_actions())))
+            kept = [a for a in joint if not masked or rng.random() < 0.7] or [joint[int(rng.integers(len(joint)))]]
+            found[s] = {
+                tuple("abc"[x] for x in a): (
+                    one_reward(),
+                    [(p, labels[int(rng.integers(n_states))], one_cost()) for p in probabilities()],
+                )
+                for a in kept
+            }
+        return found
+
+    tables = [table()] * h if stationary else [table() for _ in range(h)]
+    start = labels[0]
+    if n_states > 1 and rng.random() < 0.2:
+        start = {labels[0]: 0.25, labels[1]: 0.75}
+    budget = _random_budget(rng, tables, start, m, schedule) if m else None
+    return MarkovGame.from_functions(
+        players=names,
+        actions=lambda t, s: [sorted({a[i] for a in tables[t][s]}) for i in range(n)],
+        legal=lambda t, s, a: a in tables[t][s],
+        outcomes=lambda t, s, a: tables[t][s][a][1],
+        reward=lambda t, s, a: tables[t][s][a][0],
+        horizon=h,
+        initial=start,
+        budget=budget,
+        name="random",
+    )
+
+
+def _random_budget(rng, tables, start, m, schedule):
+    """Return what the best of a few random policies needs in the worst case, sometimes a little less."""
+    worst = None
+    for _ in range(int(rng.integers(1, 4))):
+        here = {(s, (Fraction(0),) * m) for s in (start if isinstance(start, dict) else [start])}
+        needed = []
+        for table in tables:
+            choice = {s: list(rows)[int(rng.integers(len(rows)))] for s, rows in table.items()}
+            here = {
+                (s2, tuple(x + Fraction(str(y)) for x, y in zip(c, d, strict=True)))
+                for s, c in here
+                for _, s2, d in table[s][choice[s]][1]
+            }
+            needed.append([max(c[k] for _, c in here) for k in range(m)])
+        if worst is None or [max(col) for col in zip(*needed, strict=True)] < [
+            max(col) for col in zip(*worst, strict=True)
+        ]:
+            worst = needed
+    step = min(
+        (
+            abs(Fraction(str(x)))
+            for t in tables
+            for rows in t.values()
+            for _, o in rows.values()
+            for *_, d in o
+            for x in d
+            if x
+        ),
+        default=1,
+    )
+    if not schedule:
+        cut = [int(rng.choice([0, 1])) for _ in range(m)]
+        return [max(col) - k * step for col, k in zip(zip(*worst, strict=True), cut, strict=True)]
+    cut = [int(rng.choice([0, 1])) for _ in range(m)]
+    return [
+        [INF if rng.random() < 0.3 else row[k] + (int(rng.integers(0, 2)) - cut[k]) * step for k in range(m)]
+        for row in worst
+    ]
+
+
+def games(**fixed):
+    """A hypothesis strategy of `random_game`s, by seed."""
+    return st.integers(0, 2**32 - 1).map(lambda seed: random_game(np.random.default_rng(seed), **fixed))

@@ -1,0 +1,315 @@
+"""Every catalog game builds, is solved, verified and played; every fact it states holds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+from acegames import CCE, CE, catalog
+
+NAMES = catalog.names()
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """Return a function (name, concept, **parameters) -> (game, solution), each solved once."""
+    known = {}
+
+    def solve(name, concept, **parameters):
+        key = (name, concept, tuple(sorted(parameters.items())))
+        if key not in known:
+            game = catalog.get(name, **parameters)
+            known[key] = game, ace.solve(game, concept)
+        return known[key]
+
+    return solve
+
+
+# -- the catalog itself -----------------------------------------------------------------------------------------
+
+
+def test_the_games_of_the_issue_are_there():
+    assert {"drones", "medium_access", "medium_access_3", "intersection", "knapsack", "partition", "six_cycle"} <= set(
+        NAMES
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_describe(name):
+    entry = catalog.describe(name)
+    assert entry.name == name
+    assert entry.title
+    assert len(entry.story) > 50
+    assert len(entry.source) > 10
+    assert len(entry.facts) >= 3
+    assert all(f.endswith(".") and "\n" not in f for f in entry.facts)
+    assert catalog.get(name, **entry.parameters).digest == catalog.get(name).digest
+
+
+def test_an_unknown_name_offers_close_ones():
+    with pytest.raises(KeyError, match="did you mean 'drones'"):
+        catalog.get("drone")
+    with pytest.raises(ValueError, match="intersection"):
+        catalog.describe("chess")
+
+
+def test_an_unknown_parameter_is_named():
+    with pytest.raises(TypeError, match=r"no parameter 'horizn'.*did you mean 'horizon'"):
+        catalog.get("drones", horizn=3)
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip(name, suffix, tmp_path):
+    game = catalog.get(name)
+    game.save(tmp_path / f"game{suffix}")
+    assert ace.load(tmp_path / f"game{suffix}").digest == game.digest
+
+
+@pytest.mark.parametrize("kind", [CE, CCE])
+@pytest.mark.parametrize("name", NAMES)
+def test_solved_verified_and_played(solved, name, kind):
+    game, solution = solved(name, kind())
+    certificate = ace.verify(game, solution.policy, kind())
+    assert certificate.ok, str(certificate)
+    assert np.asarray(certificate.values) == pytest.approx(np.asarray(solution.values))
+    rollouts = ace.simulate(game, solution.policy, episodes=300, rng=np.random.default_rng(5))
+    assert rollouts.violations == 0
+    spread = rollouts.returns.std(axis=0) / math.sqrt(300)
+    assert (np.abs(rollouts.returns.mean(axis=0) - solution.values) <= 6 * spread + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "drones"])
+def test_agrees_with_the_oracle(solved, name):
+    game, solution = solved(name, CE())
+    expected = [float(x) for x in oracle.root_values(game, CE())]
+    assert np.asarray(solution.values) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_enough_for_the_reference_path(name):
+    assert sum(map(len, oracle.feasible_sets(catalog.get(name))[1])) <= (300 if name == "intersection" else 2000)
+
+
+# -- facts ------------------------------------------------------------------------------------------------------
+
+
+def minimal(game):
+    return {tuple(float(x) for x in row) for row in ace.feasibility(game).minimal_budgets}
+
+
+def pairs(game):
+    found = ace.feasibility(game)
+    return [(t, s, c, found.actions(t, s, c)) for t in range(game.horizon) for s, c in found.states(t)]
+
+
+def is_product(actions):
+    return len(actions) == math.prod(len(set(column)) for column in zip(*actions, strict=True))
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 5, 6, 7])
+def test_intersection_reserve(horizon):
+    assert minimal(catalog.get("intersection", horizon=horizon)) == {(horizon // 2,)}
+    if horizon > 1:
+        with pytest.raises(ace.Infeasible):
+            ace.solve(catalog.get("intersection", horizon=horizon, budget=horizon // 2 - 1))
+
+
+def test_intersection_either_but_not_both():
+    shapes = [set(actions) for *_, actions in pairs(catalog.get("intersection"))]
+    assert {("yield", "yield"), ("yield", "dare"), ("dare", "yield")} in shapes
+
+
+def test_intersection_mixes_and_binds(solved):
+    game, solution = solved("intersection", CE())
+    assert len(solution.policy.distribution(0, "dry", [0])) > 1
+    _, free = solved("intersection", CE(), budget=math.inf)
+    assert abs(sum(free.values) - sum(solution.values)) > 0.1
+    assert len(game.states) == 2
+
+
+def test_intersection_without_budget_is_chicken(solved):
+    _, free = solved("intersection", CE(), budget=math.inf, horizon=1)
+    assert sum(free.values) == pytest.approx(10.5)
+
+
+def test_medium_access_batteries():
+    for name, players in (("medium_access", 2), ("medium_access_3", 3)):
+        assert minimal(catalog.get(name)) == {(0,) * players}
+    found = pairs(catalog.get("medium_access", battery=1))
+    for _, channel, spent, actions in found:
+        for i in range(2):
+            if any(a[i] == "send" for a in actions):
+                assert channel == "good"
+                assert spent[i] == 0
+
+
+@pytest.mark.parametrize("name", ["medium_access", "medium_access_3"])
+def test_medium_access_last_slot(solved, name):
+    game, solution = solved(name, CE())
+    last = game.horizon - 1
+    good = [(s, c, a) for t, s, c, a in pairs(game) if t == last and s == "good"]
+    assert good
+    for state, spent, actions in good:
+        if len(actions) > 1:
+            assert all(a.count("send") == 1 for a in solution.policy.distribution(last, state, spent))
+
+
+def test_medium_access_more_energy_is_no_worse(solved):
+    for name, plenty in (("medium_access", 10), ("medium_access_3", 8)):
+        assert sum(solved(name, CE(), battery=plenty)[1].values) >= sum(solved(name, CE())[1].values) - 1e-9
+
+
+def test_medium_access_3_is_medium_access():
+    three = catalog.get("medium_access", players=3, horizon=4, battery=2)
+    assert three.digest == catalog.get("medium_access_3").digest
+
+
+def test_drones_can_rest():
+    assert minimal(catalog.get("drones")) == {(0.0, 0.0)}
+
+
+def test_drones_never_share_a_cell():
+    assert all(s[0] != s[1] for _, s, _, _ in pairs(catalog.get("drones")))
+
+
+def test_drones_greed_fails():
+    game = catalog.get("drones")
+    greedy = 0
+    for t, state, spent, actions in pairs(game):
+        layer = game.layer(t)
+        for row in layer.rows(game.state_index(state)):
+            if game.joint_action(layer.action[row]) not in actions:
+                worst = [
+                    max(game.cost_values[m][code] for code in layer.cost[layer.outcomes(row), m]) + spent[m]
+                    for m in range(2)
+                ]
+                greedy += worst[0] <= game.budgets[t][0] and worst[1] <= game.budgets[t][1]
+    assert greedy > 0
+
+
+def test_drones_use_the_pack():
+    assert any(min(spent) < 0 for _, _, spent, _ in pairs(catalog.get("drones")))
+
+
+def test_rendezvous_ends_together(solved):
+    game, solution = solved("rendezvous", CE())
+    rollouts = ace.simulate(game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    assert (np.asarray(rollouts.spent)[:, -1] == 0).all()
+    for t, state, spent, actions in pairs(game):
+        layer = game.layer(t)
+        for row in layer.rows(game.state_index(state)):
+            if t == game.horizon - 1 and game.joint_action(layer.action[row]) in actions:
+                assert {game.cost_values[0][code] + spent[0] for code in layer.cost[layer.outcomes(row), 0]} == {0}
+    assert max(spent[0] for _, _, spent, _ in pairs(game)) >= 2
+    certificate = ace.verify(game, solution.policy, CE())
+    assert certificate.max_spent[0] >= 2
+
+
+def test_rendezvous_always_together_earns_less(solved):
+    _, free = solved("rendezvous", CE())
+    _, bound = solved("rendezvous", CE(), always=True)
+    assert sum(bound.values) < sum(free.values) - 0.1
+
+
+def test_corridor():
+    found = pairs(catalog.get("corridor"))
+    assert all(s[0] != s[1] for _, s, _, _ in found)
+    assert any(not is_product(actions) for *_, actions in found)
+    assert min(t for t, s, _, _ in found if s == (3, 0)) == 5
+
+
+@pytest.mark.parametrize("kind", [CE, CCE])
+def test_knapsack_default(solved, kind):
+    game, solution = solved("knapsack", kind())
+    assert solution.values == pytest.approx([309])
+    runner = solution.policy.start(rng=np.random.default_rng(0))
+    taken, weight = [], 0
+    for t, w in enumerate(catalog.describe("knapsack").parameters["weights"]):
+        action = runner.act()
+        cost = w if action == ("take",) else 0
+        taken += [t] if cost else []
+        weight += cost
+        runner.observe(action, [cost], "bag")
+    assert taken == [0, 1, 2, 3, 5]
+    assert weight == 165
+    assert minimal(game) == {(0,)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_knapsack_is_the_textbook_programme(seed):
+    rng = np.random.default_rng(seed)
+    values, weights = rng.integers(1, 50, 7).tolist(), rng.integers(1, 12, 7).tolist()
+    best = np.zeros(31)
+    for v, w in zip(values, weights, strict=True):
+        best[w:] = np.maximum(best[w:], best[:-w] + v)
+    game = catalog.get("knapsack", values=values, weights=weights, capacity=30)
+    assert ace.solve(game, CCE()).values == pytest.approx([best[-1]])
+
+
+@pytest.mark.parametrize(
+    "weights", [(3, 1, 1, 2, 2, 1), (1, 2), (2, 2), (1, 1, 1), (5, 4, 3, 2), (9, 4, 1, 1), (0.1, 0.2, 0.3)]
+)
+def test_partition(weights):
+    game = catalog.get("partition", weights=weights)
+    whole = [round(10 * w) for w in weights]
+    loads = {sum(part) for r in range(len(whole) + 1) for part in itertools.combinations(whole, r)}
+    assert minimal(game) == {(x / 10, (sum(whole) - x) / 10) for x in loads}
+    if any(2 * x == sum(whole) for x in loads):
+        half = sum(whole) / 20
+        assert ace.solve(game, CE()).values == pytest.approx([half, -half])
+    else:
+        with pytest.raises(ace.Infeasible):
+            ace.solve(game, CE())
+
+
+def best_replies(payoff, support, allowed, player):
+    """Is a product strategy of two players stable for `player`? `support` maps joint actions to probabilities."""
+    now = sum(p * payoff(a)[player] for a, p in support.items())
+    for b in (1, 2, 3):
+        other = {(b, a[1]) if player == 0 else (a[0], b) for a in support}
+        if other <= set(allowed):
+            then = sum(p * payoff((b, a[1]) if player == 0 else (a[0], b))[player] for a, p in support.items())
+            if then > now:
+                return False
+    return True
+
+
+def test_six_cycle_has_no_nash_equilibrium():
+    """A product strategy inside the six cells is one action against one or two; try the mixtures on a grid.
+
+    With one pure player the other's payoff is linear in the mixture, so pure cells, the middle and the ends of each
+    indifference interval decide; a fine grid includes them all (payoffs are 0 and 1, so indifference is at 1/2 or everywhere).
+    """
+    game = catalog.get("six_cycle")
+    layer = game.layer(0)
+    rewards = {game.joint_action(layer.action[r]): tuple(layer.reward[r]) for r in layer.rows(0)}
+    assert all(sum(v) == 1 for v in rewards.values())
+    tried = 0
+    for a, b in itertools.combinations_with_replacement(sorted(rewards), 2):
+        if a[0] != b[0] and a[1] != b[1]:
+            continue  # not a rectangle inside the cells: its other two corners are not both allowed
+        for k in range(21):
+            support = {x: p for x, p in ((b, 1 - k / 20), (a, k / 20)) if p > 0}
+            assert not all(best_replies(rewards.__getitem__, support, rewards, i) for i in range(2))
+            tried += 1
+    assert tried > 200
+
+
+def test_six_cycle_uniform_is_an_equilibrium():
+    game = catalog.get("six_cycle")
+
+    class Uniform:
+        def distribution(self, t, state, spent):
+            return dict.fromkeys(((1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 1)), 1 / 6)
+
+    certificate = ace.verify(game, Uniform(), CE())
+    assert certificate.ok
+    assert certificate.values == pytest.approx([0.5, 0.5])
+    for concept in (CE(), CCE(), CE("egalitarian")):
+        assert sum(ace.solve(game, concept).values) == pytest.approx(1)

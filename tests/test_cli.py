@@ -1,0 +1,496 @@
+"""The command-line program: each verb for people and for machines, exit codes, and errors in one clear line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app
+
+VERBS = ("check", "frontier", "solve", "verify", "simulate", "catalog")
+
+TOO_FINE = """
+format: acegames-game
+version: 1
+players: [me]
+constraints: [fuel]
+budget: {fuel: 1}
+horizon: 2
+initial: s
+states: [s]
+actions: {me: [go, stay]}
+rules:
+  - {when: {action: [go]}, next: s, cost: [1], reward: [1]}
+  - {when: {action: [stay]}, next: s, cost: [0.000000000000000000000000000001], reward: [0]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    """The bytes of a solution file and of its policy alone."""
+    folder = tmp_path_factory.mktemp("solved")
+    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
+    solution.save(folder / "s")
+    solution.policy.save(folder / "p")
+    return (folder / "s").read_bytes(), (folder / "p").read_bytes()
+
+
+@pytest.fixture
+def solution(solved, tmp_path):
+    (tmp_path / "solution.ace").write_bytes(solved[0])
+    (tmp_path / "policy.ace").write_bytes(solved[1])
+    return "solution.ace"
+
+
+def run(*words):
+    """Run a command in this process; anything but a clean exit is a bug."""
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert "Traceback" not in result.output
+    return result
+
+
+def works(*words):
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def answer(*words, code=0):
+    result = run(*words, "--json")
+    assert result.exit_code == code, result.output
+    return json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def fails(*words, code=2):
+    """One clear line on stderr, nothing on stdout, and nothing left in the folder that was not there."""
+    before = sorted(os.listdir("."))
+    result = run(*words)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert sorted(os.listdir(".")) == before
+    told = answer(*words, code=code)
+    assert told["exit_code"] == code
+    assert told["error"] == result.stderr.split(":")[0]
+    assert told["message"] in result.stderr
+    assert sorted(os.listdir(".")) == before
+    return result.stderr
+
+
+# -- help -----------------------------------------------------------------------------------------------------------
+
+
+def test_help_names_every_verb():
+    shown = works("--help")
+    assert all(verb in shown for verb in VERBS)
+    assert "acegames" in works("--version")
+    assert run().exit_code in (0, 2)  # no words: the help
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_an_example_that_parses(verb, solution):
+    for option in ("--help", "-h"):
+        shown = works(verb, option)
+        assert "Example:" in shown
+        assert f"acegames {verb}" in shown.partition("Example:")[2]
+        assert "--json" in shown
+
+
+# -- each verb ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["intersection", "six_cycle", "partition", "knapsack"])
+def test_check(name):
+    shown = works("check", name)
+    assert "Feasible" in shown
+    told, game = answer("check", name), ace.catalog.get(name)
+    found = ace.feasibility(game)
+    assert told["feasible"] is True
+    assert told["pairs"] == found.pairs
+    assert f"{found.pairs:,}" in shown
+    assert (told["players"], told["states"], told["horizon"]) == (list(game.players), len(game.states), game.horizon)
+    assert told["digest"] == game.digest
+    assert list(told["budget"]) == list(game.constraints)
+    assert told["actions_per_player"] == [len(a) for a in game.actions]
+    assert told["budget_is_a_schedule"] is False
+
+
+WOULD_DO = r"left 2(\.0)?, right 3(\.0)?"
+
+
+def infeasible(path="infeasible.yaml"):
+    ace.catalog.get("partition", weights=(3, 1, 1)).save(path)
+    return path
+
+
+def test_check_of_an_infeasible_game():
+    path = infeasible()
+    result = run("check", path)
+    assert result.exit_code == 3
+    assert "Infeasible" in result.stdout
+    assert answer("check", path, code=3)["feasible"] is False
+
+
+def test_frontier():
+    shown = works("frontier", "partition")
+    told = answer("frontier", "partition")
+    expected = ace.feasibility(ace.catalog.get("partition")).minimal_budgets
+    assert told["minimal_budgets"] == expected.tolist()
+    assert told["constraints"] == ["left", "right"]
+    assert told["budget"] == {"left": 5, "right": 5}
+    assert "left" in shown
+    few = works("frontier", "partition", "--most", "2")
+    assert f"{len(expected) - 2} more" in few
+    assert "no budgets" in works("frontier", "six_cycle")
+    assert answer("frontier", "six_cycle")["minimal_budgets"] == [[]]
+    assert works("frontier", infeasible())
+
+
+@pytest.mark.parametrize("concept", ["ce", "cce", "CE"])
+@pytest.mark.parametrize("objective", ["welfare", "egalitarian", "fair", "none", "north", "1,2"])
+def test_solve(concept, objective):
+    told = answer("solve", "intersection", "--concept", concept, "--objective", objective, "-o", "x.ace")
+    kind = {"ce": ace.CE, "cce": ace.CCE}[concept.lower()]
+    chosen = {"none": None, "1,2": (1, 2)}.get(objective, objective)
+    expected = ace.solve(ace.catalog.get("intersection"), kind(objective=chosen))
+    assert told["certificate"]["ok"] is True
+    assert told["file"] == "x.ace"
+    assert {"pairs", "programs", "repaired", "seconds"} <= set(told["stats"])
+    assert told["guarantee"] == expected.guarantee
+    assert told["concept"].startswith(kind.__name__)
+    if objective != "none":
+        assert list(told["values"].values()) == pytest.approx(expected.values.tolist(), abs=1e-8)
+    written = ace.Solution.load("x.ace")
+    assert written.values.tolist() == list(told["values"].values())
+    assert type(written.concept) is kind
+    assert ace.verify(written.game, written.policy, written.concept).ok
+    assert os.listdir(".") == ["x.ace"]
+
+
+def test_solve_for_people():
+    shown = works("solve", "intersection", "--output", "x.ace")
+    assert "north" in shown
+    assert "Written to x.ace" in shown
+    assert works("solve", "intersection", "--no-verify")
+    assert answer("solve", "six_cycle", "--no-verify")["certificate"] is None
+    assert answer("solve", "six_cycle", "--floor", "0")["file"] is None
+
+
+def test_a_solution_serves_as_a_game(solution):
+    digest = ace.catalog.get("intersection").digest
+    assert answer("check", solution)["digest"] == digest
+    assert answer("frontier", solution)["minimal_budgets"] == answer("frontier", "intersection")["minimal_budgets"]
+    answer("solve", solution, "--objective", "fair", "-o", "again.ace")
+    assert ace.Solution.load("again.ace").game.digest == digest
+    answer("solve", solution, "-o", solution)  # its own place
+    assert ace.Solution.load(solution).concept == ace.CCE()
+
+
+def test_verify(solution):
+    assert works("verify", solution)
+    told = answer("verify", solution)
+    assert set(told) >= {"ok", "regret", "max_spent", "values", "tolerance", "pairs", "problems", "witness"}
+    assert told["ok"] is True
+    assert told["values"] == pytest.approx(ace.Solution.load(solution).values.tolist())
+    assert told["problems"] == []
+    assert told["witness"] is None
+    assert answer("verify", solution, "--tol", "0.5")["tolerance"] == 0.5
+
+
+def test_verify_a_policy_file_with_its_game(solution):
+    for game in ("intersection", solution):
+        assert answer("verify", "policy.ace", "--game", game)["ok"] is True
+        assert answer("verify", solution, "--game", game)["ok"] is True
+    assert "policy" in fails("verify", "policy.ace")
+
+
+def test_verify_fails_with_code_one(solution):
+    """A policy of another game, and a policy that a narrower budget forbids."""
+    ace.catalog.get("intersection", budget=1).save("narrow.yaml")
+    for game in ("drones", "narrow.yaml"):
+        result = run("verify", "policy.ace", "--game", game)
+        assert result.exit_code == 1
+        told = answer("verify", "policy.ace", "--game", game, code=1)
+        assert told["ok"] is False
+        assert told["problems"]
+        assert told["problems"][0][:30] in " ".join(result.stdout.split())
+
+
+def test_simulate(solution):
+    assert "2,000 episodes" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
+    told = answer("simulate", solution, "--episodes", "2000", "--seed", "3")
+    assert told == answer("simulate", solution, "--episodes", "2000", "--seed", "3")
+    assert told != answer("simulate", solution, "--episodes", "2000", "--seed", "4")
+    assert told["violations"] == 0
+    assert told["episodes"] == 2000
+    assert told["largest_spending"]["risk"] <= 6
+    values = ace.Solution.load(solution).values
+    for player, value in zip(("north", "east"), values, strict=True):
+        assert abs(told["mean_return"][player] - value) <= 6 * told["standard_error"][player] + 1e-9
+    assert answer("simulate", "policy.ace", "--game", "intersection", "--episodes", "5")["violations"] == 0
+
+
+def test_simulate_counts_broken_budgets(solution):
+    ace.catalog.get("intersection", budget=0).save("narrow.yaml")
+    told = answer("simulate", solution, "--game", "narrow.yaml", "--episodes", "300", "--seed", "0", code=1)
+    assert told["violations"] > 0
+
+
+def test_catalog():
+    names = ace.catalog.names()
+    shown = works("catalog")
+    assert all(name in shown for name in names)
+    assert [entry["name"] for entry in answer("catalog")] == names
+    for name in names:
+        told = answer("catalog", name)
+        assert {"name", "title", "story", "source", "facts", "parameters", "file"} <= set(told)
+        assert told["title"].split()[0] in works("catalog", name)
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json", "npz"])
+def test_catalog_writes_games(suffix):
+    path = f"game.{suffix}"
+    assert f"Written to {path}" in works("catalog", "intersection", "-o", path)
+    assert answer("catalog", "intersection", "-o", path)["file"] == path
+    assert ace.load(path).digest == ace.catalog.get("intersection").digest
+    assert answer("check", path)["feasible"] is True
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_missing_files():
+    long = "a_folder_with_quite_a_long_name/" * 3
+    for verb in ("check", "frontier", "solve", "verify", "simulate"):
+        assert "none.yaml" in fails(verb, "none.yaml")
+        assert f"{long}game.yaml" in fails(verb, f"{long}game.yaml")
+
+
+def test_unknown_names():
+    for verb in ("check", "frontier", "solve"):
+        words = fails(verb, "intersectoin")
+        assert "intersectoin" in words
+        assert "intersection" in words
+    assert "intersection" in fails("catalog", "intersectoin")
+    assert "nosuch" in fails("verify", "nosuch")
+    assert "name" in fails("catalog", "-o", "x.yaml")
+
+
+def test_bad_game_files():
+    whole = "format: acegames-game\nversion: 1\n"
+    files = {
+        "syntax.yaml": "players: [a\nrules: {",
+        "empty.yaml": "",
+        "foreign.yaml": "hello: world\n",
+        "newer.yaml": "format: acegames-game\nversion: 99\n",
+        "short.yaml": whole,
+        "bytes.yaml": b"\xff\xfe\x00",
+        "syntax.json": '{"format": ',
+        "text.npz": "not an archive",
+        "no_suffix": "not an archive",
+        "other.txt": "hello",
+    }
+    for name, content in files.items():
+        with open(name, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+    for name in files:
+        for verb in ("check", "frontier", "solve"):
+            assert name in fails(verb, name)
+    os.mkdir("folder.yaml")
+    assert "folder.yaml" in fails("check", "folder.yaml")
+
+
+def test_damaged_solutions(solved):
+    content = solved[0]
+    for name, damaged in {"cut.ace": content[: len(content) // 2], "empty.ace": b"", "foreign.ace": b"hello"}.items():
+        with open(name, "wb") as file:
+            file.write(damaged)
+        for verb in ("verify", "simulate", "check", "solve"):
+            assert name in fails(verb, name)
+        assert name in fails("verify", name, "--game", "intersection")
+
+
+def test_a_game_is_no_solution():
+    ace.catalog.get("intersection").save("game.npz")
+    ace.catalog.get("intersection").save("game.yaml")
+    for verb in ("verify", "simulate"):
+        assert "solution" in fails(verb, "game.npz")
+        assert "game.yaml" in fails(verb, "game.yaml")
+        assert "intersection" in fails(verb, "intersection")
+
+
+@pytest.mark.parametrize("objective", ["wellfare", "1", "1,2,3", "1,x", "1,nan", "nobody", ""])
+def test_bad_objectives(objective):
+    words = fails("solve", "intersection", "--objective", objective, "-o", "x.ace")
+    assert "objective" in words
+    assert "welfare" in words
+
+
+def test_bad_concepts_and_floors():
+    for concept in ("ne", "nash", ""):
+        assert "ce or cce" in fails("solve", "intersection", "--concept", concept, "-o", "x.ace")
+    for floor in ("-1", "nan", "inf"):
+        assert "floor" in fails("solve", "intersection", "--floor", floor, "-o", "x.ace")
+
+
+def test_infeasible_games_say_which_budgets_would_do():
+    path = infeasible()
+    words = fails("solve", path, "-o", "x.ace", code=3)
+    assert re.search(WOULD_DO, words)
+    told = answer("solve", path, code=3)
+    assert [2, 3] in told["minimal_budgets"]
+    assert told["error"] == "Infeasible"
+
+
+def test_too_large():
+    with open("fine.yaml", "w") as file:
+        file.write(TOO_FINE)
+    for verb in ("check", "frontier", "solve"):
+        words = fails(verb, "fine.yaml", code=5)
+        assert "fuel" in words
+        assert "approximate" in words
+
+
+def test_outputs_into_nowhere(solution):
+    for words in (["solve", "six_cycle"], ["catalog", "six_cycle"]):
+        assert "nowhere" in fails(*words, "-o", os.path.join("nowhere", "x.yaml"))
+        os.makedirs("folder.yaml", exist_ok=True)
+        assert "folder.yaml" in fails(*words, "-o", "folder.yaml")
+    assert os.listdir("folder.yaml") == []
+    assert "x.txt" in fails("catalog", "six_cycle", "-o", "x.txt")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["simulate", "solution.ace", "--episodes", "0"],
+        ["simulate", "solution.ace", "--episodes", "many"],
+        ["simulate", "solution.ace", "--seed", "-1"],
+        ["verify", "solution.ace", "--tol", "-1"],
+        ["verify", "solution.ace", "--tol", "nan"],
+        ["verify", "solution.ace", "--tol", "inf"],
+        ["frontier", "intersection", "--most", "0"],
+        ["solve"],
+        ["nonsense"],
+        ["check", "intersection", "--nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_words_are_bad_input(words, solution):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr
+
+
+def test_a_failed_write_keeps_the_old_file(solution, monkeypatch):
+    with open(solution, "rb") as file:
+        before = file.read()
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    assert "No space left" in fails("solve", "intersection", "-o", solution)
+    with open(solution, "rb") as file:
+        assert file.read() == before
+
+
+def test_what_is_not_verified_is_not_written(monkeypatch):
+    true = ace.verify
+
+    def doubting(*args, **kwargs):
+        return dataclasses.replace(true(*args, **kwargs), ok=False, problems=("Something is wrong.",))
+
+    monkeypatch.setattr(ace, "verify", doubting)
+    result = run("solve", "six_cycle", "-o", "x.ace")
+    assert result.exit_code == 1
+    assert "nothing was written" in result.stderr
+    assert "Written to" not in result.stdout
+    assert answer("solve", "six_cycle", "-o", "x.ace", code=1)["file"] is None
+    assert os.listdir(".") == []
+
+
+def test_interruption_is_not_a_traceback(monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ace, "solve", interrupted)
+    result = run("solve", "six_cycle", "-o", "x.ace")
+    assert result.exit_code == 130
+    assert os.listdir(".") == []
+
+
+@pytest.mark.parametrize("label", ["[/]", "[bold]b", "[/x] y", "a\\[b]"])
+def test_labels_that_look_like_markup(label):
+    game = ace.MarkovGame.from_functions(
+        players=[label],
+        horizon=1,
+        initial="s",
+        budget={label: 1},
+        actions=lambda t, s: [(label, "rest")],
+        outcomes=lambda t, s, a: [(1.0, s, int(a[0] == label))],
+        reward=lambda t, s, a: [1.0 if a[0] == label else 0.0],
+        name=label,
+    )
+    game.save("g.yaml")
+    for words in (["check"], ["frontier"], ["solve", "-o", "s.ace"]):
+        assert label in works(words[0], "g.yaml", *words[1:])
+    for verb in ("verify", "simulate"):
+        assert label in works(verb, "s.ace")
+    assert repr(label) in fails("solve", "g.yaml", "--objective", "nobody")
+
+
+# -- as a program ---------------------------------------------------------------------------------------------------
+
+
+def program(*words, **keywords):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "acegames", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **keywords,
+    )
+
+
+def test_the_whole_way_as_a_program():
+    done = program("solve", "intersection", "--concept", "ce", "-o", "s.ace", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    values = json.loads(done.stdout)["values"]
+    done = program("verify", "s.ace", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["values"] == pytest.approx(list(values.values()))
+    assert np.isfinite(list(values.values())).all()
+
+
+def test_errors_as_a_program():
+    for words, code, word in [
+        (["check", "none.yaml"], 2, "none.yaml"),
+        (["catalog", "nosuch"], 2, "nosuch"),
+        (["solve", infeasible(), "-o", "x.ace"], 3, WOULD_DO),
+    ]:
+        done = program(*words)
+        assert done.returncode == code
+        assert done.stdout == ""
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert re.search(word, done.stderr)
+    assert os.listdir(".") == ["infeasible.yaml"]

@@ -1,0 +1,470 @@
+"""Units, budgets and the frontier: what is feasible is decided in whole numbers, and the minimal budgets are minimal."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acegames as ace
+from acegames.feasibility.lattice import common_unit
+from acegames.model.numbers import exact, exact_or_inf
+
+INF = math.inf
+
+
+def walk(costs, budget, *, horizon=None, labels=None):
+    """One player who must pay costs[t], all of them, one after the other."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=horizon or len(costs),
+        initial="s",
+        budget=budget,
+        constraints=labels,
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1.0, "s", costs[t % len(costs)])],
+        reward=lambda t, s, a: [0.0],
+    )
+
+
+def choice(options, budget, horizon, **more):
+    """One player who picks one of the cost vectors `options` at each step."""
+    given = {
+        "players": ["me"],
+        "horizon": horizon,
+        "initial": "s",
+        "budget": budget,
+        "actions": lambda t, s: [range(len(options))],
+        "outcomes": lambda t, s, a: [(1.0, s, options[a[0]])],
+        "reward": lambda t, s, a: [0.0],
+    }
+    return ace.MarkovGame.from_functions(**given | more)
+
+
+def with_budget(game, budget):
+    """The same game with another budget."""
+
+    def moves(t, s):
+        layer = game.layer(t)
+        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(s))}
+
+    def outcomes(t, s, a):
+        layer = game.layer(t)
+        for k in range(*layer.outcomes(moves(t, s)[a]).indices(len(layer.prob))):
+            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
+            yield layer.prob[k], game.states[layer.next_state[k]], cost
+
+    return ace.MarkovGame.from_functions(
+        players=game.players,
+        horizon=game.horizon,
+        initial={game.states[s]: p for s, p in game.initial},
+        actions=lambda t, s: game.actions,
+        legal=lambda t, s, a: a in moves(t, s),
+        outcomes=outcomes,
+        reward=lambda t, s, a: game.layer(t).reward[moves(t, s)[a]],
+        budget=budget,
+    )
+
+
+def feasible(game):
+    return ace.feasibility(game).feasible
+
+
+# -- whole numbers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("costs", "budget", "fine"),
+    [
+        ([0.1, 0.2], 0.3, True),  # 0.1 + 0.2 > 0.3 in floats
+        ([0.1] * 3, 0.3, True),
+        ([0.1] * 10, 1, True),
+        ([0.1] * 10, 0.99, False),
+        ([0.7, 0.1], 0.8, True),  # 0.7 + 0.1 < 0.8 in floats
+        ([1.1, 2.2], 3.3, True),
+        ([1.1, 2.2], 3.29999999999, False),
+        ([1.1, 2.2], 3.3000000000000003, True),  # what floats say that 1.1 + 2.2 is
+        ([np.float32(0.1), np.float64(0.2)], 0.3, True),
+        ([Decimal("0.1"), Fraction(1, 5)], "0.3", True),
+        ([Fraction(1, 3)] * 3, 1, True),
+        ([Fraction(1, 3)] * 3, Fraction(2999, 3000), False),
+        ([1 / 3] * 3, 1, True),  # 0.3333333333333333, sixteen digits, three times is below 1
+        ([0.6666666666666666, 1 / 3], 1, True),
+        ([0.6666666666666667, 0.3333333333333334], 1, False),
+        ([1e-9, 1e9], 1e9, False),
+        ([1e-9, 1e9], 1000000000.000000001, False),  # a float does not hold that budget
+        ([1e-9, 1e9], Decimal("1000000000.000000001"), True),
+        ([-0.1, 0.1], 0, True),
+        ([0.1, -0.1], 0, False),  # it is 0.1 in between
+        ([0.1, -0.1], 0.1, True),
+        ([-1, -1], -1, True),
+        ([-1, -1], -2, False),  # -1 after the first step
+        ([0, 0], 0, True),
+        ([0, 0], -1, False),
+        ([0.0, -0.0], 0, True),
+        ([0, 0], INF, True),
+        ([10**17, 1], 10**17, False),
+        ([10**17, 1], 10**17 + 1, True),
+        ([10**17, 1], 1e300, True),
+        ([10**17, 1], -1e300, False),
+        ([3, 3], 6.5, True),  # a budget that is no multiple of the unit
+        ([3, 3], 5.999, False),
+        ([3, 3], Fraction(20, 3), True),
+        ([-3, 3], -0.5, False),
+        ([-3, 2], -0.5, True),
+        ([-3, 2], -1, True),
+        ([-3, 2], Fraction(-4, 3), False),
+    ],
+)
+def test_sums_are_exact(costs, budget, fine):
+    budget = Decimal(budget) if isinstance(budget, str) else budget
+    game = walk(costs, [budget])
+    assert feasible(game) is fine
+    if fine:
+        total = sum(map(exact, costs), Fraction(0))
+        ((state, (spent,)),) = ace.feasibility(game).states(game.horizon)
+        assert (state, exact(spent)) == ("s", total)
+    else:
+        with pytest.raises(ace.Infeasible):
+            ace.solve(game)
+
+
+RATIONALS = st.fractions(min_value=-50, max_value=50, max_denominator=400)
+
+
+@settings(max_examples=60, deadline=None)
+@given(costs=st.lists(RATIONALS, min_size=1, max_size=6), budget=RATIONALS)
+def test_one_path_against_rationals(costs, budget):
+    totals = list(itertools.accumulate(costs))
+    found = ace.feasibility(walk(costs, [budget]))
+    assert found.feasible == (max(totals) <= budget)
+    (row,) = found.minimal_budgets
+    assert exact(row[0]) == max(totals)
+    if found.feasible:
+        assert [[exact(x) for _, (x,) in found.states(t + 1)] for t in range(len(costs))] == [[x] for x in totals]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(RATIONALS, max_size=6))
+def test_common_unit(values):
+    unit = common_unit(values)
+    assert unit > 0
+    whole = [v / unit for v in values]
+    assert all(w.denominator == 1 for w in whole)
+    assert math.gcd(*(int(w) for w in whole)) == (1 if any(values) else 0)
+
+
+def test_each_constraint_has_its_own_unit():
+    game = walk([(0.25, 3, 0), (0.5, 6, 0)], [0.75, 9, 0])
+    assert ace.feasibility(game).lattice.units == (Fraction(1, 4), 3, 1)
+    assert ace.feasibility(game).states(2) == [("s", (0.75, 9, 0))]
+
+
+def test_floats_with_many_digits_are_tracked_to_the_last_one():
+    rng = np.random.default_rng(0)
+    costs = rng.integers(1, 10**15, size=4) / 10**15
+    total = sum(map(exact, costs.tolist()))
+    assert feasible(walk(costs.tolist(), [total]))
+    assert not feasible(walk(costs.tolist(), [total - Fraction(1, 10**17)]))
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        [1e-30, 1.0],
+        [Fraction(1, 2**62 - 1), 1],
+        [Fraction(1, p) for p in (10007, 10009, 10037, 10039, 10061, 10067)],
+        [1e300, 1.0],
+        [math.pi * 1e-8, math.e * 1e8],
+    ],
+    ids=repr,
+)
+def test_costs_that_fit_no_unit(costs):
+    game = walk(costs, {"fuel": 10**9})
+    for ask in (ace.feasibility, ace.solve, ace.reduce, lambda g: ace.feasibility(g).minimal_budgets):
+        with pytest.raises(ace.TooLarge, match="approximate") as caught:
+            ask(game)
+        assert "'fuel'" in str(caught.value)
+        assert "64" in str(caught.value)
+
+
+def test_large_costs_that_fit():
+    game = walk([2**58, 1], [2**58 + 1])
+    found = ace.feasibility(game)
+    assert found.feasible
+    assert exact(found.minimal_budgets[0, 0]) == 2**58 + 1
+    assert not feasible(walk([2**58, 1], [2**58]))
+    assert found.states(2) == [("s", (2**58 + 1,))]
+
+
+# -- schedules and infinite budgets ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schedule", "fine"),
+    [
+        ([INF, INF, 1], True),  # 2, 4, 1: only the total counts
+        ([INF, INF, 0], False),
+        ([2, 4, 1], True),
+        ([2, 3, 1], False),
+        ([1, 4, 1], False),
+        ([INF, 4, INF], True),
+        ([INF, 3.9, INF], False),
+        ([INF, INF, INF], True),
+    ],
+)
+def test_schedules(schedule, fine):
+    game = walk([2, 2, -3], [[b] for b in schedule])
+    assert feasible(game) is fine
+    found = exact_or_inf(ace.feasibility(game).minimal_budgets[0, 0])
+    finite = [(b, total) for b, total in zip(schedule, (2, 4, 1), strict=True) if b != INF]
+    if not finite:
+        assert found == INF
+    else:  # b + (B_t - B_last) >= total at every finite entry
+        assert found == max(total - (exact(b) - exact(finite[-1][0])) for b, total in finite)
+
+
+def test_infinite_budgets_of_one_constraint():
+    game = choice([(1, 0), (0, 1)], {"a": INF, "b": 0}, 3)
+    found = ace.feasibility(game)
+    assert found.feasible
+    assert found.minimal_budgets.tolist() == [[INF, 0.0]]
+    assert found.actions(0, "s", (0, 0)) == [(0,)]
+    assert found.states(3) == [("s", (3, 0))]
+
+
+# -- the frontier ---------------------------------------------------------------------------------------------------
+
+
+def rows_of(found):
+    return [tuple(exact_or_inf(x) for x in row) for row in found.minimal_budgets]
+
+
+def check_frontier(game, steps):
+    """Every listed budget is feasible; a little less of any one component is not."""
+    rows = rows_of(ace.feasibility(game))
+    assert rows
+    assert len(set(rows)) == len(rows)
+    for x, y in itertools.permutations(rows, 2):
+        assert not all(a <= b for a, b in zip(x, y, strict=True)), "a row below another is not minimal"
+    for row in rows:
+        assert feasible(with_budget(game, list(row)))
+        for m, step in enumerate(steps):
+            less = [*row[:m], row[m] - step, *row[m + 1 :]]
+            assert not feasible(with_budget(game, less)), (row, less)
+    return rows
+
+
+CONSTANT = [
+    g
+    for g in (
+        oracle.random_game(np.random.default_rng(seed), schedule=False, horizon=2 + seed % 2) for seed in range(60)
+    )
+    if g.constraints
+][:40]
+
+
+@pytest.mark.parametrize("number", range(len(CONSTANT)))
+def test_frontier_of_random_games(number):
+    game = CONSTANT[number]
+    units = [common_unit(values) for values in game.cost_values]
+    rows = check_frontier(game, units)
+    own = game.budgets[-1]
+    assert feasible(game) == any(all(a <= b for a, b in zip(row, own, strict=True)) for row in rows)
+
+
+@pytest.mark.parametrize("number", range(0, len(CONSTANT), 4))
+def test_verdict_on_a_whole_box_of_budgets(number):
+    """More budget never hurts, and the frontier says exactly which budgets are enough, off the lattice too."""
+    game = CONSTANT[number]
+    rows = rows_of(ace.feasibility(game))
+    units = [common_unit(values) for values in game.cost_values]
+    rng = np.random.default_rng(number)
+    for _ in range(12):
+        row = rows[int(rng.integers(len(rows)))]
+        halves = rng.integers(-3, 4, size=len(row)).tolist()
+        budget = [b + u * Fraction(k, 2) for b, u, k in zip(row, units, halves, strict=True)]
+        enough = any(all(a <= b for a, b in zip(row, budget, strict=True)) for row in rows)
+        assert feasible(with_budget(game, budget)) == enough
+
+
+@pytest.mark.parametrize("weights", [(3, 1, 1), (1, 2, 4), (5,), (2, 2)])
+def test_frontier_of_partition_is_every_split(weights):
+    game = ace.catalog.get("partition", weights=weights)
+    splits = {
+        (sum(s), sum(weights) - sum(s)) for k in range(len(weights) + 1) for s in itertools.combinations(weights, k)
+    }
+    assert set(rows_of(ace.feasibility(game))) == splits
+    try:
+        ace.solve(game)
+    except ace.Infeasible as error:
+        assert not any(a == b for a, b in splits)
+        assert {tuple(row) for row in error.minimal_budgets.tolist()} == splits
+        assert "inimal budgets" in str(error)
+    else:
+        assert any(a == b for a, b in splits)
+
+
+def test_minimal_budgets_that_floats_cannot_hold_stay_exact():
+    third = ace.feasibility(choice([Fraction(1, 3)], 5, 2)).minimal_budgets
+    assert third.dtype == object
+    assert third.tolist() == [[Fraction(2, 3)]]
+    assert ace.feasibility(choice([0.1], 5, 3)).minimal_budgets.tolist() == [[0.3]]
+
+
+def test_no_constraints():
+    found = ace.feasibility(ace.catalog.get("six_cycle"))
+    assert found.feasible
+    assert found.minimal_budgets.shape == (1, 0)
+    assert found.states(0) == [("table", ())]
+    assert len(found.actions(0, "table", ())) == 6
+    for spent in ([0], 0, None):
+        with pytest.raises(KeyError):
+            found.actions(0, "table", spent)
+
+
+def test_minimal_budgets_at_every_place():
+    """The frontier at (t, s) is that of the game begun there."""
+    for seed in range(12):
+        game = oracle.random_game(
+            np.random.default_rng(900 + seed), constraints=2, schedule=False, stationary=True, horizon=3
+        )
+        found = ace.feasibility(game)
+        for t in range(game.horizon):
+            for s, state in enumerate(game.states):
+                try:
+                    here = rows_of_array(found.minimal_budgets_at(t, state))
+                except KeyError:
+                    assert not reaches(game, t, s)
+                    continue
+                assert reaches(game, t, s)
+                assert here == rows_of(ace.feasibility(begun_at(game, t, state)))
+
+
+def rows_of_array(rows):
+    return [tuple(exact_or_inf(x) for x in row) for row in rows]
+
+
+def reaches(game, t, s):
+    here = {k for k, _ in game.initial}
+    for u in range(t):
+        layer = game.layer(u)
+        here = {int(n) for k in here for r in layer.rows(k) for n in layer.next_state[layer.outcomes(r)]}
+    return s in here
+
+
+def begun_at(game, t, state):
+    """The rest of a stationary game, from `state` with H - t steps to go."""
+    whole = with_budget(game, list(game.budgets[-1]))
+    layer = whole.layer(0)
+
+    def moves(s):
+        return {whole.joint_action(layer.action[r]): r for r in layer.rows(whole.state_index(s))}
+
+    def outcomes(_, s, a):
+        for k in range(*layer.outcomes(moves(s)[a]).indices(len(layer.prob))):
+            cost = [v[code] for v, code in zip(whole.cost_values, layer.cost[k], strict=True)]
+            yield layer.prob[k], whole.states[layer.next_state[k]], cost
+
+    return ace.MarkovGame.from_functions(
+        players=whole.players,
+        horizon=game.horizon - t,
+        initial=state,
+        actions=lambda _, s: whole.actions,
+        legal=lambda _, s, a: a in moves(s),
+        outcomes=outcomes,
+        reward=lambda _, s, a: layer.reward[moves(s)[a]],
+        budget=list(game.budgets[-1]),
+    )
+
+
+def test_minimal_budgets_at_refuses_unknown_places():
+    found = ace.feasibility(choice([1], 5, 2))
+    for t, state in [(-1, "s"), (2, "s"), (0, "nowhere")]:
+        with pytest.raises(KeyError):
+            found.minimal_budgets_at(t, state)
+
+
+def test_curve_is_the_staircase():
+    found = ace.feasibility(choice([(0, 4), (1, 2), (3, 1), (6, 0)], [9, 9], 1))
+    assert found.minimal_budgets.tolist() == [[0, 4], [1, 2], [3, 1], [6, 0]]
+    corners = found.curve()
+    assert corners.tolist() == [[0, 4], [1, 4], [1, 2], [3, 2], [3, 1], [6, 1], [6, 0]]
+    assert found.curve(1, 0).tolist() == [[0, 6], [1, 6], [1, 3], [2, 3], [2, 1], [4, 1], [4, 0]]
+    assert ace.feasibility(choice([(1, 2)], [9, 9], 1)).curve().tolist() == [[1, 2]]
+
+
+def test_curve_of_three_constraints_is_the_shadow():
+    found = ace.feasibility(choice([(0, 4, 9), (1, 2, 9), (1, 4, 0), (3, 1, 5)], [9, 9, 9], 1))
+    assert found.curve().tolist() == [[0, 4], [1, 4], [1, 2], [3, 2], [3, 1]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_curve_goes_down_in_steps(seed):
+    weights = np.random.default_rng(seed).integers(1, 9, size=6).tolist()
+    corners = ace.feasibility(ace.catalog.get("partition", weights=weights)).curve()
+    assert len(corners) % 2 == 1
+    for (x0, y0), (x1, y1) in itertools.pairwise(corners):
+        assert (x0 < x1 and y0 == y1) or (x0 == x1 and y0 > y1)
+
+
+# -- several initial states -----------------------------------------------------------------------------------------
+
+
+def two_roads(budget):
+    """From a: pay (0, 2) or (1, 0). From b: pay (2, 0) or (0, 1)."""
+    pay = {"a": [(0, 2), (1, 0)], "b": [(2, 0), (0, 1)]}
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=1,
+        initial={"a": 0.5, "b": 0.5},
+        budget=budget,
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1.0, s, pay[s][a[0]])],
+        reward=lambda t, s, a: [float(a[0])],
+    )
+
+
+def test_a_budget_must_do_for_every_initial_state():
+    found = ace.feasibility(two_roads([5, 5]))
+    assert sorted(rows_of(found)) == [(0, 2), (1, 1), (2, 0)]
+    check_frontier(two_roads([5, 5]), [1, 1])
+    assert found.states(0) == [("a", (0, 0)), ("b", (0, 0))]
+    assert not feasible(two_roads([1, 0]))
+    narrow = ace.feasibility(two_roads([1, 1]))
+    assert narrow.actions(0, "a", (0, 0)) == [(1,)]
+    assert narrow.actions(0, "b", (0, 0)) == [(1,)]
+    assert found.minimal_budgets_at(0, "a").tolist() == [[0, 2], [1, 0]]
+
+
+# -- asking ---------------------------------------------------------------------------------------------------------
+
+
+def test_pairs_counts_what_states_lists():
+    for game in CONSTANT:
+        found = ace.feasibility(game)
+        assert found.pairs == sum(len(found.states(t)) for t in range(game.horizon))
+        if not found.feasible:
+            assert found.pairs == 0
+            assert found.states(game.horizon) == []
+
+
+def test_states_and_actions_refuse_wrong_places():
+    found = ace.feasibility(choice([1, 2], 3, 2))
+    assert found.states(1) == [("s", (1,)), ("s", (2,))]
+    assert found.actions(1, "s", [2]) == [(0,)]
+    assert found.actions(1, "s", 1) == [(0,), (1,)]
+    for t in (-1, 3):
+        with pytest.raises(KeyError, match=str(t)):
+            found.states(t)
+    for t, state, spent in [(1, "s", [0]), (1, "s", [3]), (1, "s", [1, 1]), (1, "s", []), (1, "x", [1]), (2, "s", [2]),
+                            (-1, "s", [0]), (1, "s", [1.5]), (1, "s", None), (1, "s", ["x"]), (1, "s", [2**70])]:  # fmt: skip
+        with pytest.raises(ace.UnknownPair):
+            found.actions(t, state, spent)

@@ -1,0 +1,129 @@
+"""Imports point one way, and `import acegames` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import acegames
+
+ROOT = Path(acegames.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py"))
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def imports(name):
+    """Every module that a file imports, inside functions too; `from package import module` counts as the module."""
+    found = set()
+    path = MODULES[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([base] if base else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                found.add(inner if inner in MODULES else base)
+    return found
+
+
+def ours(name):
+    return {m for m in imports(name) if m.split(".")[0] == "acegames"}
+
+
+def within(module, part):
+    return module == part or module.startswith(f"{part}.")
+
+
+def modules_of(part):
+    found = [name for name in MODULES if within(name, part)]
+    assert found, f"there is no {part}"
+    return found
+
+
+ALLOWED = {
+    "acegames.errors": (),
+    "acegames.numerics": (),
+    "acegames.concepts": ("errors",),
+    "acegames.store": ("errors",),
+    "acegames.model": ("model", "errors", "numerics", "store"),
+    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels"),
+    "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels"),
+    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
+    "acegames.simulate": ("model", "concepts", "errors", "numerics"),
+    "acegames.catalog": ("catalog", "model", "errors"),
+    "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+}
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_a_part_imports_only_what_comes_before_it(part):
+    for name in modules_of(part):
+        wrong = {m for m in ours(name) if not any(within(m, f"acegames.{a}") for a in ALLOWED[part])}
+        if "acegames.store" in wrong and part == "acegames.model":
+            wrong.discard("acegames.store")
+        assert not wrong, f"{name} imports {sorted(wrong)}"
+
+
+def test_only_the_program_imports_the_command_line():
+    importers = {name for name in MODULES if any(within(m, "acegames.cli") for m in imports(name))}
+    assert importers == {"acegames.__main__"}
+
+
+def test_only_the_front_imports_the_front():
+    """`import acegames` inside the package would make a circle; the command line is outside of it."""
+    importers = {name for name in MODULES if "acegames" in imports(name)}
+    assert importers <= {"acegames.cli"}
+
+
+def test_heavy_packages_are_imported_where_they_are_used():
+    """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
+    heavy = {"highspy", "scipy", "numba", "typer", "rich", "pandas", "pettingzoo", "matplotlib"}
+    own_place = {"acegames.cli": {"typer", "rich"}, "acegames.kernels": {"numba"}}
+    for name, path in MODULES.items():
+        top = {
+            alias.split(".")[0]
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
+        }
+        assert not (top & heavy) - own_place.get(name, set()), f"{name} imports {top & heavy} at the top"
+
+
+def loaded(code):
+    """The top-level packages in a fresh interpreter after running the code."""
+    listing = "import sys; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{listing}"], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", ["highspy", "scipy", "numba", "typer", "rich", "yaml"])
+def test_import_acegames_is_light(package, light):
+    assert package not in light
+
+
+@pytest.fixture(scope="module")
+def light():
+    before, after = loaded("import numpy"), loaded("import acegames")
+    assert "acegames" in after
+    return after - before
+
+
+def test_every_public_name_is_there():
+    assert len(set(acegames.__all__)) == len(acegames.__all__)
+    assert all(hasattr(acegames, name) for name in acegames.__all__)

@@ -1,0 +1,740 @@
+"""The policy as it is used: asked, drawn from, run step by step, saved and loaded, and what happens at wrong questions."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+
+import acegames as ace
+from acegames import BadFile, InvalidOption, UnknownPair
+from acegames.model.numbers import exact
+
+
+def chicken(horizon=3, budget=2, initial="road", player="red"):
+    """Mixed stages: two drivers, daring twice may cost two units of a shared risk budget."""
+    pay = {"dd": (0, 0), "dy": (7, 2), "yd": (2, 7), "yy": (6, 6)}
+    return ace.MarkovGame.from_functions(
+        players=[player, "blue"],
+        horizon=horizon,
+        initial=initial,
+        budget={"risk": budget},
+        actions=lambda t, s: ["dy", "dy"],
+        outcomes=lambda t, s, a: [(0.5, "road", {"risk": 2 * (a == ("d", "d"))}), (0.5, "hill", {"risk": 0})],
+        reward=lambda t, s, a: pay["".join(a)],
+    )
+
+
+def tenths(horizon=3):
+    """One player, a tenth per step of work, and a budget of three tenths."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=horizon,
+        initial="s",
+        budget={"fuel": 0.3},
+        actions=lambda t, s: [("work", "rest")],
+        outcomes=lambda t, s, a: [(1.0, "s", {"fuel": 0.1 if a == ("work",) else 0})],
+        reward=lambda t, s, a: [float(a == ("work",))],
+    )
+
+
+def two_starts():
+    return chicken(initial={"road": 0.25, "hill": 0.75})
+
+
+def free():
+    return ace.catalog.get("six_cycle")
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return ace.solve(chicken(), ace.CE())
+
+
+def pairs(game):
+    found = ace.feasibility(game)
+    return [(t, s, c) for t in range(game.horizon) for s, c in found.states(t)]
+
+
+RANDOM = [oracle.random_game(np.random.default_rng(seed)) for seed in range(60)]
+FEASIBLE = [game for game in RANDOM if ace.feasibility(game).feasible][:25]
+
+
+# -- asking ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(FEASIBLE)))
+def test_every_feasible_pair_has_an_answer(number):
+    game = FEASIBLE[number]
+    policy, found = ace.solve(game).policy, ace.feasibility(game)
+    asked = pairs(game)
+    assert len(asked) == found.pairs
+    for t, s, c in asked:
+        answer = policy.distribution(t, s, c)
+        assert math.fsum(answer.values()) == pytest.approx(1, abs=1e-12)
+        assert min(answer.values()) > 0
+        assert set(answer) <= set(found.actions(t, s, c))
+        assert policy.values(t, s, c).shape == (len(game.players),)
+
+
+def test_values_are_those_of_the_play():
+    """V(t, s, c) = sum over a of sigma(a) (r(a) + E[V(next)]), from the game's functions."""
+    game = chicken()
+    policy = ace.solve(game, ace.CE()).policy
+    pay = {"dd": (0, 0), "dy": (7, 2), "yd": (2, 7), "yy": (6, 6)}
+
+    def value(t, s, c):
+        if t == game.horizon:
+            return np.zeros(2)
+        total = np.zeros(2)
+        for a, p in policy.distribution(t, s, [c]).items():
+            both = 2 * (a == ("d", "d"))
+            total += p * (np.array(pay["".join(a)]) + (value(t + 1, "road", c + both) + value(t + 1, "hill", c)) / 2)
+        return total
+
+    for t, s, (c,) in pairs(game):
+        assert policy.values(t, s, [c]) == pytest.approx(value(t, s, c), abs=1e-9)
+
+
+def test_values_are_a_copy(mixed):
+    mixed.policy.values(0, "road", [0])[:] = 99
+    assert (mixed.policy.values(0, "road", [0]) < 99).all()
+
+
+def test_a_number_is_enough_with_one_constraint(mixed):
+    asked = [0, [0], (0,), 0.0, np.zeros(1), np.int64(0), Fraction(0), [np.float32(0)]]
+    first = mixed.policy.distribution(1, "road", 0)
+    assert all(mixed.policy.distribution(1, "road", spent) == first for spent in asked)
+
+
+def test_act_draws_the_distribution(mixed):
+    expected = mixed.policy.distribution(2, "road", [0])
+    assert len(expected) > 1, "the test needs a mixed stage"
+    rng, episodes = np.random.default_rng(7), 4000
+    drawn = [mixed.policy.act(2, "road", [0], rng) for _ in range(episodes)]
+    assert set(drawn) == set(expected)
+    for action, p in expected.items():
+        assert abs(drawn.count(action) - episodes * p) <= 5 * math.sqrt(episodes * p * (1 - p))
+    again = np.random.default_rng(7)
+    assert drawn == [mixed.policy.act(2, "road", [0], again) for _ in range(episodes)]
+
+
+@pytest.mark.parametrize("uniform", [0.0, np.nextafter(1.0, 0.0)])
+def test_the_ends_of_the_unit_interval_draw_the_support(mixed, uniform):
+    class Fixed:
+        def random(self):
+            return uniform
+
+    for t, s, c in pairs(mixed.game):
+        assert mixed.policy.act(t, s, c, Fixed()) in mixed.policy.distribution(t, s, c)
+
+
+WRONG = [
+    (-1, "road", [0]),
+    (3, "road", [0]),
+    (10**9, "road", [0]),
+    (0.5, "road", [0]),
+    (None, "road", [0]),
+    (0, "hill", [0]),  # a state of the game, not at this time
+    (0, "sea", [0]),
+    (0, ["road"], [0]),
+    (0, None, [0]),
+    (1, "road", [1]),  # no play spends an odd amount
+    (1, "road", [0.5]),
+    (1, "road", [4]),
+    (1, "hill", [2]),
+    (1, "road", [-2]),
+    (1, "road", []),
+    (1, "road", [0, 0]),
+    (1, "road", None),
+    (1, "road", "nothing"),
+    (1, "road", [math.nan]),
+    (1, "road", [math.inf]),
+    (1, "road", {"risk": 0.5}),
+]
+
+
+@pytest.mark.parametrize("where", WRONG, ids=repr)
+@pytest.mark.parametrize("method", ["distribution", "act", "values"])
+def test_pairs_that_cannot_occur(mixed, method, where):
+    t, state, spent = where
+    more = (np.random.default_rng(0),) if method == "act" else ()
+    with pytest.raises(UnknownPair) as caught:
+        getattr(mixed.policy, method)(t, state, spent, *more)
+    assert isinstance(caught.value, KeyError)
+    words = str(caught.value)
+    assert repr(spent) in words
+    if t is not None:
+        assert f"t={t}" in words
+    if state is not None:
+        assert repr(state) in words
+
+
+@pytest.mark.parametrize("spent", [[0], 0, [0, 0], [1.5], "nothing"])
+def test_without_constraints_nothing_is_spent(spent):
+    policy = ace.solve(free()).policy
+    assert policy.distribution(0, "table", ())
+    with pytest.raises(UnknownPair, match="spent"):
+        policy.distribution(0, "table", spent)
+
+
+def test_true_pairs_that_only_unsafe_play_reaches_are_unknown():
+    """Spec 2: p is fine but reached only beside the dead end q."""
+    after = {"x": [(0.5, "p", 0), (0.5, "q", 0)], "y": [(1.0, "r", 0)]}
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=2,
+        initial="start",
+        budget={"c": 0},
+        actions=lambda t, s: [("x", "y") if t == 0 else ("z",)],
+        outcomes=lambda t, s, a: after[a[0]] if t == 0 else [(1.0, s, int(s == "q"))],
+        reward=lambda t, s, a: [0.0],
+    )
+    policy = ace.solve(game).policy
+    assert policy.distribution(1, "r", [0]) == {("z",): 1.0}
+    for state in "pq":
+        with pytest.raises(UnknownPair, match=f"t=1.*'{state}'"):
+            policy.distribution(1, state, [0])
+
+
+# -- running --------------------------------------------------------------------------------------------------------
+
+
+def test_runner_plays_an_episode(mixed):
+    runner = mixed.policy.start(rng=3)
+    for t in range(3):
+        assert (runner.t, runner.done, runner.spent) == (t, False, (0,))
+        assert runner.act() in mixed.policy.distribution(t, runner.state, runner.spent)
+        runner.observe(("d", "d"), {"risk": 0}, "hill")
+    assert runner.done
+    assert runner.state == "hill"
+    with pytest.raises(InvalidOption, match="over"):
+        runner.act()
+    with pytest.raises(InvalidOption, match="over"):
+        runner.observe(("d", "d"), 0, "road")
+    assert runner.t == 3
+
+
+def test_runner_is_seeded_and_takes_a_generator(mixed):
+    def play(rng):
+        runner, played = mixed.policy.start(rng), []
+        while not runner.done:
+            played.append(runner.act())
+            runner.observe(played[-1], 0, "road")
+        return played
+
+    episodes = [play(seed) for seed in range(30)]
+    assert episodes == [play(np.random.default_rng(seed)) for seed in range(30)]
+    assert len(set(map(tuple, episodes))) > 1
+
+
+def test_runner_keeps_every_budget_whatever_happens():
+    """Plays each game many times with its own outcomes; the cumulative cost, in rationals, never exceeds a budget."""
+    rng = np.random.default_rng(0)
+    for game in FEASIBLE:
+        policy = ace.solve(game).policy
+        for _ in range(10):
+            states, chances = zip(*game.initial, strict=True)
+            runner = policy.start(rng, state=game.states[rng.choice(states, p=chances)])
+            total = [Fraction(0)] * len(game.constraints)
+            while not runner.done:
+                t, action = runner.t, runner.act()
+                layer = game.layer(t)
+                rows = layer.rows(game.state_index(runner.state))
+                row = next(r for r in rows if game.joint_action(layer.action[r]) == action)
+                outs = layer.outcomes(row)
+                k = outs.start + int(rng.choice(outs.stop - outs.start, p=layer.prob[outs]))
+                cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
+                total = [x + y for x, y in zip(total, cost, strict=True)]
+                assert all(x <= b for x, b in zip(total, game.budgets[t], strict=True))
+                runner.observe(action, cost, game.states[layer.next_state[k]])
+                assert [exact(x) for x in runner.spent] == total
+
+
+@pytest.mark.parametrize(
+    ("action", "cost", "state", "word"),
+    [
+        (("d", "d"), 1, "road", "cost"),  # not a multiple of the unit
+        (("d", "d"), math.nan, "road", "cost"),
+        (("d", "d"), math.inf, "road", "cost"),
+        (("d", "d"), "two", "road", "cost"),
+        (("d", "d"), [0, 0], "road", "cost"),
+        (("d", "d"), [], "road", "cost"),
+        (("d", "d"), {"fuel": 1}, "road", "fuel"),
+        (("d", "d"), 0, "sea", "sea"),
+        (("d",), 0, "road", "action"),
+        (("d", "x"), 0, "road", "x"),
+        (("d", "d", "d"), 0, "road", "action"),
+    ],
+    ids=repr,
+)
+def test_runner_refuses_what_cannot_happen(mixed, action, cost, state, word):
+    runner = mixed.policy.start(rng=0)
+    with pytest.raises(InvalidOption, match=word):
+        runner.observe(action, cost, state)
+    assert (runner.t, runner.state, runner.spent) == (0, "road", (0,))
+    runner.act()
+
+
+def test_runner_after_an_impossible_history_says_where(mixed):
+    runner = mixed.policy.start(rng=0)
+    runner.observe(("d", "d"), 4, "road")  # a multiple of the unit, but beyond the budget
+    with pytest.raises(UnknownPair, match=r"t=1.*'road'.*4"):
+        runner.act()
+
+
+def test_runner_takes_costs_as_the_builder_does(mixed):
+    for cost, spent in [*((c, 2) for c in (2, [2], (2,), {"risk": 2}, np.array([2]), Fraction(2))), (None, 0), ({}, 0)]:
+        runner = mixed.policy.start(rng=0)
+        runner.observe(("d", "d"), cost, "road")
+        assert runner.spent == (spent,)
+
+
+@pytest.mark.parametrize("cost", [None, (), [], {}], ids=repr)
+def test_runner_without_constraints(cost):
+    runner = ace.solve(free()).policy.start(rng=0)
+    runner.observe(runner.act(), cost, "table")
+    assert runner.done
+    assert runner.spent == ()
+
+
+def test_tenths_add_up_exactly():
+    solution = ace.solve(tenths())
+    runner = solution.policy.start(rng=0)
+    while not runner.done:
+        assert runner.act() == ("work",)
+        runner.observe(("work",), 0.1, "s")
+    assert solution.values == pytest.approx([3.0])
+    assert runner.spent == (0.3,)
+    assert runner.spent != (0.1 + 0.1 + 0.1,)  # what floats would have said
+    for spent in (0.2, Fraction(1, 5), [np.float64(0.2)]):
+        assert solution.policy.distribution(2, "s", spent) == {("work",): 1.0}
+    with pytest.raises(UnknownPair):
+        solution.policy.distribution(2, "s", 0.1 + 0.2)
+
+
+def test_several_initial_states():
+    solution = ace.solve(two_starts(), ace.CE())
+    policy = solution.policy
+    with pytest.raises(InvalidOption, match="initial"):
+        policy.start(rng=0)
+    with pytest.raises(KeyError, match="sea"):
+        policy.start(rng=0, state="sea")
+    for state in ("road", "hill"):
+        runner = policy.start(rng=0, state=state)
+        assert runner.state == state
+        assert runner.act() in policy.distribution(0, state, 0)
+    expected = 0.25 * policy.values(0, "road", 0) + 0.75 * policy.values(0, "hill", 0)
+    assert solution.values == pytest.approx(expected, abs=1e-12)
+
+
+def test_only_initial_states_start(mixed):
+    assert mixed.policy.start(state="road").state == "road"
+    with pytest.raises(KeyError, match="hill"):
+        mixed.policy.start(state="hill")
+
+
+def test_tracker():
+    tracker = ace.solve(tenths()).policy.tracker
+    total = tracker.start()
+    for _ in range(1000):
+        total = tracker.add(total, {"fuel": 0.1})
+    assert tracker.spent(total) == (100,)
+    assert tracker.total(100) == total
+    assert tracker.total(0.05) is None
+    assert tracker.total([1, 1]) is None
+    before = total
+    with pytest.raises(InvalidOption, match="1/10"):
+        tracker.add(total, 0.05)
+    assert total == before
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+FACTS = ("players", "states", "actions", "initial", "tracker", "concept", "game_digest", "horizon")
+
+
+def same_policy(left, right, game):
+    """Equal facts, and at every feasible pair the same probabilities and values to the last bit."""
+    assert [getattr(left, x) for x in FACTS] == [getattr(right, x) for x in FACTS]
+    for where in pairs(game):
+        assert list(left.distribution(*where).items()) == list(right.distribution(*where).items())
+        assert left.values(*where).tobytes() == right.values(*where).tobytes()
+
+
+CONCEPTS = [
+    ace.CE(),
+    ace.CCE(objective=None, floor=0.1),
+    ace.CE(objective="fair", floor=0),
+    ace.CCE(objective=(0.1, 1 / 3)),
+    ace.CE(objective=("team", 1)),
+]
+
+
+@pytest.mark.parametrize("concept", CONCEPTS, ids=repr)
+def test_save_and_load_bit_for_bit(tmp_path, concept):
+    game = chicken(player=("team", 1))
+    solution = ace.solve(game, concept)
+    one, two = tmp_path / "policy", tmp_path / "solution.ace"
+    solution.policy.save(one)
+    solution.save(two)
+    same_policy(ace.Policy.load(one), solution.policy, game)
+    same_policy(ace.Policy.load(two), solution.policy, game)
+    back = ace.Solution.load(two)
+    same_policy(back.policy, solution.policy, game)
+    assert back.game.digest == game.digest == ace.load(two).digest
+    assert back.values.tobytes() == solution.values.tobytes()
+    assert (back.concept, back.stats, back.guarantee) == (concept, solution.stats, solution.guarantee)
+    again = tmp_path / "again.ace"
+    back.save(again)
+    assert again.read_bytes() == two.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["again.ace", "policy", "solution.ace"]
+
+
+@pytest.mark.parametrize("number", range(len(FEASIBLE)))
+def test_random_solutions_come_back(tmp_path, number):
+    solution = ace.solve(FEASIBLE[number])
+    solution.save(tmp_path / "x.ace")
+    back = ace.Solution.load(tmp_path / "x.ace")
+    same_policy(back.policy, solution.policy, back.game)
+    assert back.game.digest == solution.game.digest
+    assert ace.verify(back.game, back.policy, back.concept).ok
+
+
+def test_a_loaded_policy_runs_without_the_game(tmp_path, mixed):
+    mixed.policy.save(tmp_path / "p")
+    loaded = ace.Policy.load(tmp_path / "p")
+    for t, s, c in pairs(mixed.game):
+        assert loaded.distribution(t, s, c) == mixed.policy.distribution(t, s, c)
+    with pytest.raises(UnknownPair, match="t=0"):
+        loaded.distribution(0, "road", [2])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, mixed):
+    folder = tmp_path_factory.mktemp("files")
+    mixed.policy.save(folder / "policy")
+    mixed.save(folder / "solution")
+    return {name: (folder / name).read_bytes() for name in ("policy", "solution")}
+
+
+READERS = {
+    "policy": [ace.Policy.load],
+    "solution": [ace.Policy.load, ace.Solution.load, ace.load],
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_truncated_files(tmp_path, files, name):
+    content, path = files[name], tmp_path / "cut"
+    for size in {*range(0, len(content), 97), *range(64), *range(len(content) - 64, len(content))}:
+        path.write_bytes(content[:size])
+        for read in READERS[name]:
+            with pytest.raises(BadFile, match="cut"):
+                read(path)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_flipped_bytes(tmp_path, files, mixed, name):
+    """Each flip is refused, or it hits what does not matter (a time stamp, a permission) and nothing changes."""
+    content, path = files[name], tmp_path / "flipped"
+    path.write_bytes(content)
+    whole = ace.Policy.load(path)
+    rng = np.random.default_rng(5)
+    refused = 0
+    places = sorted(
+        {*rng.integers(0, len(content), size=250).tolist(), *range(0, 60), *range(len(content) - 60, len(content))}
+    )
+    for at in places:
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        for read in READERS[name]:
+            try:
+                found = read(path)
+            except BadFile as error:
+                refused += 1
+                assert "flipped" in str(error)
+            else:
+                if isinstance(found, ace.MarkovGame):
+                    assert found.digest == whole.game_digest
+                else:
+                    same_policy(getattr(found, "policy", found), whole, mixed.game)
+    assert refused > len(places) / 2
+
+
+def rewritten(content, change=None, arrays=None):
+    """The archive with a changed header or changed arrays, correct as a zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for member in old.namelist():
+            data = old.read(member)
+            if member == "header.json" and change:
+                header = json.loads(data)
+                change(header)
+                data = json.dumps(header).encode()
+            if arrays and member.removesuffix(".npy") in arrays:
+                buffer = io.BytesIO()
+                np.save(buffer, arrays[member.removesuffix(".npy")](np.load(io.BytesIO(data))))
+                data = buffer.getvalue()
+            new.writestr(member, data)
+    return out.getvalue()
+
+
+def put(key, value):
+    return lambda header: header.__setitem__(key, value)
+
+
+def drop(key):
+    return lambda header: header.pop(key)
+
+
+HEADERS = {
+    "another version": put("version", 2),
+    "version zero": put("version", 0),
+    "version as text": put("version", "1"),
+    "no version": drop("version"),
+    "foreign format": put("format", "somebody-else"),
+    "no format": drop("format"),
+    "no members": drop("members"),
+    "no units": drop("units"),
+    "no concept": drop("concept"),
+    "unknown concept": put("concept", {"kind": "NE", "objective": None, "floor": 1}),
+    "negative floor": put("concept", {"kind": "CE", "objective": None, "floor": -1}),
+    "floor as text": put("concept", {"kind": "CE", "objective": None, "floor": "high"}),
+    "unit of zero": put("units", ["0"]),
+    "negative unit": put("units", ["-2"]),
+    "unit that is no number": put("units", ["two"]),
+    "unit divided by zero": put("units", ["1/0"]),
+    "too many units": put("units", ["2", "2"]),
+    "too few units": put("units", []),
+    "missing state": put("states", ["road"]),
+    "state that is an object": put("states", [{"a": 1}, "hill"]),
+    "states twice": put("states", ["road", "road"]),
+    "one player": put("players", ["red"]),
+    "missing action": put("actions", [["d"], ["d", "y"]]),
+    "initial out of range": put("initial", [[7, 1.0]]),
+    "negative initial": put("initial", [[-1, 1.0]]),
+    "no initial": put("initial", []),
+    "initial that is a number": put("initial", 0),
+    "digest missing": drop("game_digest"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_hostile_headers(tmp_path, files, name):
+    path = tmp_path / "hostile"
+    path.write_bytes(rewritten(files["policy"]))
+    ace.Policy.load(path)  # the rewriting itself is harmless
+    path.write_bytes(rewritten(files["policy"], HEADERS[name]))
+    with pytest.raises(BadFile, match="hostile"):
+        ace.Policy.load(path)
+
+
+DAMAGES = {
+    "shifted": lambda a: a + 2,
+    "negated": lambda a: -a - 1,
+    "reversed": lambda a: a[::-1].copy(),
+    "doubled": lambda a: a * 2,
+    "larger": lambda a: a.astype(np.int64) + 2**40,
+    "as floats": lambda a: a.astype(float),
+    "as small integers": lambda a: a.astype(np.int8),
+    "as bools": lambda a: a.astype(bool),
+    "NaN": lambda a: np.full(a.shape, np.nan),
+    "zeros": np.zeros_like,
+    "empty": lambda a: a[:0],
+    "one too few": lambda a: a[:-1],
+    "one too many": lambda a: np.concatenate([a, a[-1:]]),
+    "a scalar": lambda a: np.array(1, dtype=a.dtype),
+    "another axis": lambda a: a[..., None],
+    "one axis": lambda a: a.ravel(),
+}
+
+
+def behaves(policy, asked):
+    """A policy that was accepted answers with a distribution or with UnknownPair, and nothing else."""
+    for where in asked:
+        try:
+            answer = policy.distribution(*where)
+        except UnknownPair:
+            continue
+        assert 0 < min(answer.values()) <= math.fsum(answer.values()) <= 1 + 1e-5
+        assert all(x in labels for a in answer for x, labels in zip(a, policy.actions, strict=True))
+        assert policy.values(*where).shape == (2,)
+        policy.act(*where, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_arrays(tmp_path, files, mixed, damage):
+    """Each array of the file in turn: refused, or what is left is still a policy (of other values, say)."""
+    path, asked, refused = tmp_path / "hostile", pairs(mixed.game), 0
+    with zipfile.ZipFile(io.BytesIO(files["policy"])) as archive:
+        names = [n.removesuffix(".npy") for n in archive.namelist() if n != "header.json"]
+    assert names
+    for name in names:
+        with np.errstate(invalid="ignore"):
+            path.write_bytes(rewritten(files["policy"], arrays={name: DAMAGES[damage]}))
+        try:
+            loaded = ace.Policy.load(path)
+        except BadFile as error:
+            assert "hostile" in str(error)
+            refused += 1
+        else:
+            behaves(loaded, asked)
+    assert refused
+
+
+@pytest.mark.parametrize("junk", [None, True, -1, 0.5, 10**30, "x", [], {}, [[]], [None], [-1], ["x", "x"]], ids=repr)
+def test_junk_in_the_header(tmp_path, files, mixed, junk):
+    path, asked, refused = tmp_path / "hostile", pairs(mixed.game), 0
+    with zipfile.ZipFile(io.BytesIO(files["policy"])) as archive:
+        keys = list(json.loads(archive.read("header.json")))
+    for key in keys:
+        path.write_bytes(rewritten(files["policy"], put(key, junk)))
+        try:
+            loaded = ace.Policy.load(path)
+        except BadFile as error:
+            assert "hostile" in str(error)
+            refused += 1
+        else:
+            behaves(loaded, asked)
+    assert refused > len(keys) / 2
+
+
+def test_a_solution_of_mixed_parts_is_refused(tmp_path, files):
+    """The policy inside names another game than the one inside."""
+    path = tmp_path / "mixed"
+    path.write_bytes(rewritten(files["solution"], lambda header: header["policy"].update(game_digest="0" * 64)))
+    with pytest.raises(BadFile, match="another game"):
+        ace.Solution.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("game"),
+        drop("policy"),
+        drop("stats"),
+        drop("guarantee"),
+        put("guarantee", 5),
+        put("stats", {"pairs": 1}),
+        put("stats", {"pairs": 1, "programs": 0, "repaired": 0, "seconds": 0.0, "more": 1}),
+        put("stats", [1, 2]),
+        put("game", []),
+        put("policy", None),
+        put("version", 99),
+    ],
+)
+def test_hostile_solutions(tmp_path, files, change):
+    path = tmp_path / "hostile"
+    path.write_bytes(rewritten(files["solution"], change))
+    with pytest.raises(BadFile, match="hostile"):
+        ace.Solution.load(path)
+
+
+@pytest.mark.parametrize("values", [lambda a: a[:1], lambda a: np.append(a, 1.0), lambda a: a[:, None]])
+def test_values_of_the_wrong_shape(tmp_path, files, values):
+    path = tmp_path / "hostile"
+    path.write_bytes(rewritten(files["solution"], arrays={"values": values}))
+    with pytest.raises(BadFile, match="values"):
+        ace.Solution.load(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"PK\x03\x04", b"players: [a]\n", b"{}", b"\x80\x04K\x01.", bytes(range(256))],
+    ids=["empty", "PK", "zip head", "yaml", "json", "pickle", "bytes"],
+)
+def test_foreign_files(tmp_path, content):
+    path = tmp_path / "foreign"
+    path.write_bytes(content)
+    for read in (ace.Policy.load, ace.Solution.load, ace.load):
+        with pytest.raises(BadFile, match="foreign"):
+            read(path)
+
+
+def test_files_of_another_kind(tmp_path, mixed):
+    game, policy, numpy_file, zipped = (tmp_path / n for n in ("game.npz", "policy", "plain.npz", "zip"))
+    mixed.game.save(game)
+    mixed.policy.save(policy)
+    np.savez(numpy_file, a=np.zeros(3))
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    for path in (game, numpy_file, zipped):
+        for read in (ace.Policy.load, ace.Solution.load):
+            with pytest.raises(BadFile, match=path.name):
+                read(path)
+    for read in (ace.Solution.load, ace.load):
+        with pytest.raises(BadFile, match="acegames-policy"):
+            read(policy)
+
+
+def test_missing_files_pass_through(tmp_path):
+    for read in (ace.Policy.load, ace.Solution.load, ace.load):
+        with pytest.raises(FileNotFoundError):
+            read(tmp_path / "none.npz")
+
+
+# -- nothing half-written -------------------------------------------------------------------------------------------
+
+
+def failing_replace(monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+
+
+def failing_write(monkeypatch):
+    write, calls = np.lib.format.write_array, []
+
+    def fail(file, array, **kwargs):
+        calls.append(1)
+        if len(calls) > 3:
+            raise OSError(28, "No space left on device")
+        return write(file, array, **kwargs)
+
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
+
+
+@pytest.mark.parametrize("failure", [failing_replace, failing_write])
+@pytest.mark.parametrize("what", ["policy", "solution"])
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, mixed, what, failure):
+    path = tmp_path / "kept"
+    writer = mixed.policy if what == "policy" else mixed
+    ace.solve(tenths()).policy.save(path)
+    before = path.read_bytes()
+    with monkeypatch.context() as patched:
+        failure(patched)
+        with pytest.raises(OSError, match="No space left"):
+            writer.save(path)
+        with pytest.raises(OSError, match="No space left"):
+            writer.save(tmp_path / "new")
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+    writer.save(path)
+    same_policy(ace.Policy.load(path), mixed.policy, mixed.game)
+
+
+def test_a_missing_folder_is_named(tmp_path, mixed):
+    for writer in (mixed, mixed.policy):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            writer.save(tmp_path / "nowhere" / "x.ace")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_label_that_cannot_be_written_writes_nothing(tmp_path):
+    game = chicken(player=frozenset({"red"}))
+    solution = ace.solve(game)
+    for writer in (solution, solution.policy):
+        with pytest.raises(ace.AceError, match="red"):
+            writer.save(tmp_path / "x")
+    assert list(tmp_path.iterdir()) == []

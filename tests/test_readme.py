@@ -1,0 +1,66 @@
+"""Everything printed in the README runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+PYTHON = [body for language, body in BLOCKS if language == "python"]
+COMMANDS = [
+    line
+    for language, body in BLOCKS
+    if language == "console"
+    for line in body.splitlines()
+    if line.startswith("acegames ")
+]
+
+
+def test_there_is_something_to_run():
+    assert len(PYTHON) >= 3
+    assert {shlex.split(line)[1] for line in COMMANDS} >= {
+        "catalog",
+        "check",
+        "frontier",
+        "solve",
+        "verify",
+        "simulate",
+    }
+
+
+def test_python_blocks_run_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "readme"}
+    for number, block in enumerate(PYTHON):
+        exec(compile(block, f"README.md, python block {number}", "exec"), namespace)
+    printed = capsys.readouterr().out
+    for shown in re.findall(r"^print\(.*\) +# (\[[^\]\n]*\]+)", "\n".join(PYTHON), flags=re.MULTILINE):
+        assert shown in printed, f"the README promises {shown}"
+    assert "[15.6495756 15.6495756]" in printed
+    violations = re.search(r"^\[.*\] (\d+)$", printed, flags=re.MULTILINE)
+    assert violations
+    assert violations[1] == "0"
+
+
+def test_console_block_runs_in_order(tmp_path):
+    environment = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "100"}
+    for line in COMMANDS:
+        words = shlex.split(line, comments=True)[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "acegames", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+        assert done.stdout.strip(), line
+        assert done.stderr == "", line
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
+def test_links_to_files_lead_somewhere(target):
+    assert (Path(__file__).parents[1] / target).exists()

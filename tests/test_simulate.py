@@ -1,0 +1,176 @@
+"""Rollouts against known answers: exact spending, exact violations, seeded and unbiased sampling."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from acegames.model.game import MarkovGame
+from acegames.simulate import simulate
+
+
+class Call:
+    def __init__(self, function):
+        self.distribution = function
+
+
+def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0):
+    return MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("x", "y")],
+        outcomes=lambda t, s, a: outcomes(t, s, a[0]),
+        reward=lambda t, s, a: [reward(t, s, a[0])],
+        budget=budget,
+        horizon=horizon,
+        initial=initial,
+    )
+
+
+def coin(t, s, a):
+    return [(0.25, "heads", 1), (0.75, "s", 0)] if a == "x" else [(1.0, s, 0)]
+
+
+ALWAYS = Call(lambda t, s, c: {("x",): 1.0})
+
+
+def test_shapes_and_dtypes():
+    game = MarkovGame.from_arrays(
+        np.full((2, 2, 3, 2), 0.5), np.ones((2, 2, 3, 2)), np.ones((2, 2, 3, 4), dtype=int), [9] * 4, horizon=5
+    )
+    rollouts = simulate(game, Call(lambda t, s, c: {(1, 2): 1.0}), episodes=7, rng=0)
+    assert rollouts.returns.shape == (7, 2)
+    assert rollouts.spent.shape == (7, 5, 4)
+    assert rollouts.spent.dtype == np.float64
+    assert rollouts.state.shape == (7, 6)
+    assert rollouts.action.shape == (7, 5, 2)
+    assert rollouts.state.dtype == rollouts.action.dtype == np.int32
+    assert (rollouts.action == [1, 2]).all()
+    assert (rollouts.returns == 5).all()
+    assert (rollouts.spent == np.arange(1, 6)[None, :, None]).all()
+    assert rollouts.violations == 0
+
+
+def test_same_seed_same_episodes():
+    game = solo(coin, horizon=6, budget=9)
+    policy = Call(lambda t, s, c: {("x",): 0.5, ("y",): 0.5})
+    one, two = (simulate(game, policy, episodes=200, rng=3) for _ in range(2))
+    other = simulate(game, policy, episodes=200, rng=np.random.default_rng(4))
+    np.testing.assert_array_equal(one.action, two.action)
+    np.testing.assert_array_equal(one.state, two.state)
+    assert (one.action != other.action).any()
+
+
+def test_frequencies_match_the_probabilities():
+    game = solo(coin, horizon=2, budget=9, reward=lambda t, s, a: float(a == "x"), initial={"s": 0.4, "heads": 0.6})
+    policy = Call(lambda t, s, c: {("x",): 0.3, ("y",): 0.7} if s == "s" else {("x",): 0.9, ("y",): 0.1})
+    rollouts = simulate(game, policy, episodes=200_000, rng=1)
+    heads = game.states.index("heads")
+    start = rollouts.state[:, 0] == heads
+    assert start.mean() == pytest.approx(0.6, abs=0.005)
+    x = rollouts.action[:, 0, 0] == 0
+    assert x[start].mean() == pytest.approx(0.9, abs=0.005)
+    assert x[~start].mean() == pytest.approx(0.3, abs=0.005)
+    assert (rollouts.state[x, 1] == heads).mean() == pytest.approx(0.25, abs=0.005)
+    assert (rollouts.spent[x, 0, 0] == (rollouts.state[x, 1] == heads)).all()
+    assert (rollouts.state[~x, 1] == rollouts.state[~x, 0]).all()
+    summary = rollouts.summary()
+    np.testing.assert_array_equal(summary["mean"], rollouts.returns.mean(axis=0))
+    # P(x) at t=0 is 0.66; then heads has 0.66 * 0.25 + 0.6 * 0.1 = 0.225: the mean is 0.66 + 0.225 * 0.9 + 0.775 * 0.3
+    assert abs(summary["mean"][0] - 1.095) < 5 * summary["std_error"][0]
+    assert 0 < summary["std_error"][0] < 0.003
+    assert summary["max_spent"].tolist() == [2.0]
+    assert summary["violations"] == 0
+    assert summary["episodes"] == 200_000
+
+
+def test_violations_are_exact_where_floats_are_not():
+    def tenth(t, s, a):
+        return [(1.0, s, 0.1)]
+
+    exact = simulate(solo(tenth, horizon=3, budget=0.3), ALWAYS, episodes=5, rng=0)
+    assert exact.violations == 0  # 0.1 + 0.1 + 0.1 > 0.3 in floats
+    assert exact.spent[0, :, 0].tolist() == [0.1, 0.2, 0.3]
+    less = solo(tenth, horizon=3, budget=Fraction(3, 10) - Fraction(1, 10**30))
+    assert simulate(less, ALWAYS, episodes=5, rng=0).violations == 5
+
+
+def test_an_episode_counts_once_and_at_any_time():
+    def up_and_down(t, s, a):
+        return [(0.5, s, 3), (0.5, s, 0)] if t == 0 else [(1.0, s, -3)]
+
+    game = solo(up_and_down, horizon=3, budget=2)
+    rollouts = simulate(game, ALWAYS, episodes=1000, rng=0)
+    assert rollouts.violations == (rollouts.spent[:, 0, 0] == 3).sum()
+    assert 400 < rollouts.violations < 600
+    at_the_end = solo(up_and_down, horizon=3, budget=[[math.inf], [math.inf], [2]])
+    assert simulate(at_the_end, ALWAYS, episodes=1000, rng=0).violations == 0
+
+
+def test_costs_beyond_64_bits():
+    huge = 10**30
+    game = solo(lambda t, s, a: [(0.5, s, huge), (0.5, s, huge + 1)], horizon=2, budget=2 * huge + 1)
+    asked = set()
+    rollouts = simulate(game, Call(lambda t, s, c: asked.add((t, c)) or {("x",): 1.0}), episodes=400, rng=0)
+    assert 50 < rollouts.violations < 150
+    assert asked == {(0, (0,)), (1, (huge,)), (1, (huge + 1,))}
+    assert rollouts.spent[:, 0, 0].tolist() == [1e30] * 400
+
+
+def test_the_policy_is_asked_once_per_pair_in_user_units():
+    game = solo(lambda t, s, a: [(0.5, s, Fraction(1, 3)), (0.5, s, 0)], horizon=2, budget=1)
+    asked = []
+    simulate(game, Call(lambda t, s, c: asked.append((t, s, c)) or {("x",): 1.0}), episodes=500, rng=0)
+    assert sorted(asked) == [(0, "s", (0,)), (1, "s", (0,)), (1, "s", (Fraction(1, 3),))]
+
+
+def test_probability_zero_is_never_played():
+    game = solo(coin, horizon=1, budget=1)
+    policy = Call(lambda t, s, c: {("z",): 0.0, ("x",): 0.0, ("y",): 1.0, ("w",): 0})
+    assert (simulate(game, policy, episodes=1000, rng=0).action == 1).all()
+
+
+def test_a_game_without_budgets():
+    game = MarkovGame.from_arrays(np.ones((1, 2, 1)), np.array([[[0.0], [1.0]]]), horizon=2)
+    rollouts = simulate(game, Call(lambda t, s, c: {(1,): 1.0}), episodes=3, rng=0)
+    assert rollouts.spent.shape == (3, 2, 0)
+    assert rollouts.violations == 0
+    assert rollouts.returns.tolist() == [[2.0]] * 3
+    assert rollouts.summary()["max_spent"].shape == (0,)
+
+
+def test_one_episode_has_no_standard_error():
+    summary = simulate(solo(coin, horizon=1, budget=1), ALWAYS, episodes=1, rng=0).summary()
+    assert np.isnan(summary["std_error"]).all()
+
+
+@pytest.mark.parametrize("episodes", [0, -1, 1.5, True, "3"])
+def test_episodes_must_be_a_positive_whole_number(episodes):
+    with pytest.raises(ValueError, match="episodes"):
+        simulate(solo(coin, horizon=1, budget=1), ALWAYS, episodes=episodes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({("x",): 0.5}, "sum to 0.5"),
+        ({("x",): 1.5, ("y",): -0.5}, "at least 0"),
+        ({("x",): math.nan}, "at least 0"),
+        ({("z",): 1.0}, "not legal"),
+        ([0.5, 0.5], "must be {joint action: probability}"),
+    ],
+)
+def test_malformed_answers_name_the_place(answer, words):
+    with pytest.raises(ValueError, match=words) as error:
+        simulate(solo(coin, horizon=1, budget=1), Call(lambda t, s, c: answer), episodes=2)
+    assert "t=0, state 's', spent (0,)" in str(error.value)
+
+
+def test_an_undefined_pair_propagates():
+    def only_start(t, s, c):
+        return {(0, "s"): {("x",): 1.0}}[t, s]
+
+    with pytest.raises(KeyError):
+        simulate(solo(coin, horizon=2, budget=5), Call(only_start), episodes=10, rng=0)

@@ -1,0 +1,341 @@
+"""Stage solvers against the definitions of spec 4 and against exact arithmetic, on games made to be degenerate."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+
+from acegames import CCE, CE
+from acegames.stage import StageBatch
+from acegames.stage.exact import solve_exactly
+from acegames.stage.highs import HighsStageSolver
+
+TOLERANCE = 1e-8  # in units of the stage's utility range
+
+SOLVERS = {"highs": HighsStageSolver}
+if importlib.util.find_spec("acegames.stage.batch"):
+    from acegames.stage.batch import BatchStageSolver
+
+    SOLVERS["fast"] = BatchStageSolver
+
+
+@functools.cache
+def solver(name):
+    return SOLVERS[name]()
+
+
+# -- families of stages: each gives (joint actions, utilities) ------------------------------------------------------
+
+
+def product(*counts):
+    return list(itertools.product(*map(range, counts)))
+
+
+def some_cells(rng, cells, keep=0.6):
+    """A random non-empty subset: in general not a product."""
+    return [a for a in cells if rng.random() < keep] or [cells[int(rng.integers(len(cells)))]]
+
+
+def integers(rng, low=-3, high=4):
+    X = product(3, 3)
+    return X, rng.integers(low, high, size=(len(X), 2))
+
+
+def ties(rng):
+    """Two levels only: nearly every choice is a tie."""
+    return integers(rng, 0, 2)
+
+
+def zero_sum(rng):
+    X = product(3, 3)
+    u = rng.integers(-3, 4, size=len(X))
+    return X, np.column_stack([u, -u])
+
+
+def common_interest(rng):
+    X = product(3, 3)
+    return X, np.repeat(rng.integers(0, 3, size=(len(X), 1)), 2, axis=1)
+
+
+def public_goods(rng):
+    """Each of three may give 1; what is given is multiplied and shared."""
+    X = product(2, 2, 2)
+    share = int(rng.integers(1, 6)) / 4
+    return X, np.array([[share * sum(a) - a[i] for i in range(3)] for a in X])
+
+
+def constant(rng):
+    X = some_cells(rng, product(3, 2))
+    return X, np.full((len(X), 2), rng.normal())
+
+
+def constant_for_one(rng):
+    X, u = integers(rng)
+    u[:, int(rng.integers(2))] = 5
+    return X, u
+
+
+def holes(rng):
+    X = some_cells(rng, product(3, 3))
+    return X, rng.integers(-2, 3, size=(len(X), 2))
+
+
+def holes_for_three(rng):
+    X = some_cells(rng, product(2, 2, 2), 0.7)
+    return X, rng.integers(-2, 3, size=(len(X), 3))
+
+
+def floats(rng):
+    X = some_cells(rng, product(3, 3), 0.8)
+    return X, rng.normal(size=(len(X), 2))
+
+
+def tenths(rng):
+    X, u = holes(rng)
+    return X, u * 0.1
+
+
+def tiny(rng):
+    X, u = holes(rng)
+    return X, u * 1e-6
+
+
+def huge(rng):
+    X, u = floats(rng)
+    return X, u * 1e6
+
+
+def far_from_zero(rng):
+    X, u = holes(rng)
+    return X, u + 1e6
+
+
+def unequal_scales(rng):
+    X, u = integers(rng)
+    return X, u * [1.0, 1000.0] + [0.0, 7.0]
+
+
+def alone(rng):
+    X = some_cells(rng, product(5))
+    return X, rng.integers(0, 3, size=(len(X), 1))
+
+
+def one_cell(rng):
+    return [tuple(rng.integers(0, 3, size=3).tolist())], rng.normal(size=(1, 3))
+
+
+def one_has_no_choice(rng):
+    X = [(a, 2) for a in range(4)]
+    return X, rng.integers(0, 3, size=(4, 2))
+
+
+def six_cycle(rng):
+    X = sorted([(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 0)])
+    return X, np.array([[a == b, a != b] for a, b in X])
+
+
+FAMILIES = (
+    integers, ties, zero_sum, common_interest, public_goods, constant, constant_for_one, holes, holes_for_three, floats,
+    tenths, tiny, huge, far_from_zero, unequal_scales, alone, one_cell, one_has_no_choice, six_cycle,
+)  # fmt: skip
+STAGES = 8
+PLAYERS = ("p", "q", "r")
+OBJECTIVES = ("welfare", "egalitarian", "fair", "last player", "weights", None)
+FLOORS = (0, 1, 10)
+
+
+@functools.cache
+def stages(family):
+    rng = np.random.default_rng(sum(map(ord, family.__name__)))
+    count = 1 if family is six_cycle else STAGES
+    return [
+        (np.array(X, dtype=np.int32), np.array(u, dtype=np.float64)) for X, u in (family(rng) for _ in range(count))
+    ]
+
+
+def batch_of(games):
+    sizes = [len(X) for X, _ in games]
+    return StageBatch(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([X for X, _ in games]),
+        np.concatenate([u for _, u in games]),
+    )
+
+
+def players_of(family):
+    return PLAYERS[: stages(family)[0][0].shape[1]]
+
+
+def concept_of(kind, objective, floor, players):
+    if objective == "last player":
+        objective = players[-1]
+    elif objective == "weights":
+        objective = (2.0, -1.0, 0.5)[: len(players)]
+    return kind(objective=objective, floor=floor)
+
+
+@functools.cache
+def exact_utilities(family, concept):
+    return [solve_exactly(X, u, concept, players_of(family)) @ u for X, u in stages(family)]
+
+
+# -- the definitions, read off spec 4 -------------------------------------------------------------------------------
+
+
+def spread(u):
+    return (u.max(axis=0) - u.min(axis=0)).max() or 1.0
+
+
+def recommendations(X, i, kind):
+    """The events after which player i may deviate: any (CCE), or each recommendation (CE)."""
+    everything = np.arange(len(X))
+    return [everything] if kind is CCE else [np.flatnonzero(X[:, i] == told) for told in np.unique(X[:, i])]
+
+
+def gains(X, u, sigma, kind, floor):
+    """(player, deviation, row of the program with the floor, gain if the deviation is feasible against sigma else None)."""
+    at = {tuple(a): r for r, a in enumerate(X.tolist())}
+    for i in range(X.shape[1]):
+        low = u[:, i].min() - floor * spread(u)
+        for b in np.unique(X[:, i]):
+            target = X.copy()
+            target[:, i] = b
+            to = np.array([at.get(tuple(a), -1) for a in target.tolist()])
+            gain = sigma * (np.where(to >= 0, u[to, i], low) - u[:, i])
+            for told in recommendations(X, i, kind):
+                feasible = (to[told][sigma[told] > 0] >= 0).all()
+                yield i, b, gain[told].sum(), gain[told][sigma[told] > 0].sum() if feasible else None
+
+
+def check_equilibrium(X, u, sigma, kind, floor):
+    assert sigma.shape == (len(X),)
+    assert (sigma >= 0).all()
+    assert sigma.sum() == pytest.approx(1, abs=1e-12)
+    for i, b, row, gain in gains(X, u, sigma, kind, floor):
+        assert row <= TOLERANCE * spread(u), f"the incentive row of player {i}, action {b} is off by {row}"
+        assert gain is None or gain <= TOLERANCE * spread(u), f"player {i} gains {gain} by the safe deviation to {b}"
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+@pytest.mark.parametrize("kind", [CE, CCE])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_equilibrium_and_exact_choice(name, family, kind, floor):
+    games, players = stages(family), players_of(family)
+    batch = batch_of(games)
+    for objective in OBJECTIVES:
+        concept = concept_of(kind, objective, floor, players)
+        found = solver(name).solve(batch, concept, players)
+        assert 0 <= found.repaired <= found.programs <= len(games)
+        assert found.sigma.shape == (len(batch.utility),)
+        for g, (X, u) in enumerate(games):
+            sigma = found.sigma[batch.ptr[g] : batch.ptr[g + 1]]
+            check_equilibrium(X, u, sigma, kind, floor)
+            if objective is not None:
+                expected = exact_utilities(family, concept)[g]
+                assert sigma @ u == pytest.approx(expected, abs=TOLERANCE * spread(u)), (
+                    concept,
+                    X.tolist(),
+                    u.tolist(),
+                )
+
+
+@pytest.mark.parametrize("kind", [CE, CCE])
+@pytest.mark.parametrize(
+    "family", [integers, ties, holes, holes_for_three, zero_sum, six_cycle], ids=lambda f: f.__name__
+)
+def test_exact_solver_against_the_oracle(family, kind):
+    """The measure of the other tests is itself measured, by a program written apart from it."""
+    players = players_of(family)
+    for X, u in stages(family):
+        for objective, floor in [("welfare", 1), ("egalitarian", 0), ("fair", 10), ("weights", 1)]:
+            concept = concept_of(kind, objective, floor, players)
+            sigma = solve_exactly(X, u, concept, players)
+            check_equilibrium(X, u, sigma, kind, floor)
+            cells = [tuple(a) for a in X.tolist()]
+            rational = [tuple(Fraction(x) for x in row) for row in u.tolist()]
+            target = tuple(map(Fraction, concept.objective)) if objective == "weights" else objective
+            value, _ = oracle.stage_value(cells, rational, kind.__name__, target, floor)
+            assert sigma @ u == pytest.approx(np.array(value, dtype=float), abs=TOLERANCE * spread(u))
+
+
+# -- facts that hold whatever the numbers ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [CE, CCE])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_six_cycle_needs_correlation(name, kind):
+    X, u = stages(six_cycle)[0]
+    sigma = solver(name).solve(batch_of([(X, u)]), kind("egalitarian"), ("p", "q")).sigma
+    assert sigma @ u == pytest.approx([0.5, 0.5], abs=1e-9)
+    rows, columns = (np.bincount(X[:, i], weights=sigma) for i in range(2))
+    assert not np.allclose(sigma, rows[X[:, 0]] * columns[X[:, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_prisoners_defect_unless_defection_is_forbidden(name):
+    """Off X a deviation is void: the same payoffs, one with all cells and one where only equal actions are allowed."""
+    X = np.array(product(2, 2), dtype=np.int32)
+    u = np.array([[3.0, 3], [0, 4], [4, 0], [1, 1]])
+    same = [0, 3]
+    batch = batch_of([(X, u), (X[same], u[same])])
+    for kind in (CE, CCE):
+        sigma = solver(name).solve(batch, kind(), ("p", "q")).sigma
+        assert sigma == pytest.approx([0, 0, 0, 1, 1, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_larger_floor_never_lowers_the_objective(name):
+    for family in (holes, holes_for_three, six_cycle):
+        batch, players = batch_of(stages(family)), players_of(family)
+        for kind in (CE, CCE):
+            welfare = []
+            for floor in FLOORS:
+                sigma = solver(name).solve(batch, kind(floor=floor), players).sigma
+                welfare.append(np.add.reduceat(sigma * batch.utility.sum(axis=1), batch.ptr[:-1]))
+            assert (np.diff(welfare, axis=0) >= -1e-8 * spread(batch.utility)).all()
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_coarse_is_at_least_as_good_as_correlated(name):
+    for family in (integers, holes, holes_for_three, floats):
+        batch, players = batch_of(stages(family)), players_of(family)
+        ce, cce = (
+            np.add.reduceat(
+                solver(name).solve(batch, kind(), players).sigma * batch.utility.sum(axis=1), batch.ptr[:-1]
+            )
+            for kind in (CE, CCE)
+        )
+        assert (cce >= ce - 1e-8 * spread(batch.utility)).all()
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_choice_follows_scale_and_offset(name):
+    """Utilities times a power of two plus a whole number give the same equilibrium utilities, transformed alike."""
+    for family in (integers, ties, holes):
+        games = stages(family)
+        for kind, objective in itertools.product((CE, CCE), ("welfare", "egalitarian", "fair")):
+            plain = solver(name).solve(batch_of(games), kind(objective), ("p", "q")).sigma
+            for factor, offset in [(2.0**-20, 0.0), (2.0**20, 0.0), (1.0, 2.0**20)]:
+                moved = batch_of([(X, u * factor + offset) for X, u in games])
+                sigma = solver(name).solve(moved, kind(objective), ("p", "q")).sigma
+                for g, (_, u) in enumerate(games):
+                    rows = slice(moved.ptr[g], moved.ptr[g + 1])
+                    assert sigma[rows] @ u == pytest.approx(plain[rows] @ u, abs=TOLERANCE * spread(u))
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_stage_does_not_depend_on_its_neighbours(name):
+    games = stages(holes)
+    together = solver(name).solve(batch_of(games), CE(), ("p", "q"))
+    apart = [solver(name).solve(batch_of([game]), CE(), ("p", "q")) for game in reversed(games)]
+    assert together.programs == sum(x.programs for x in apart)
+    ends = np.cumsum([len(X) for X, _ in games])[:-1]
+    for (_, u), left, right in zip(games, np.split(together.sigma, ends), reversed(apart), strict=True):
+        assert left @ u == pytest.approx(right.sigma @ u, abs=TOLERANCE * spread(u))

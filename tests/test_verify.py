@@ -1,0 +1,636 @@
+"""The verifier against known answers, against faulty policies, and against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from acegames.concepts import CCE, CE
+from acegames.model.game import MarkovGame
+from acegames.numerics import VERIFY
+from acegames.verify import verify
+
+BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+
+
+class Table:
+    """A policy given as {(t, state): distribution} or {(t, state, spent): distribution}; an action is pure."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def distribution(self, t, state, spent):
+        key = (t, state, spent) if (t, state, spent) in self.table else (t, state)
+        given = self.table[key]
+        return given if isinstance(given, dict) else {given: 1.0}
+
+
+class Call:
+    def __init__(self, function):
+        self.distribution = function
+
+
+def one_shot(payoff, *, cost=None, budget=None, legal=None):
+    """A single stage: payoff {(a, b): (u1, u2)}, cost {(a, b): number}."""
+    rows = list(dict.fromkeys(a for a, _ in payoff))
+    columns = list(dict.fromkeys(b for _, b in payoff))
+    return MarkovGame.from_functions(
+        players=["row", "column"],
+        actions=lambda t, s: [rows, columns],
+        legal=lambda t, s, a: a in payoff and (legal is None or legal(a)),
+        outcomes=lambda t, s, a: [(1.0, s, None if cost is None else cost[a])],
+        reward=lambda t, s, a: payoff[a],
+        budget=budget,
+        horizon=1,
+        initial="s",
+    )
+
+
+def solo(outcomes, *, horizon, budget, initial="s", reward=lambda t, s, a: 0.0, actions=("x", "y")):
+    """One player; outcomes(t, s, a) with a bare label a."""
+    return MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [actions],
+        outcomes=lambda t, s, a: outcomes(t, s, a[0]),
+        reward=lambda t, s, a: [reward(t, s, a[0])],
+        budget=budget,
+        horizon=horizon,
+        initial=initial,
+    )
+
+
+CHICKEN = {
+    ("dare", "dare"): (0, 0),
+    ("dare", "yield"): (7, 2),
+    ("yield", "dare"): (2, 7),
+    ("yield", "yield"): (6, 6),
+}
+PRISONERS = {("c", "c"): (3, 3), ("c", "d"): (0, 5), ("d", "c"): (5, 0), ("d", "d"): (1, 1)}
+
+
+# -- stability: known answers ----------------------------------------------------
+
+
+@BOTH
+def test_chicken_traffic_light_is_an_equilibrium(concept):
+    third = {("dare", "yield"): 1 / 3, ("yield", "dare"): 1 / 3, ("yield", "yield"): 1 / 3}
+    certificate = verify(one_shot(CHICKEN), Table({(0, "s"): third}), concept)
+    assert certificate.ok
+    assert certificate.problems == ()
+    assert certificate.witness is None
+    np.testing.assert_allclose(certificate.values, [5, 5])
+    np.testing.assert_allclose(certificate.regret, 0, atol=1e-12)
+    assert certificate.pairs == 1
+    assert certificate.max_spent.shape == (0,)
+
+
+@BOTH
+def test_chicken_profitable_deviation_has_its_exact_gain(concept):
+    certificate = verify(one_shot(CHICKEN), Table({(0, "s"): ("yield", "yield")}), concept)
+    assert not certificate.ok
+    np.testing.assert_array_equal(certificate.regret, [1, 1])
+    assert certificate.where == ((0, "s", ()), (0, "s", ()))
+    assert "gains 1 " in certificate.problems[0]
+    assert "Not stable" in str(certificate)
+
+
+@BOTH
+def test_prisoners_cooperate_only_when_defection_is_over_budget(concept):
+    cooperate = Table({(0, "s"): ("c", "c")})
+    free = verify(one_shot(PRISONERS), cooperate, concept)
+    assert not free.ok
+    np.testing.assert_array_equal(free.regret, [2, 2])
+    fines = {a: a.count("d") for a in PRISONERS}
+    bound = verify(one_shot(PRISONERS, cost=fines, budget=0), cooperate, concept)
+    assert bound.ok, str(bound)
+    assert bound.regret.tolist() == [0, 0]
+    assert bound.where == (None, None)
+
+
+def test_deviation_is_void_once_one_recommendation_makes_it_infeasible():
+    """Always playing b gains on average, but (b, r) is illegal, so it counts in neither concept."""
+    payoff = {("a", "l"): (0, 0), ("a", "r"): (0, 0), ("b", "l"): (9, 0)}
+    mixed = Table({(0, "s"): {("a", "l"): 1 - 1e-12, ("a", "r"): 1e-12}})
+    assert verify(one_shot(payoff), mixed, CCE()).ok
+    assert verify(one_shot(payoff), mixed, CE()).ok
+    pure = verify(one_shot(payoff), Table({(0, "s"): ("a", "l")}), CCE())
+    assert pure.regret.tolist() == [9, 0]
+
+
+def test_a_coarse_equilibrium_that_is_no_correlated_one():
+    """Committing to any action gains nothing, but a player who is told c knows that a is better."""
+    payoff = {
+        (a, b): (
+            (1.0, 1.0) if a == b and a != "c" else (0.0, 0.0) if a == b else (-1.0, -1.0) if "c" in (a, b) else (0, 0)
+        )
+        for a in "abc"
+        for b in "abc"
+    }
+    sigma = Table({(0, "s"): {("a", "a"): 0.4, ("b", "b"): 0.4, ("c", "c"): 0.1, ("c", "a"): 0.1}})
+    coarse = verify(one_shot(payoff), sigma, CCE())
+    assert coarse.ok, str(coarse)
+    fine = verify(one_shot(payoff), sigma, CE())
+    assert not fine.ok
+    # told c, the row player expects -0.1 by obeying; a gives 0.1 * (-1) + 0.1 * 1 = 0
+    np.testing.assert_allclose(fine.regret[0], 0.1)
+
+
+def six_cycle():
+    cells = {(1, 1): (1, 0), (2, 2): (1, 0), (3, 3): (1, 0), (1, 2): (0, 1), (2, 3): (0, 1), (3, 1): (0, 1)}
+    return one_shot(cells), list(cells)
+
+
+@BOTH
+def test_six_cycle_uniform_is_an_equilibrium_and_no_single_cell_is(concept):
+    game, cells = six_cycle()
+    uniform = verify(game, Table({(0, "s"): dict.fromkeys(cells, 1 / 6)}), concept)
+    assert uniform.ok, str(uniform)
+    for cell in cells:
+        assert not verify(game, Table({(0, "s"): cell}), concept).ok
+    row = verify(game, Table({(0, "s"): {(1, 1): 0.5, (1, 2): 0.5}}), concept)
+    assert not row.ok  # a product distribution: the spec says there is no Nash equilibrium
+
+
+def test_gains_add_up_over_time():
+    game = MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.array([[[0.0], [2.5]]]), np.array([[[0], [1]]]), budget=[2], horizon=3
+    )
+    lazy = Call(lambda t, s, c: {(0,): 1.0})
+    certificate = verify(game, lazy, CCE())
+    assert certificate.regret.tolist() == [5.0]  # two of the three steps may be taken
+    assert certificate.where == ((0, 0, (0,)),)
+    assert certificate.values.tolist() == [0.0]
+    greedy = Call(lambda t, s, c: {(1,): 1.0} if c[0] < 2 else {(0,): 1.0})
+    best = verify(game, greedy, CCE())
+    assert best.ok
+    assert best.values.tolist() == [5.0]
+    assert best.max_spent.tolist() == [2.0]
+    assert best.pairs == 1 + 2 + 3
+
+
+def test_regret_counts_subgames_that_the_policy_never_reaches():
+    game = solo(
+        lambda t, s, a: [(1.0, a if t == 0 else s, 0)],
+        horizon=2,
+        budget=1,
+        reward=lambda t, s, a: float((t, s, a) == (1, "y", "y")) + 10 * float((t, a) == (0, "x")),
+    )
+    certificate = verify(game, Table({(0, "s"): ("x",), (1, "x"): ("x",), (1, "y"): ("x",)}), CE())
+    assert certificate.regret.tolist() == [1.0]
+    assert certificate.where == ((1, "y", (0,)),)
+    assert certificate.values.tolist() == [10.0]
+
+
+# -- safety ----------------------------------------------------
+
+
+def risky(t, s, a):
+    return [(0.5, s, 1), (0.5, s, 0)] if a == "x" else [(1.0, s, 0)]
+
+
+@pytest.mark.parametrize("tiny", [1.0, 0.5, 1e-300, 5e-324, Fraction(1, 10**400)])
+def test_broken_budget_has_a_true_history(tiny):
+    game = solo(risky, horizon=4, budget={"risk": 1})
+    mixed = {("x",): tiny, ("y",): 1.0 - float(tiny)}
+    certificate = verify(game, Call(lambda t, s, c: mixed), CCE())
+    assert not certificate.ok
+    assert certificate.max_spent.tolist() == [4.0]
+    history = certificate.witness.history
+    assert [step.t for step in history] == list(range(len(history)))
+    spent = 0
+    for step, following in itertools.zip_longest(history, history[1:]):
+        assert step.spent == (spent,)
+        assert step.action[0] in mixed or step.action in mixed
+        spent += step.cost[0]
+        if following is None:
+            assert spent > 1
+        else:
+            assert spent <= 1
+            assert following.state == step.next_state
+    assert "over its budget of 1" in certificate.witness.reason
+    assert "Not safe" in str(certificate)
+    assert np.isnan(certificate.regret).all()
+
+
+def test_unsafe_only_in_an_unreached_subgame_is_caught():
+    game = solo(
+        lambda t, s, a: [(1.0, a if t == 0 else s, int(t == 1 and a == "x"))],
+        horizon=2,
+        budget=0,
+        initial="s",
+    )
+    table = {(0, "s"): ("y",), (1, "y"): ("y",), (1, "x"): ("y",)}
+    assert verify(game, Table(table), CCE()).ok
+    bad = verify(game, Table(table | {(1, "x"): {("y",): 1.0, ("x",): 1e-300}}), CCE())
+    assert not bad.ok
+    assert bad.witness is None  # what the policy itself realises is safe
+    assert bad.max_spent.tolist() == [0.0]
+    assert bad.values.tolist() == [0.0]
+    assert "t=1, state 'x', spent (0,)" in bad.problems[0]
+    assert "('x',)" in bad.problems[0]
+    undefined = verify(game, Table({k: v for k, v in table.items() if k != (1, "x")}), CCE())
+    assert not undefined.ok
+    assert "no answer" in undefined.problems[0]
+
+
+def dead_end_game(cost_of_q=2):
+    """Spec 2: x leads to p (fine) or q (dead end), y to r (fine). So p is TRUE and not in FS."""
+
+    def outcomes(t, s, a):
+        if s == "root":
+            return [(0.5, "p", 0), (0.5, "q", 0)] if a == "x" else [(1.0, "r", 0)]
+        return [(1.0, s, cost_of_q if s == "q" else 0)]
+
+    return solo(outcomes, horizon=2, budget=1, initial="root", reward=lambda t, s, a: float(s == "p"))
+
+
+@BOTH
+def test_true_but_not_reached_through_true_needs_no_answer(concept):
+    certificate = verify(dead_end_game(), Table({(0, "root"): ("y",), (1, "r"): ("x",)}), concept)
+    assert certificate.ok, str(certificate)
+    assert certificate.pairs == 2  # root and r; p is no subgame
+    harmless = verify(dead_end_game(cost_of_q=1), Table({(0, "root"): ("y",), (1, "r"): ("x",)}), concept)
+    assert not harmless.ok  # now p and q are subgames
+
+
+def test_playing_into_a_dead_end_is_unsafe_with_a_witness_at_its_end():
+    table = {(0, "root"): ("x",), (1, "p"): ("x",), (1, "q"): ("x",), (1, "r"): ("x",)}
+    certificate = verify(dead_end_game(), Table(table), CE())
+    assert not certificate.ok
+    assert [step.state for step in certificate.witness.history] == ["root", "q"]
+    assert any("after which no play keeps" in p for p in certificate.problems)
+
+
+def test_exact_at_the_budget_where_floats_are_not():
+    game = solo(lambda t, s, a: [(1.0, s, 0.1)], horizon=3, budget=0.3)  # 0.1 + 0.1 + 0.1 > 0.3 in floats
+    asked = []
+    certificate = verify(game, Call(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), CE())
+    assert certificate.ok
+    assert certificate.max_spent.tolist() == [0.3]
+    assert certificate.max_spent.dtype == np.float64
+    assert asked == [(0, (0,)), (1, (0.1,)), (2, (0.2,))]
+    less = solo(lambda t, s, a: [(1.0, s, 0.1)], horizon=3, budget=Fraction(3, 10) - Fraction(1, 10**30))
+    assert not verify(less, Call(lambda t, s, c: {("x",): 1.0}), CE()).ok
+
+
+def test_thirds_reach_the_policy_as_fractions():
+    game = solo(lambda t, s, a: [(1.0, s, Fraction(1, 3))], horizon=2, budget=1)
+    asked = []
+    certificate = verify(game, Call(lambda t, s, c: asked.append(c) or {("x",): 1.0}), CE())
+    assert asked == [(0,), (Fraction(1, 3),)]
+    assert certificate.max_spent.tolist() == [Fraction(2, 3)]
+
+
+def test_costs_beyond_64_bits():
+    huge = 10**30
+    game = solo(lambda t, s, a: [(1.0, s, huge if a == "x" else 1)], horizon=3, budget=2 * huge + 1)
+    fine = Call(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
+    certificate = verify(game, fine, CCE())
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent.tolist() == [2 * huge + 1]
+    assert certificate.pairs == 1 + 2 + 3
+    assert not verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok
+
+
+def test_negative_costs_and_an_almost_sure_budget():
+    """Refuelling: where only the total is bounded the middle may exceed it, else it may not."""
+
+    def outcomes(t, s, a):
+        return [(1.0, s, 5 if a == "x" else -5)]
+
+    there_and_back = Call(lambda t, s, c: {("x",): 1.0} if t == 0 else {("y",): 1.0})
+    schedule = [[math.inf], [0]]
+    certificate = verify(solo(outcomes, horizon=2, budget=schedule), there_and_back, CE())
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent.tolist() == [5.0]
+    assert "allowed at the end" in str(certificate)
+    anytime = verify(solo(outcomes, horizon=2, budget=0), there_and_back, CE())
+    assert not anytime.ok
+    assert len(anytime.witness.history) == 1
+    down = verify(solo(outcomes, horizon=2, budget=-5), Call(lambda t, s, c: {("y",): 1.0}), CE())
+    assert down.ok
+    assert down.max_spent.tolist() == [-5.0]
+
+
+def test_several_constraints_are_reported_each_by_itself():
+    game = solo(lambda t, s, a: [(1.0, s, {"a": 1} if a == "x" else {"b": 2})], horizon=3, budget={"a": 2, "b": 4})
+    certificate = verify(
+        game, Call(lambda t, s, c: {("y",): 1.0} if c[0] == 2 or (c == (1, 0)) else {("x",): 1.0}), CE()
+    )
+    assert certificate.max_spent.tolist() == [2.0, 2.0]
+    assert certificate.ok, str(certificate)
+    assert "a 2 of 2, b 2 of 4" in str(certificate)
+
+
+def test_initial_distribution_weighs_values_and_binds_every_start():
+    def outcomes(t, s, a):
+        return [(1.0, s, 1 if s == "bad" else 0)]
+
+    always = Call(lambda t, s, c: {("x",): 1.0})
+    arguments = {"horizon": 1, "reward": lambda t, s, a: {"good": 1.0, "bad": 5.0}[s]}
+    fine = verify(solo(outcomes, budget=1, initial={"good": 0.75, "bad": 0.25}, **arguments), always, CE())
+    assert fine.ok
+    assert fine.values.tolist() == [2.0]
+    assert fine.pairs == 2
+    broken = verify(solo(outcomes, budget=0, initial={"good": 1 - 1e-9, "bad": 1e-9}, **arguments), always, CE())
+    assert not broken.ok
+    assert broken.pairs == 0
+    assert "No policy keeps every budget" in broken.problems[0]
+    assert broken.witness.history[0].state == "bad"
+    assert np.isnan(broken.values).all()
+
+
+def test_infeasible_from_some_layer_on():
+    game = solo(lambda t, s, a: [(1.0, s, 1)], horizon=5, budget=2)
+    certificate = verify(game, Table({}), CCE())
+    assert not certificate.ok
+    assert np.isnan(certificate.max_spent).all()
+    assert str(certificate)
+
+
+# -- faulty policies ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({("x",): 0.5}, "sum to 0.5"),
+        ({("x",): 1.5, ("y",): -0.5}, "must be at least 0"),
+        ({("x",): math.nan}, "must be at least 0"),
+        ({("x",): math.inf}, "sum to inf"),
+        ({("z",): 1e-300, ("x",): 1.0}, "not legal"),
+        ({"x": 1.0}, "not legal"),
+        ({("x", "x"): 1.0}, "not legal"),
+        ({("x",): "half"}, "not a number"),
+        ({}, "sum to 0.0"),
+        (None, "must be {joint action: probability}"),
+    ],
+)
+def test_malformed_answers_are_problems_not_tracebacks(answer, words):
+    game = solo(risky, horizon=2, budget=5)
+    certificate = verify(game, Call(lambda t, s, c: answer if t == 1 else {("y",): 1.0}), CE())
+    assert not certificate.ok
+    assert words in certificate.problems[0]
+    assert "t=1, state 's', spent (0,)" in certificate.problems[0]
+    assert [step.action for step in certificate.witness.history] == [("y",)]
+    assert str(certificate)
+
+
+def test_impossible_actions_with_probability_zero_are_no_problem():
+    game = solo(risky, horizon=1, budget=1)
+    assert verify(game, Call(lambda t, s, c: {("x",): 1.0, ("z",): 0.0}), CE()).ok
+
+
+def test_undefined_or_failing_policies():
+    game = solo(risky, horizon=3, budget=5)
+    reached = verify(game, Table({(0, "s"): ("y",)}), CE())
+    assert reached.problems.count(reached.witness.reason) == 1
+    assert "t=1" in reached.witness.reason
+    failing = verify(game, Call(lambda t, s, c: 1 / 0), CE())
+    assert "ZeroDivisionError" in failing.problems[0]
+    many = solo(risky, horizon=12, budget=5)
+    assert "more situations" in verify(many, Table({(0, "s"): ("y",)}), CE()).problems[-1]
+
+
+def test_policy_of_another_game():
+    game = solo(risky, horizon=1, budget=1)
+    policy = Table({(0, "s"): ("y",)})
+    policy.game_digest = game.digest
+    assert verify(game, policy, CE()).ok
+    policy.game_digest = "0" * 64
+    certificate = verify(game, policy, CE())
+    assert not certificate.ok
+    assert "another game" in certificate.problems[0]
+    assert certificate.regret.tolist() == [0.0]
+
+
+def test_bad_arguments():
+    game = one_shot(CHICKEN)
+    policy = Table({(0, "s"): ("dare", "yield")})
+    with pytest.raises(TypeError, match=r"must be CE\(\) or CCE\(\)"):
+        verify(game, policy, "CE")
+    with pytest.raises(TypeError, match="brackets"):
+        verify(game, policy, CE)
+    with pytest.raises(TypeError, match="distribution"):
+        verify(game, {}, CE())
+    for tol in (-1, math.nan, math.inf, "1"):
+        with pytest.raises(ValueError, match="tol"):
+            verify(game, policy, CE(), tol=tol)
+
+
+def test_tolerance():
+    game = one_shot(CHICKEN)
+    slightly = Table({(0, "s"): {("dare", "yield"): 1 - 1e-3, ("yield", "yield"): 1e-3}})
+    assert not verify(game, slightly, CCE()).ok
+    assert verify(game, slightly, CCE(), tol=1e-2).ok
+    assert verify(game, slightly, CCE()).tol == pytest.approx(VERIFY * 7)
+    assert verify(one_shot({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol > 1e-4
+
+
+def test_huge_rewards_do_not_crash():
+    game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=1, reward=lambda t, s, a: 1.7e308)
+    certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CE())
+    assert not certificate.ok
+    assert "overflow" in str(certificate)
+
+
+def test_certificate_reads_as_plain_words():
+    game = solo(risky, horizon=2, budget={"risk": 2})
+    words = str(verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()))
+    assert words.splitlines()[0].startswith("CERTIFIED")
+    assert "Safe: every budget holds on every possible history (worst spending: risk 2 of 2)." in words
+    assert (
+        "Stable: no player gains more than 0 by any safe deviation, in any of 3 situations (accepted: 1e-07)." in words
+    )
+    assert "me 0" in words
+
+
+def test_it_imports_only_the_model():
+    code = (
+        "import sys, importlib.util, types; "
+        "root = types.ModuleType('acegames'); "
+        f"root.__path__ = [{str(_source())!r}]; sys.modules['acegames'] = root; "
+        "import acegames.verify, acegames.simulate; "
+        "print(*sorted(m for m in sys.modules if m.startswith('acegames.')))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    allowed = (
+        "acegames.model",
+        "acegames.verify",
+        "acegames.simulate",
+        "acegames.concepts",
+        "acegames.errors",
+    )
+    assert [m for m in loaded if not m.startswith((*allowed, "acegames.numerics"))] == []
+
+
+def _source():
+    import acegames
+
+    return acegames.__path__[0]
+
+
+# -- against brute force ----------------------------------------------------
+
+
+def random_game(rng, *, horizon=2):
+    """Two players, two states, two actions each, some illegal, chance, two costs from -1 to 2."""
+    n_states = 2
+    rows = {}
+    for t in range(horizon):
+        for s in range(n_states):
+            joint = [a for a in itertools.product(range(2), range(2)) if rng.random() < 0.9] or [(0, 0)]
+            for a in joint:
+                k = int(rng.integers(1, 3))
+                p = rng.dirichlet(np.ones(k))
+                rows[t, s, a] = (
+                    [(p[j], int(rng.integers(n_states)), tuple(rng.integers(-1, 3, 2).tolist())) for j in range(k)],
+                    rng.integers(-3, 4, 2).tolist(),
+                )
+    budget = [[float(b) if b < 4 else math.inf for b in rng.integers(0, 5, 2)] for _ in range(horizon)]
+    return MarkovGame.from_functions(
+        players=[0, 1],
+        actions=lambda t, s: [range(2), range(2)],
+        legal=lambda t, s, a: (t, s, a) in rows,
+        outcomes=lambda t, s, a: rows[t, s, a][0],
+        reward=lambda t, s, a: rows[t, s, a][1],
+        budget=budget,
+        horizon=horizon,
+        initial=0,
+    )
+
+
+class Slow:
+    """The definitions, read literally, on dictionaries of Fractions and by recursion over whole policies."""
+
+    def __init__(self, game):
+        self.game = game
+
+    def acts(self, t, s):
+        layer = self.game.layer(t)
+        return {self.game.joint_action(layer.action[r]): r for r in layer.rows(s)}
+
+    def results(self, t, s, c, a):
+        """(probability, next state, total, kept) of each outcome."""
+        layer, game = self.game.layer(t), self.game
+        span = layer.outcomes(self.acts(t, s)[a])
+        for k in range(span.start, span.stop):
+            total = tuple(c[m] + game.cost_values[m][code] for m, code in enumerate(layer.cost[k]))
+            kept = all(x <= b for x, b in zip(total, game.budgets[t], strict=True))
+            yield float(layer.prob[k]), int(layer.next_state[k]), total, kept
+
+    def alive(self, t, s, c):
+        return t == self.game.horizon or any(self.safe(t, s, c, a) for a in self.acts(t, s))
+
+    def safe(self, t, s, c, a):
+        return all(kept and self.alive(t + 1, s2, c2) for _, s2, c2, kept in self.results(t, s, c, a))
+
+    def subgames(self):
+        zero = (Fraction(0),) * len(self.game.constraints)
+        layer = {(s, zero) for s, _ in self.game.initial}
+        if not all(self.alive(0, s, c) for s, c in layer):
+            return []
+        found = []
+        for t in range(self.game.horizon):
+            found += [(t, s, c) for s, c in sorted(layer)]
+            layer = {
+                (s2, c2)
+                for s, c in layer
+                for a in self.acts(t, s)
+                if self.safe(t, s, c, a)
+                for _, s2, c2, _ in self.results(t, s, c, a)
+            }
+        return found
+
+    def play(self, node, policy, i):
+        """Expected total of player i; None when a rule may be broken."""
+        t, s, c = node
+        if t == self.game.horizon:
+            return 0.0
+        total = 0.0
+        for a, p in policy(node).items():
+            if p == 0:
+                continue
+            if a not in self.acts(t, s):
+                return None
+            total += p * self.game.layer(t).reward[self.acts(t, s)[a], i]
+            for q, s2, c2, kept in self.results(t, s, c, a):
+                following = self.play((t + 1, s2, c2), policy, i) if kept else None
+                if following is None:
+                    return None
+                total += p * q * following
+        return total
+
+    def best_deviation(self, node, pi, i, *, coarse):
+        """Over all deterministic plans: one action per subgame, or per subgame and recommendation."""
+        t0 = node[0]
+        keys = [(n, told) for n in pi if n[0] >= t0 for told in ([None] if coarse else sorted({a[i] for a in pi[n]}))]
+        best = -math.inf
+        for plan in itertools.product(self.game.actions[i], repeat=len(keys)):
+            swap = dict(zip(keys, plan, strict=True))
+
+            def deviated(n, swap=swap):
+                mixed: dict = {}
+                for a, p in pi[n].items():
+                    b = (*a[:i], swap[n, None if coarse else a[i]], *a[i + 1 :])
+                    mixed[b] = mixed.get(b, 0.0) + p
+                return mixed
+
+            value = self.try_play(node, deviated, i)
+            best = max(best, -math.inf if value is None else value)
+        return best
+
+    def try_play(self, node, policy, i):
+        try:
+            return self.play(node, policy, i)
+        except KeyError:  # outside every subgame: only by leaving the safe actions, so a budget is bound to break
+            return None
+
+
+@pytest.mark.parametrize("coarse", [True, False], ids=["CCE", "CE"])
+def test_regret_against_every_deviation_plan(coarse):
+    rng = np.random.default_rng(20240613 + coarse)
+    compared = gained = 0
+    while compared < 60:
+        game = random_game(rng)
+        slow = Slow(game)
+        subgames = slow.subgames()
+        if not subgames or len(subgames) > (9 if coarse else 5):
+            continue
+        pi = {}
+        for t, s, c in subgames:
+            support = [a for a in slow.acts(t, s) if slow.safe(t, s, c, a)]
+            support = [support[k] for k in rng.permutation(len(support))[: int(rng.integers(1, 4))]]
+            pi[t, s, c] = dict(zip(support, rng.dirichlet(np.ones(len(support))).tolist(), strict=True))
+        certificate = verify(game, Table(_by_user(game, pi)), CCE() if coarse else CE())
+        assert certificate.pairs == len(subgames)
+        assert certificate.witness is None
+        for i in range(2):
+            own = {n: slow.play(n, pi.__getitem__, i) for n in subgames}
+            gains = {n: slow.best_deviation(n, pi, i, coarse=coarse) - own[n] for n in subgames}
+            np.testing.assert_allclose(certificate.regret[i], max(0.0, *gains.values()), atol=1e-12)
+            np.testing.assert_allclose(certificate.values[i], own[subgames[0]], atol=1e-12)
+            gained += certificate.regret[i] > 1e-9
+        compared += 1
+    assert 20 < gained < 2 * compared  # both answers occur
+
+
+def _by_user(game, pi):
+    return {(t, game.states[s], tuple(c)): d for (t, s, c), d in pi.items()}
+
+
+def test_a_correlated_equilibrium_certificate_implies_the_coarse_one():
+    """Regret under CE is never below regret under CCE."""
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        payoff = {a: rng.integers(-3, 4, 2).tolist() for a in itertools.product("abc", "abc")}
+        sigma = dict(zip(payoff, rng.dirichlet(np.ones(9)).tolist(), strict=True))
+        policy = Table({(0, "s"): sigma})
+        game = one_shot(payoff)
+        assert (verify(game, policy, CE()).regret >= verify(game, policy, CCE()).regret - 1e-12).all()
