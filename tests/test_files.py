@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -364,3 +365,13 @@ def test_the_schema_knows_the_keys_of_the_reader():
     assert set(parts["rule"]["properties"]) == set(reader.RULE_KEYS)
     assert set(parts["when"]["properties"]) == set(reader.WHEN_KEYS)
     assert set(parts["outcome"]["properties"]) == set(reader.OUTCOME_KEYS)
+
+
+def test_other_yaml_readers_see_the_same_labels(tmp_path):
+    words = [x for x in ODD if x != "\x7f"]
+    moves = np.ones((len(words), 1, len(words))) / len(words)
+    game = MarkovGame.from_arrays(moves, np.full((len(words), 1, 1), 1e300), horizon=1, initial="*", states=words)
+    game.save(tmp_path / "words.yaml")
+    document = yaml.safe_load((tmp_path / "words.yaml").read_text())
+    assert document["states"] == words
+    assert document["rules"][0]["reward"] == [1e300]

@@ -75,8 +75,6 @@ ALLOWED = {
 def test_a_part_imports_only_what_comes_before_it(part):
     for name in modules_of(part):
         wrong = {m for m in ours(name) if not any(within(m, f"acegames.{a}") for a in ALLOWED[part])}
-        if "acegames.store" in wrong and part == "acegames.model":
-            wrong.discard("acegames.store")
         assert not wrong, f"{name} imports {sorted(wrong)}"
 
 

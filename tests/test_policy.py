@@ -10,10 +10,10 @@ import zipfile
 from fractions import Fraction
 
 import numpy as np
-import oracle
 import pytest
 
 import acegames as ace
+import oracle
 from acegames import BadFile, InvalidOption, UnknownPair
 from acegames.model.numbers import exact
 
@@ -202,6 +202,47 @@ def test_true_pairs_that_only_unsafe_play_reaches_are_unknown():
     for state in "pq":
         with pytest.raises(UnknownPair, match=f"t=1.*'{state}'"):
             policy.distribution(1, state, [0])
+
+
+def answers(policy, t, state, spent):
+    try:
+        policy.distribution(t, state, spent)
+    except UnknownPair:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("budget", [7, 14, 100, math.inf])
+def test_what_no_play_spends_is_unknown(budget):
+    """Costs 0, 3 or 7 at each of two steps: more than 7 or less than 0 after one of them, whatever the budget."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=2,
+        initial="s",
+        budget=[budget],
+        actions=lambda t, s: [(0, 3, 7)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0])],
+        reward=lambda t, s, a: [float(a[0])],
+    )
+    policy = ace.solve(game).policy
+    assert all(answers(policy, 1, "s", [c]) for c in (0, 3, 7))
+    assert not any(answers(policy, 1, "s", [c]) for c in (-50, -1, 8, 50, 10**30))
+    assert not any(answers(policy, 0, "s", [c]) for c in (-1, 1, 3))
+
+
+def test_random_policies_answer_nothing_beyond_the_extremes():
+    for game in FEASIBLE:
+        policy, found = ace.solve(game).policy, ace.feasibility(game)
+        extent = [game.horizon * max(map(abs, values)) + 1 for values in game.cost_values]
+        units = found.lattice.units
+        for t in range(game.horizon):
+            for state, spent in found.states(t):
+                assert answers(policy, t, state, spent)
+                for m, (far, unit) in enumerate(zip(extent, units, strict=True)):
+                    for sign in (-1, 1):
+                        wrong = list(spent)
+                        wrong[m] = sign * unit * math.ceil(far / unit)
+                        assert not answers(policy, t, state, wrong), (t, state, wrong)
 
 
 # -- running --------------------------------------------------------------------------------------------------------
@@ -432,6 +473,16 @@ READERS = {
 }
 
 
+def accepted(read, path):
+    """What is read, or None for a BadFile that names the file; every other exception is a bug."""
+    try:
+        return read(path)
+    except BadFile as error:
+        words = str(error)
+    assert path.name in words
+    return None
+
+
 @pytest.mark.parametrize("name", READERS)
 def test_truncated_files(tmp_path, files, name):
     content, path = files[name], tmp_path / "cut"
@@ -451,23 +502,19 @@ def test_flipped_bytes(tmp_path, files, mixed, name):
     rng = np.random.default_rng(5)
     refused = 0
     places = sorted(
-        {*rng.integers(0, len(content), size=250).tolist(), *range(0, 60), *range(len(content) - 60, len(content))}
+        {*rng.integers(0, len(content), size=150).tolist(), *range(60), *range(len(content) - 60, len(content))}
     )
     for at in places:
         damaged = bytearray(content)
         damaged[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
         for read in READERS[name]:
-            try:
-                found = read(path)
-            except BadFile as error:
-                refused += 1
-                assert "flipped" in str(error)
-            else:
-                if isinstance(found, ace.MarkovGame):
-                    assert found.digest == whole.game_digest
-                else:
-                    same_policy(getattr(found, "policy", found), whole, mixed.game)
+            found = accepted(read, path)
+            refused += found is None
+            if isinstance(found, ace.MarkovGame):
+                assert found.digest == whole.game_digest
+            elif found is not None:
+                same_policy(getattr(found, "policy", found), whole, mixed.game)
     assert refused > len(places) / 2
 
 
@@ -582,12 +629,9 @@ def test_damaged_arrays(tmp_path, files, mixed, damage):
     for name in names:
         with np.errstate(invalid="ignore"):
             path.write_bytes(rewritten(files["policy"], arrays={name: DAMAGES[damage]}))
-        try:
-            loaded = ace.Policy.load(path)
-        except BadFile as error:
-            assert "hostile" in str(error)
-            refused += 1
-        else:
+        loaded = accepted(ace.Policy.load, path)
+        refused += loaded is None
+        if loaded is not None:
             behaves(loaded, asked)
     assert refused
 
@@ -599,12 +643,9 @@ def test_junk_in_the_header(tmp_path, files, mixed, junk):
         keys = list(json.loads(archive.read("header.json")))
     for key in keys:
         path.write_bytes(rewritten(files["policy"], put(key, junk)))
-        try:
-            loaded = ace.Policy.load(path)
-        except BadFile as error:
-            assert "hostile" in str(error)
-            refused += 1
-        else:
+        loaded = accepted(ace.Policy.load, path)
+        refused += loaded is None
+        if loaded is not None:
             behaves(loaded, asked)
     assert refused > len(keys) / 2
 

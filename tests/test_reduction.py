@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import oracle
 import pytest
 
 import acegames as ace
+import oracle
 from acegames import CCE, CE
 
 RANDOM = [oracle.random_game(np.random.default_rng(3000 + seed)) for seed in range(80)]

@@ -473,40 +473,116 @@ def solve_batch(
 
 
 @_jit
-def forward_bounds(here, low, high, row_ptr, out_ptr, next_state, cost, there, next_low, next_high):
-    """Least and largest total that legal play can have spent on arrival in each state, constraint by constraint."""
-    M = cost.shape[1]
-    for s in range(len(here)):
-        if not here[s]:
-            continue
-        for o in range(out_ptr[row_ptr[s]], out_ptr[row_ptr[s + 1]]):
-            to = next_state[o]
-            for m in range(M):
-                a, b = low[s, m] + cost[o, m], high[s, m] + cost[o, m]
-                if not there[to] or a < next_low[to, m]:
-                    next_low[to, m] = a
-                if not there[to] or b > next_high[to, m]:
-                    next_high[to, m] = b
-            there[to] = True
+def forward_count(initial, layer_at, row_ptr, out_ptr, next_state):
+    """Number of states that legal play can be in at t = 0 .. H."""
+    S = row_ptr.shape[1] - 1
+    here = np.zeros(S, np.bool_)
+    for s in initial:
+        here[s] = True
+    counts = np.zeros(len(layer_at) + 1, np.int64)
+    counts[0] = len(initial)
+    for t in range(len(layer_at)):
+        rows = row_ptr[layer_at[t]]
+        there = np.zeros(S, np.bool_)
+        for s in range(S):
+            if here[s]:
+                for o in range(out_ptr[rows[s]], out_ptr[rows[s + 1]]):
+                    if not there[next_state[o]]:
+                        there[next_state[o]] = True
+                        counts[t + 1] += 1
+        here = there
+    return counts
 
 
 @_jit
-def backward_bounds(states, row_ptr, out_ptr, next_state, cost, budget, next_worst, next_best, worst, best):
-    """The largest, and the least avoidable, excess over the budgets still to come: max of sums of costs minus B."""
-    M = cost.shape[1]
-    for s in states:
-        for m in range(M):
-            most = -np.int64(2**61)
-            least = np.int64(2**61)
-            for r in range(row_ptr[s], row_ptr[s + 1]):
-                here = -np.int64(2**61)
-                for o in range(out_ptr[r], out_ptr[r + 1]):
-                    to = next_state[o]
-                    most = max(most, cost[o, m] + max(next_worst[to, m], -budget[m]))
-                    here = max(here, cost[o, m] + max(next_best[to, m], -budget[m]))
-                least = min(least, here)
-            worst[s, m] = most
-            best[s, m] = least
+def forward_bounds(initial, layer_at, row_ptr, out_ptr, next_state, cost, start, states, least, most):
+    """Fill states, and the least and largest total that legal play can have spent on arrival, constraint by constraint."""
+    S, D = row_ptr.shape[1] - 1, cost.shape[1]
+    here = np.zeros(S, np.bool_)
+    low, high = np.zeros((S, D), np.int64), np.zeros((S, D), np.int64)
+    next_low, next_high = np.empty((S, D), np.int64), np.empty((S, D), np.int64)
+    for s in initial:
+        here[s] = True
+    for t in range(len(layer_at) + 1):
+        rows = row_ptr[layer_at[min(t, len(layer_at) - 1)]]
+        there = np.zeros(S, np.bool_)
+        at = start[t]
+        for s in range(S):
+            if not here[s]:
+                continue
+            states[at] = s
+            least[at] = low[s]
+            most[at] = high[s]
+            at += 1
+            if t == len(layer_at):
+                continue
+            for o in range(out_ptr[rows[s]], out_ptr[rows[s + 1]]):
+                to = next_state[o]
+                for m in range(D):
+                    a, b = low[s, m] + cost[o, m], high[s, m] + cost[o, m]
+                    if not there[to] or a < next_low[to, m]:
+                        next_low[to, m] = a
+                    if not there[to] or b > next_high[to, m]:
+                        next_high[to, m] = b
+                there[to] = True
+        here = there
+        low, next_low = next_low, low
+        high, next_high = next_high, high
+
+
+@_jit
+def backward_boxes(layer_at, row_ptr, out_ptr, next_state, cost, budget, start, states, least, most, clip, lo, size):
+    """Boxes between what can have been spent and what can be afforded; size 0 where a state cannot be played safely.
+
+    worst and best are the largest, and the least avoidable, excess over the budgets still to come: sums of costs minus B.
+    Spending up to -worst cannot bind any more; spending above -best must break a budget.
+    """
+    S, D = row_ptr.shape[1] - 1, cost.shape[1]
+    H = len(layer_at)
+    worst, best = np.full((S, D), -np.int64(2**61)), np.full((S, D), -np.int64(2**61))
+    next_worst, next_best = worst.copy(), best.copy()
+    for p in range(start[H], start[H + 1]):
+        for m in range(D):
+            lo[p, m] = np.int64(2**61) if clip else least[p, m]
+            top = max(min(most[p, m], budget[H - 1, m]), least[p, m])
+            size[p, m] = 1 if clip else top - least[p, m] + 1
+    for t in range(H - 1, -1, -1):
+        worst, next_worst = next_worst, worst
+        best, next_best = next_best, best
+        rows = row_ptr[layer_at[t]]
+        for p in range(start[t], start[t + 1]):
+            s = states[p]
+            for m in range(D):
+                most_excess = -np.int64(2**61)
+                least_excess = np.int64(2**61)
+                for r in range(rows[s], rows[s + 1]):
+                    here = -np.int64(2**61)
+                    for o in range(out_ptr[r], out_ptr[r + 1]):
+                        to = next_state[o]
+                        most_excess = max(most_excess, cost[o, m] + max(next_worst[to, m], -budget[t, m]))
+                        here = max(here, cost[o, m] + max(next_best[to, m], -budget[t, m]))
+                    least_excess = min(least_excess, here)
+                worst[s, m] = most_excess
+                best[s, m] = least_excess
+                lo[p, m] = max(-most_excess, least[p, m]) if clip else least[p, m]
+                size[p, m] = max(min(-least_excess, max(most[p, m], lo[p, m])) - lo[p, m] + 1, 0)
+
+
+@_jit
+def number_boxes(start, size, base, line):
+    """First cell and first line of each box, counted from the layer's first; one more entry per layer holds the totals."""
+    D = size.shape[1]
+    for t in range(len(start) - 1):
+        cells = lines = np.int64(0)
+        for p in range(start[t], start[t + 1] + 1):
+            base[p + t] = cells
+            line[p + t] = lines
+            if p < start[t + 1]:
+                across = np.int64(1)
+                for m in range(D - 1):
+                    across *= size[p, m]
+                lines += across
+                cells += across * size[p, D - 1]
 
 
 @_jit
@@ -600,6 +676,65 @@ def reach(
                         n_mark[first] |= mark[start + k]
                     for k in range(clipped, stop):
                         n_mark[first + shift + k] |= mark[start + k]
+
+
+@_jit
+def _fill_slots(slot, states, present):
+    for a in range(len(states)):
+        slot[states[a]] = a if present else -1
+
+
+@_jit
+def heights_range(
+    t0, t1, start, states, lo, size, line, layer_at, row_ptr, out_ptr, cost, next_state, budget, height_start, height
+):
+    """`heights` for the layers t1-1 down to t0."""
+    slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
+    for t in range(t1 - 1, t0 - 1, -1):
+        a, b, c = start[t], start[t + 1], start[t + 2]
+        _fill_slots(slot, states[b:c], True)
+        heights(
+            states[a:b], lo[a:b], size[a:b], line[a + t : b + t + 1], row_ptr[layer_at[t]], out_ptr, cost, next_state, budget[t],
+            slot, lo[b:c], size[b:c], line[b + t + 1 : c + t + 2], height[height_start[t + 1] : height_start[t + 2]],
+            height[height_start[t] : height_start[t + 1]],
+        )  # fmt: skip
+        _fill_slots(slot, states[b:c], False)
+
+
+@_jit
+def reach_range(
+    t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, budget, height_start, height,
+    marks, bit_start, bits,
+):  # fmt: skip
+    """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
+    slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
+    for t in range(t0, t1):
+        a, b, c = start[t], start[t + 1], start[t + 2]
+        next_base = base[b + t + 1 : c + t + 2]
+        next_marks = np.zeros(next_base[-1], np.uint8)
+        _fill_slots(slot, states[b:c], True)
+        reach(
+            states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1], marks, row_ptr[layer_at[t]],
+            out_ptr, cost, next_state, budget[t], slot, lo[b:c], size[b:c], next_base, line[b + t + 1 : c + t + 2],
+            height[height_start[t + 1] : height_start[t + 2]], next_marks,
+        )  # fmt: skip
+        _fill_slots(slot, states[b:c], False)
+        pack(marks, bits[bit_start[t] : bit_start[t + 1]])
+        marks = next_marks
+    return marks
+
+
+@_jit
+def pack(marks, bits):
+    """One bit per mark, the lowest first; bits is zero before."""
+    whole = len(marks) // 8
+    for b in range(whole):
+        value = np.uint8(0)
+        for k in range(8):
+            value |= np.uint8(marks[8 * b + k] << k)
+        bits[b] = value
+    for k in range(8 * whole, len(marks)):
+        bits[k // 8] |= np.uint8(marks[k] << (k % 8))
 
 
 # -- backward induction over a dense layer ----------------------------------------------------------------------------
@@ -813,6 +948,26 @@ def solve_dense_alone(
                         code[cell + k] = number
             cell += k1 - k0
             k0 = k1
+
+
+@_jit
+def alone_range(
+    t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, prob, reward, budget,
+    height_start, height, widest, cell_start, value, code,
+):  # fmt: skip
+    """`solve_dense_alone` for the layers t1-1 down to t0; value and code hold the cells of all layers, the last one's values set."""
+    slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
+    for t in range(t1 - 1, t0 - 1, -1):
+        a, b, c = start[t], start[t + 1], start[t + 2]
+        _fill_slots(slot, states[b:c], True)
+        here, after, end = cell_start[t], cell_start[t + 1], cell_start[t + 2]
+        solve_dense_alone(
+            0, after - here, states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1],
+            row_ptr[layer_at[t]], out_ptr, cost, next_state, prob, reward, budget[t], slot, lo[b:c], size[b:c],
+            base[b + t + 1 : c + t + 2], line[b + t + 1 : c + t + 2], height[height_start[t + 1] : height_start[t + 2]],
+            value[after:end], widest, value[here:after], code[here:after],
+        )  # fmt: skip
+        _fill_slots(slot, states[b:c], False)
 
 
 @_jit

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.lattice import from_units, to_units
-from acegames.feasibility.space import LayerSpace
+from acegames.feasibility.space import Cells, LayerSpace
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Runner"]
@@ -30,27 +30,42 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PolicyLayer:
-    """What to play at the reached cells of one time, in the order of the cells."""
+    """What to play at the reached cells of one time.
+
+    Answers are filed by *pair*: the number of the cell among those reached, or, where most cells are reached, the cell itself (then
+    `code` and `values` have an entry for every cell, and those of the others mean nothing).
+    """
 
     space: LayerSpace
     row_ptr: Ints  # (S+1,) the joint actions of state s are the rows row_ptr[s] : row_ptr[s+1] of `action`
     action: NDArray[np.int32]  # (R, N)
-    code: NDArray[Any]  # (P,) unsigned: 1 + the row, counted from the state's first, that is played; 0 where play is mixed
-    values: NDArray[np.float64]  # (P, N)
-    mixed_pair: Ints  # (Q,) ascending numbers of the pairs where play is mixed
+    code: NDArray[Any]  # (P,) by pair, unsigned: 1 + the row, counted from the state's first, that is played; 0 where play is mixed
+    values: NDArray[np.float64]  # (P, N) by pair
+    mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
     mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
     mixed_row: NDArray[Any]  # (E,) unsigned rows, counted from the state's first
     mixed_prob: NDArray[np.float64]  # (E,) positive
 
     def __len__(self) -> int:
-        return len(self.code)
+        return self.cells.number
+
+    @property
+    def cells(self) -> Cells:
+        """The reached cells."""
+        assert self.space.cells is not None
+        return self.space.cells
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether a pair is the cell itself."""
+        return len(self.code) == self.space.total
 
     def pairs(self, state: Ints, spent: Ints) -> Ints:
         """Number of each (state, spent (Q, D)), -1 where there is none."""
         cell = self.space.locate(state, spent)
         found = cell >= 0
-        assert self.space.cells is not None
-        cell[found] = self.space.cells.rank(cell[found])
+        rank = self.cells.rank(cell[found])
+        cell[found] = np.where(rank < 0, -1, cell[found]) if self.by_cell else rank
         return cell
 
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:

@@ -24,23 +24,24 @@ def check_layer(layer: PolicyLayer, policy: Policy) -> None:
     shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
     if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
         raise BadFile("arrays of the policy do not fit together")
-    assert layer.space.cells is not None
-    if layer.space.cells.number != pairs or len(policy.actions) != n:
-        raise BadFile(f"the policy has answers for {pairs} pairs and lists {layer.space.cells.number}")
+    if pairs not in (layer.cells.number, layer.space.total) or len(policy.actions) != n:
+        raise BadFile(f"the policy has answers for {pairs} pairs and lists {layer.cells.number}")
     counts = np.array([len(labels) for labels in policy.actions])
-    state, _ = layer.space.spent(layer.space.cells.listed(layer.space.total))
+    cells = layer.cells.listed(layer.space.total)
+    state, _ = layer.space.spent(cells)
+    pair = cells if layer.by_cell else np.arange(len(cells))
+    code, is_mixed = layer.code[pair], layer.code[pair] == 0
     rows = layer.row_ptr[state + 1] - layer.row_ptr[state]
-    of_mixed = np.repeat(rows[layer.mixed_pair] if _within(layer.mixed_pair, pairs) else rows[:0], 1)
     fine = (
         _pointers(layer.row_ptr, len(layer.action))
         and bool(((layer.action >= 0) & (layer.action < counts)).all())
-        and bool((layer.code <= rows).all())
-        and np.array_equal(np.flatnonzero(layer.code == 0), layer.mixed_pair)
+        and bool((code <= rows).all())
+        and np.array_equal(pair[is_mixed], layer.mixed_pair)
         and _pointers(layer.mixed_ptr, entries)
         and bool((np.diff(layer.mixed_ptr) > 0).all())
-        and bool((layer.mixed_row < np.repeat(of_mixed, np.diff(layer.mixed_ptr))).all())
+        and bool((layer.mixed_row < np.repeat(rows[is_mixed], np.diff(layer.mixed_ptr))).all())
         and bool((layer.mixed_prob > 0).all())
-        and bool(np.isfinite(layer.values).all())
+        and bool(np.isfinite(layer.values[pair]).all())
         and (not mixed or bool((np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= _SUM).all()))
     )
     if not fine:

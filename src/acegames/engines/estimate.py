@@ -49,22 +49,19 @@ class Estimate:
 
 def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estimate:
     """Predict from the boxes; after `explore` the number of pairs is exact."""
-    game, n = space.game, len(space.game.players)
+    n = len(space.game.players)
     workers = threads or processors()
-    layers = space.layers
-    explored = layers[0].cells is not None
-    held = [x.total if space.dense or not explored or x.cells is None else x.cells.number for x in layers]
-    cells = sum(held[:-1])
+    explored = space.explored
+    held = np.array([x.number for x in space.cells]) if explored and not space.dense else space.totals
+    cells = int(held[:-1].sum())
     pairs = space.pairs if explored else cells
-    two_values = max(a + b for a, b in zip(held, held[1:], strict=False)) * 8 * n
+    two_values = int((held[:-1] + held[1:]).max()) * 8 * n
     if space.dense:
-        lines = sum(int(x.line[-1]) for x in layers)
-        working = cells // 8 + 4 * lines + max(held) * 12 + two_values
+        working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + two_values
     else:
         working = SPARSE_BYTES * cells + two_values
     policy = pairs * (1 + 8 * n + MIXED_BYTES * (n > 1)) + (cells // 8 if space.dense else 8 * pairs)
-    rows = max(int(np.diff(x.row_ptr).max()) for x in game.layers)
-    outs = max(int(np.diff(x.out_ptr[x.row_ptr]).max()) for x in game.layers)
+    rows, outs = space.tables.widest
     each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
     return Estimate(pairs, cells, working, policy, pairs * each / workers, workers, space.dense)
 

@@ -20,7 +20,7 @@ from acegames.concepts import CE, Concept
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
 from acegames.feasibility.lattice import Lattice
-from acegames.feasibility.space import LayerSpace, Space, explore, index_table, plan
+from acegames.feasibility.space import LayerSpace, Space, Tables, batches, explore, index_table, plan
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer
 from acegames.stage.batch import deviation_table, objective_code
@@ -28,8 +28,12 @@ from acegames.stage.exact import solve_exactly
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mixed = tuple[Ints, Ints, NDArray[Any], Floats]  # cells or pairs, support sizes, rows, probabilities
+NOTHING_MIXED: Mixed = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 RUN = 8192  # cells that one thread takes at a time
+RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+BY_CELL = 0.5  # layers with at least this share of their cells reached are kept cell by cell
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class LocalEngine:
             return None
         predicted = estimate_space(space, concept, self.threads)
         check_limits(predicted, space, self.memory, self.seconds)
+        if space.dense and len(game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
+            return _backward_alone(space, progress)
         with ThreadPoolExecutor(predicted.threads) as pool:
             return _backward(space, _Stages(space, concept), pool, predicted.threads, progress)
 
@@ -87,11 +93,53 @@ def _backward(
         programs, repaired, done = programs + took, repaired + mended, done + len(layer)
         if progress:
             progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
-    first = layers[-1]
-    state = np.array([s for s, _ in game.initial], dtype=np.int64)
+    return EngineResult(_root_values(space, layers[-1]), layers[::-1], space.dims, programs, repaired)
+
+
+def _backward_alone(space: Space, progress: Report | None) -> EngineResult:
+    """One player and small layers: many layers in one call, values and choices of all of them cell by cell."""
+    from acegames import kernels
+
+    game, tables, started = space.game, space.tables, time.perf_counter()
+    cell_start = np.concatenate([[0], np.cumsum(space.totals)])
+    value = np.zeros((int(cell_start[-1]), 1))
+    code = np.zeros(len(value), dtype=_code_type(tables.widest[0]))
+    for t0, t1 in reversed(batches(space.totals[:-1])):
+        kernels.alone_range(
+            t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, tables.layer_at, tables.row_ptr,
+            tables.out_ptr, tables.cost, tables.next_state, tables.prob, tables.reward, space.budget, space.line_start,
+            space.height, tables.widest, cell_start, value, code,
+        )  # fmt: skip
+        if progress:
+            done = sum(c.number for c in space.cells[t0:-1])
+            progress(Progress(game.horizon - t0, game.horizon, done, space.pairs, time.perf_counter() - started))
+    layers = []
+    for t, (a, b) in enumerate(zip(cell_start[:-2].tolist(), cell_start[1:-1].tolist(), strict=True)):
+        layers.append(_file(space.layers[t], game.layer(t), code[a:b], value[a:b], None, NOTHING_MIXED))
+    return EngineResult(_root_values(space, layers[0]), layers, space.dims, 0, 0)
+
+
+def _root_values(space: Space, first: PolicyLayer) -> Floats:
+    state = np.array([s for s, _ in space.game.initial], dtype=np.int64)
     roots = first.pairs(state, np.zeros((len(state), space.budget.shape[1]), dtype=np.int64))
-    start = np.array([p for _, p in game.initial])
-    return EngineResult(start @ first.values[roots], layers[::-1], space.dims, programs, repaired)
+    return np.array([p for _, p in space.game.initial]) @ first.values[roots]
+
+
+def _code_type(rows: int) -> Any:
+    return np.uint8 if rows < 255 else np.uint16 if rows < 65535 else np.uint32
+
+
+def _file(
+    space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, cells: Ints | None, mixed: Mixed
+) -> PolicyLayer:
+    """A layer of the policy from answers by cell (dense) or by pair (sparse); `cells` are the reached ones where they are at hand."""
+    assert space.cells is not None
+    at, size, row, prob = mixed
+    if len(code) == space.total and space.cells.number < BY_CELL * space.total:
+        cells = space.cells.listed(space.total) if cells is None else cells
+        code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
+    ptr = np.concatenate([[0], np.cumsum(size)])
+    return PolicyLayer(replace(space, height=None), table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
 
 
 @dataclass
@@ -118,13 +166,8 @@ class _Stages:
         self.first_action = np.concatenate([[0], np.cumsum(counts)])
         self.kind, self.weights = objective_code(concept, game.players)
         self.options = (self.first_action, isinstance(concept, CE), float(concept.floor), self.kind, self.weights)
-        self.deviation = [
-            np.zeros((len(x.reward), 1), dtype=np.int32)
-            if self.alone
-            else deviation_table(np.repeat(np.arange(len(game.states)), np.diff(x.row_ptr)), x.action, counts)
-            for x in game.layers
-        ]
-        self.widest = [_widest(x) for x in game.layers]
+        self.widest = space.tables.widest
+        self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
 
     def solve_layer(
         self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
@@ -132,13 +175,11 @@ class _Stages:
         """Return the policy's layer, the values by cell (dense) or by pair (sparse), and how many programs and repairs it took."""
         space, here, after = self.space, self.space.layers[t], self.space.layers[t + 1]
         assert here.cells is not None and after.cells is not None
-        number, table = self.game.layer_at[t], self.game.layer(t)
-        rows, _ = self.widest[number]
+        rows, _ = self.widest
         count = here.total if space.dense else here.cells.number
-        code = np.empty(count, dtype=np.uint8 if rows < 255 else np.uint16 if rows < 65535 else np.uint32)
-        value = np.empty((count, len(self.players)))
+        code, value = np.zeros(count, dtype=_code_type(rows)), np.zeros((count, len(self.players)))
         n = len(self.game.states)
-        step = (table.row_ptr, table.out_ptr, space.cost(t), table.next_state, table.prob, table.reward)
+        step = (*space.tables.stepping(t), space.tables.prob, space.tables.reward)
         into = after.boxes(n)
         marks = here.cells.marks(here.total) if space.dense else None
 
@@ -146,7 +187,7 @@ class _Stages:
             return self._run(bounds, t, here, after, into, step, marks, index, next_values, value, code)
 
         index = None if space.dense else index_table(after.cells.keys)  # type: ignore[arg-type]
-        bounds = list(_runs(count, threads))
+        bounds = list(_runs(count, threads, RUN_ALONE if self.alone else RUN))
         found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
         cells = np.flatnonzero(marks) if marks is not None else here.cells.keys
         assert cells is not None
@@ -159,8 +200,7 @@ class _Stages:
     ) -> _Run:  # fmt: skip
         from acegames import kernels
 
-        number = self.game.layer_at[t]
-        table, budget, widest = self.game.layers[number], self.space.budget[t], self.widest[number]
+        budget, widest = self.space.budget[t], self.widest
         slot, lo, size, base = into
         nothing = np.zeros(0, dtype=np.int64)
         if marks is not None and self.alone:
@@ -173,7 +213,7 @@ class _Stages:
         cell, ptr, failed = np.empty(length, np.int64), np.empty(length + 1, np.int64), np.empty(length, np.int64)
         entries = length * widest[0]
         row, prob = np.empty(entries, dtype=code.dtype), np.empty(entries)
-        actions = (table.action, self.deviation[number], budget)
+        actions = (self.space.tables.action, self.deviation, budget)
         answer = (*self.options, widest, value, code, 0, cell, ptr, row, prob, failed)
         if marks is not None:
             mixed, bad, programs = kernels.solve_dense(
@@ -194,31 +234,18 @@ class _Stages:
     ) -> tuple[PolicyLayer, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
         repairs = [self._repair(t, int(c), cells, next_values, value, code) for r in found for c in r.failed]
-        number = self.game.layer_at[t]
-        table = self.game.layers[number]
-        records = [r for r in found if len(r.mixed_cell)] + [r for r in repairs if len(r.mixed_cell)]
-        at = np.concatenate([r.mixed_cell for r in records] or [np.zeros(0, dtype=np.int64)])
-        size = np.concatenate([np.diff(r.mixed_ptr) for r in records] or [np.zeros(0, dtype=np.int64)])
-        row = np.concatenate([r.mixed_row for r in records] or [np.zeros(0, dtype=code.dtype)]).astype(code.dtype)
-        prob = np.concatenate([r.mixed_prob for r in records] or [np.zeros(0)])
+        records = [r for r in (*found, *repairs) if len(r.mixed_cell)]
+        if not records:
+            return _file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
+        at = np.concatenate([r.mixed_cell for r in records])
+        size = np.concatenate([np.diff(r.mixed_ptr) for r in records])
+        row, prob = np.concatenate([r.mixed_row for r in records]), np.concatenate([r.mixed_prob for r in records])
         if any(len(r.mixed_cell) for r in repairs):  # they come last; bring them into the order of the cells
             order = np.argsort(at, kind="stable")
             start = np.cumsum(size) - size
             take = np.concatenate([np.arange(start[k], start[k] + size[k]) for k in order])
             at, size, row, prob = at[order], size[order], row[take], prob[take]
-        dense = self.space.dense
-        layer = PolicyLayer(
-            replace(here, height=None),
-            table.row_ptr,
-            table.action,
-            code[cells] if dense else code,
-            value[cells] if dense else value,
-            mixed_pair=np.searchsorted(cells, at) if dense else at,
-            mixed_ptr=np.concatenate([[0], np.cumsum(size)]),
-            mixed_row=row,
-            mixed_prob=prob,
-        )
-        return layer, len(repairs)
+        return _file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
     def _repair(
         self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]
@@ -227,9 +254,10 @@ class _Stages:
         space, here, after, table = self.space, self.space.layers[t], self.space.layers[t + 1], self.game.layer(t)
         state, spent = here.spent(np.array([at]) if space.dense else cells[[at]])
         first, rows, utility = int(table.row_ptr[state[0]]), [], []
+        cost = space.tables.cost[space.tables.out_ptr[space.tables.row_ptr[self.game.layer_at[t], 0]] :]
         for r in table.rows(int(state[0])):
             outs = table.outcomes(r)
-            total = spent + space.cost(t)[outs]
+            total = spent + cost[outs]
             cell = after.locate(table.next_state[outs].astype(np.int64), total, anyhow=True)
             assert after.cells is not None
             if (total <= space.budget[t]).all() and (cell >= 0).all():
@@ -250,14 +278,14 @@ class _Stages:
         return _Run(np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1)
 
 
-def _runs(count: int, threads: int) -> Iterator[tuple[int, int]]:
+def _runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:
     """Cut a layer into runs; small layers stay whole and take one thread."""
-    step = max(RUN, -(-count // (threads * 64))) if threads > 1 and count > RUN else max(count, 1)
+    step = max(least, -(-count // (threads * 64))) if threads > 1 and count > least else max(count, 1)
     for begin in range(0, count, step):
         yield begin, min(begin + step, count)
 
 
-def _widest(table: Layer) -> tuple[int, int]:
-    """Most rows of a state, and most outcomes of a state's rows together."""
-    outs = table.out_ptr[table.row_ptr]
-    return int(np.diff(table.row_ptr).max()), int(np.diff(outs).max())
+def _deviations(tables: Tables, counts: Ints) -> NDArray[np.int32]:
+    """`deviation_table` of every state of every layer."""
+    owners = np.diff(tables.row_ptr, axis=1)
+    return deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts)

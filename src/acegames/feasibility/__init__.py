@@ -47,7 +47,8 @@ class Feasibility:
         """FS_t: the (state, spent) that some feasible policy reaches before acting at t (t = H: at the end)."""
         self._check_time(t, self.game.horizon)
         layer = self.space.layers[t]
-        assert layer.cells is not None
+        if layer.cells is None:
+            return []
         state, kept = layer.spent(layer.cells.listed(layer.total))
         spent = self.space.unproject(kept)
         order = np.lexsort((*spent.T[::-1], state))

@@ -11,6 +11,7 @@ would stay nearly empty, the reached cells are listed in order and found by hash
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,9 @@ from acegames.model.game import MarkovGame
 
 Ints = NDArray[np.int64]
 
-EVERYTHING = np.int64(2**61)
-"""Spending bound of the layer after the last: nothing binds there, so all spending is one cell."""
 DENSE_IF_BELOW = 2_000_000  # cells in all: small enough that nothing is gained by listing them
 DENSE_OCCUPANCY = 50  # else boxes may have this many cells for each pair that can be reached at most
+BATCH_CELLS = 20_000_000  # one compiled call runs over layers of about so many cells
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
 
 _BITS_SET = np.array([bin(b).count("1") for b in range(256)], dtype=np.uint8)
@@ -141,44 +141,121 @@ class LayerSpace:
 
 
 @dataclass(frozen=True, eq=False)
+class Tables:
+    """The game's distinct layers end to end, so that one compiled call can run over many times. Rows and outcomes count through."""
+
+    row_ptr: Ints  # (L, S+1)
+    out_ptr: Ints  # (R+1,)
+    action: NDArray[np.int32]  # (R, N)
+    reward: NDArray[np.float64]  # (R, N)
+    prob: NDArray[np.float64]  # (K,)
+    next_state: NDArray[np.int32]  # (K,)
+    cost: Ints  # (K, D) whole units of the constraints that are kept
+    layer_at: Ints  # (H,)
+
+    @staticmethod
+    def of(game: MarkovGame, costs: Ints) -> Tables:
+        """Put the layers end to end; a stationary game's arrays are taken as they are."""
+        rows = np.cumsum([0, *(len(x.reward) for x in game.layers)])
+        outs = np.cumsum([0, *(len(x.prob) for x in game.layers)])
+        return Tables(
+            np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)]),
+            _joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
+            _joined([x.action for x in game.layers]),
+            _joined([x.reward for x in game.layers]),
+            _joined([x.prob for x in game.layers]),
+            _joined([x.next_state for x in game.layers]),
+            costs,
+            np.array(game.layer_at, dtype=np.int64),
+        )
+
+    @property
+    def widest(self) -> tuple[int, int]:
+        """Most rows of a state, and most outcomes of a state's rows together."""
+        return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
+
+    def stepping(self, t: int) -> tuple[Any, ...]:
+        """What kernels need to step through time t: row_ptr, out_ptr, cost, next_state."""
+        return self.row_ptr[self.layer_at[t]], self.out_ptr, self.cost, self.next_state
+
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+@dataclass(frozen=True, eq=False)
 class Space:
-    """All layers t = 0 .. H, with the tables in the constraints that are kept."""
+    """All layers t = 0 .. H end to end. Boxes of time t are start[t] : start[t+1]; base and line have one more entry per layer."""
 
     game: MarkovGame
     dims: tuple[int, ...]  # the constraints that are kept; none leaves one column of zeros
-    costs: tuple[Ints, ...]  # per distinct layer of the game: (K, D)
+    tables: Tables
     budget: Ints  # (H, D)
-    layers: tuple[LayerSpace, ...]
+    start: Ints  # (H+2,)
+    states: Ints
+    lo: Ints
+    size: Ints
+    least: Ints
+    most: Ints
+    base: Ints
+    line: Ints
     dense: bool
+    height: NDArray[np.int32] | None = None
+    cells: tuple[Cells, ...] = ()  # of each layer, once explored; none where infeasible
+
+    @cached_property
+    def layers(self) -> tuple[LayerSpace, ...]:
+        """Views of the layers t = 0 .. H."""
+        return tuple(self._layer(t) for t in range(self.game.horizon + 1))
+
+    def _layer(self, t: int) -> LayerSpace:
+        a, b = int(self.start[t]), int(self.start[t + 1])
+        height = None if self.height is None else self.height[self.line_start[t] : self.line_start[t + 1]]
+        return LayerSpace(
+            self.states[a:b], self.lo[a:b], self.size[a:b], self.base[a + t : b + t + 1], self.line[a + t : b + t + 1],
+            self.least[a:b], self.most[a:b], height, self.cells[t] if self.cells else None,
+        )  # fmt: skip
+
+    @cached_property
+    def totals(self) -> Ints:
+        """Cells of each layer, (H+1,)."""
+        return self.base[self.start[1:] + np.arange(self.game.horizon + 1)]
+
+    @cached_property
+    def line_start(self) -> Ints:
+        """First line of each layer when counted through, (H+2,)."""
+        lines = self.line[self.start[1:] + np.arange(self.game.horizon + 1)]
+        return np.concatenate([[0], np.cumsum(lines)])
 
     @property
-    def feasible(self) -> bool:
-        """Whether every initial state has a feasible policy (known once `explore` has run)."""
-        cells = self.layers[0].cells
-        return cells is not None and cells.number > 0
+    def explored(self) -> bool:
+        """Whether `explore` has found the space feasible."""
+        return bool(self.cells)
 
-    @property
+    feasible = explored
+
+    @cached_property
     def pairs(self) -> int:
         """Reached cells with t < H."""
-        return sum(layer.cells.number for layer in self.layers[:-1] if layer.cells is not None)
+        return sum(cells.number for cells in self.cells[:-1])
 
     @property
     def total(self) -> int:
         """Cells of all boxes with t < H."""
-        return sum(layer.total for layer in self.layers[:-1])
-
-    def cost(self, t: int) -> Ints:
-        """Costs of the outcomes at t, (K, D)."""
-        return self.costs[self.game.layer_at[t]]
+        return int(self.totals[:-1].sum())
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
-        layer = self.layers[t]
-        assert layer.cells is not None
-        cell = layer.locate(state.astype(np.int64), self.project(spent))
+        if not self.feasible:
+            return np.zeros(len(state), dtype=bool)
+        cell = self.layers[t].locate(state.astype(np.int64), self.project(spent))
         found = cell >= 0
-        found[found] = layer.cells.rank(cell[found]) >= 0
+        found[found] = self.cells[t].rank(cell[found]) >= 0
         return found
+
+    def project(self, spent: Ints) -> Ints:
+        """The kept constraints of (Q, M) whole units."""
+        return spent[:, list(self.dims)] if self.dims else np.zeros((len(spent), 1), dtype=np.int64)
 
     def unproject(self, kept: Ints) -> Ints:
         """(Q, M) whole units from (Q, D), for a space that keeps every constraint."""
@@ -187,44 +264,77 @@ class Space:
             spent[:, m] = kept[:, column]
         return spent
 
-    def project(self, spent: Ints) -> Ints:
-        """The kept constraints of (Q, M) whole units."""
-        return spent[:, list(self.dims)] if self.dims else np.zeros((len(spent), 1), dtype=np.int64)
-
 
 def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     """Lay out the boxes. Cheap: linear in the game, whatever the budgets."""
-    dims = _needed(game, lattice) if clip else list(range(len(lattice.units)))
-    costs = [lattice.costs(layer.cost)[:, dims] for layer in game.layers]
-    budget = lattice.budget[:, dims]
+    from acegames import kernels
+
+    codes = _joined([layer.cost for layer in game.layers])
+    costs = lattice.costs(codes)
+    dims = _needed(game, lattice, costs) if clip else list(range(len(lattice.units)))
+    costs, budget = costs[:, dims], lattice.budget[:, dims]
     if not dims:
-        costs = [np.zeros((len(layer.prob), 1), dtype=np.int64) for layer in game.layers]
-        budget = np.zeros((game.horizon, 1), dtype=np.int64)
-    layers = _boxes(game, costs, budget, clip=clip)
-    widths = sum((layer.size.sum(axis=0) for layer in layers[:-1]), np.zeros(budget.shape[1], dtype=np.int64))
-    order = [*np.delete(np.arange(len(widths)), widths.argmax()).tolist(), int(widths.argmax())]
-    reordered = [
-        replace(x, lo=x.lo[:, order], size=x.size[:, order], least=x.least[:, order], most=x.most[:, order]) for x in layers
-    ]
+        costs, budget = np.zeros((len(codes), 1), dtype=np.int64), np.zeros((game.horizon, 1), dtype=np.int64)
+    tables = Tables.of(game, np.ascontiguousarray(costs))
+    initial = np.array([s for s, _ in game.initial], dtype=np.int64)
+    step = (tables.layer_at, tables.row_ptr, tables.out_ptr, tables.next_state)
+    start = np.concatenate([[0], np.cumsum(kernels.forward_count(initial, *step))])
+    states, shape = np.empty(int(start[-1]), np.int64), (int(start[-1]), budget.shape[1])
+    least, most, lo, size = (np.empty(shape, np.int64) for _ in range(4))
+    kernels.forward_bounds(initial, *step, tables.cost, start, states, least, most)
+    kernels.backward_boxes(*step, tables.cost, budget, start, states, least, most, clip, lo, size)
+    kept = (size > 0).all(axis=1)
+    start = np.concatenate([[0], np.cumsum(kept)])[start]
+    order = _longest_last(size)
+    boxes = [np.ascontiguousarray(x[kept][:, order]) for x in (lo, size, least, most)]
+    base, line = _number(start, boxes[1])
     space = Space(
         game,
         tuple(dims[k] for k in order) if dims else (),
-        tuple(np.ascontiguousarray(c[:, order]) for c in costs),
+        replace(tables, cost=np.ascontiguousarray(tables.cost[:, order])),
         np.ascontiguousarray(budget[:, order]),
-        tuple(numbered(x) for x in reordered),
-        dense=False,
+        start,
+        states[kept],
+        *boxes,
+        base,
+        line,
+        dense=True,
     )
     return replace(space, dense=_prefer_dense(space))
 
 
-def _needed(game: MarkovGame, lattice: Lattice) -> list[int]:
+def _longest_last(size: Ints) -> list[int]:
+    """Order of the constraints: the one with the longest boxes last, because lines run along it."""
+    longest = int(size.sum(axis=0).argmax())
+    return [*(k for k in range(size.shape[1]) if k != longest), longest]
+
+
+def _number(start: Ints, size: Ints) -> tuple[Ints, Ints]:
+    from acegames import kernels
+
+    cells = np.prod(size.astype(np.float64), axis=1).sum()
+    if cells >= 2.0**62:
+        raise TooLarge(
+            f"{cells:.3g} different amounts can have been spent, which cannot even be numbered in 64 bits; solve "
+            "approximately, with costs rounded to a coarser unit"
+        )
+    base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
+    kernels.number_boxes(start, size, base, line)
+    return base, line
+
+
+def numbered(layer: LayerSpace) -> LayerSpace:
+    """Number the cells and the lines of one layer's boxes; TooLarge where 64 bits do not do."""
+    base, line = _number(np.array([0, len(layer.states)]), layer.size)
+    return replace(layer, base=base, line=line)
+
+
+def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:
     """The constraints that can bind and are not implied by another one (spec 9)."""
-    codes = np.unique(np.concatenate([layer.cost for layer in game.layers]), axis=0)
-    vectors = lattice.costs(codes)
     kept = [m for m in range(len(lattice.units)) if _can_bind(game, lattice, m)]
     for j in list(kept):
         for k in kept:
-            implied = (vectors[:, j] <= vectors[:, k]).all() and (lattice.budget[:, j] >= lattice.budget[:, k]).all()
+            implied = (lattice.budget[:, j] >= lattice.budget[:, k]).all() and (costs[:, j] <= costs[:, k]).all()
             if j != k and implied:
                 kept.remove(j)
                 break
@@ -234,91 +344,27 @@ def _needed(game: MarkovGame, lattice: Lattice) -> list[int]:
 def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
     """Whether the largest single costs added up break the budget at some time."""
     units = lattice.cost_units[m]
-    largest = [units[layer.cost[:, m]].max() for layer in game.layers]
-    return bool((np.cumsum([largest[k] for k in game.layer_at]) > lattice.budget[:, m]).any())
-
-
-def _boxes(game: MarkovGame, costs: list[Ints], budget: Ints, *, clip: bool) -> list[LayerSpace]:
-    """Bounds forwards (what can have been spent) and backwards (what can still be afforded), and the boxes between them."""
-    from acegames import kernels
-
-    n, D = len(game.states), budget.shape[1]
-    here = np.zeros(n, dtype=bool)
-    here[[s for s, _ in game.initial]] = True
-    low, high = np.zeros((n, D), dtype=np.int64), np.zeros((n, D), dtype=np.int64)
-    forward = []
-    for t in range(game.horizon):
-        states = np.flatnonzero(here)
-        forward.append((states, low[states], high[states]))
-        table = game.layer(t)
-        there, next_low, next_high = np.zeros(n, dtype=bool), np.empty((n, D), np.int64), np.empty((n, D), np.int64)
-        kernels.forward_bounds(
-            here, low, high, table.row_ptr, table.out_ptr, table.next_state, costs[game.layer_at[t]], there, next_low, next_high
-        )
-        here, low, high = there, next_low, next_high
-    ends = np.flatnonzero(here)
-    least, most = low[ends], np.minimum(high[ends], np.maximum(budget[-1], low[ends]))
-    lo = np.full_like(least, EVERYTHING) if clip else least
-    layers = [LayerSpace(ends, lo, np.maximum(most - lo, 0) + 1, *_no_cells(), least=least, most=most)]
-    worst = best = np.full((n, D), -EVERYTHING)
-    for t in reversed(range(game.horizon)):
-        states, least, most = forward[t]
-        table = game.layer(t)
-        next_worst, next_best = worst, best
-        worst, best = np.empty((n, D), dtype=np.int64), np.empty((n, D), dtype=np.int64)
-        kernels.backward_bounds(
-            states, table.row_ptr, table.out_ptr, table.next_state, costs[game.layer_at[t]], budget[t],
-            next_worst, next_best, worst, best,
-        )  # fmt: skip
-        lo = np.maximum(-worst[states], least) if clip else least
-        size = np.minimum(-best[states], np.maximum(most, lo)) - lo + 1
-        kept = (size > 0).all(axis=1)
-        layers.append(LayerSpace(states[kept], lo[kept], size[kept], *_no_cells(), least=least[kept], most=most[kept]))
-    return layers[::-1]
-
-
-def _no_cells() -> tuple[Ints, Ints]:
-    return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-
-
-def numbered(layer: LayerSpace) -> LayerSpace:
-    """Number the cells and the lines of a layer's boxes; TooLarge where 64 bits do not do."""
-    if float(np.prod(layer.size.astype(np.float64), axis=1).sum()) >= 2.0**62:
-        raise TooLarge(
-            f"{np.prod(layer.size.astype(np.float64), axis=1).sum():.3g} different amounts can have been spent at one time, "
-            "which cannot even be numbered in 64 bits; solve approximately, with costs rounded to a coarser unit"
-        )
-    cells = np.prod(layer.size, axis=1)
-    lines = np.prod(layer.size[:, :-1], axis=1)
-    return replace(
-        layer,
-        base=np.concatenate([[0], np.cumsum(cells)]).astype(np.int64),
-        line=np.concatenate([[0], np.cumsum(lines)]).astype(np.int64),
-        lo=np.ascontiguousarray(layer.lo),
-        size=np.ascontiguousarray(layer.size),
-    )
+    largest = np.array([units[layer.cost[:, m].max()] for layer in game.layers])
+    return bool((np.cumsum(largest[list(game.layer_at)]) > lattice.budget[:, m]).any())
 
 
 def _prefer_dense(space: Space) -> bool:
     """Whether boxes are worth holding cell by cell: few cells, or not many more than the pairs that can be reached at most."""
     if space.total <= DENSE_IF_BELOW:
         return True
-    game, at_most, reachable = space.game, 0.0, float(len(space.game.initial))
+    game, tables, at_most, reachable = space.game, space.tables, 0.0, float(len(space.game.initial))
+    outs = tables.out_ptr[tables.row_ptr[:, [0, -1]]]
+    ways = [len(np.unique(np.column_stack([tables.next_state[a:b], tables.cost[a:b]]), axis=0)) for a, b in outs.tolist()]
     for t in range(game.horizon):
-        reachable = min(reachable, space.layers[t].total)
+        reachable = min(reachable, float(space.totals[t]))
         at_most += reachable
-        reachable *= len(np.unique(np.column_stack([game.layer(t).next_state, space.cost(t)]), axis=0))
+        reachable *= ways[game.layer_at[t]]
     return space.total <= DENSE_OCCUPANCY * at_most
 
 
 def explore(space: Space) -> Space:
-    """Find the cells that feasible play reaches. The space of an infeasible game comes back without any."""
+    """Find the cells that feasible play reaches. The space of an infeasible game comes back as it was."""
     return _explore_dense(space) if space.dense else _explore_sparse(space)
-
-
-def _tables(space: Space, t: int) -> tuple[Any, ...]:
-    table = space.game.layer(t)
-    return table.row_ptr, table.out_ptr, space.cost(t), table.next_state, space.budget[t]
 
 
 def _roots(space: Space) -> Ints:
@@ -327,43 +373,53 @@ def _roots(space: Space) -> Ints:
     return space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64))
 
 
-def _infeasible(space: Space) -> Space:
-    return replace(space, layers=tuple(replace(x, cells=Cells.from_keys(x.base[:0])) for x in space.layers))
+def batches(totals: Ints) -> list[tuple[int, int]]:
+    """Cut the layers into runs t0 .. t1-1 of bounded work, so that an interrupt is answered in between."""
+    found, t0 = [], 0
+    for t in range(1, len(totals) + 1):
+        if t == len(totals) or totals[t0 : t + 1].sum() > BATCH_CELLS:
+            found.append((t0, t))
+            t0 = t
+    return found
 
 
 def _explore_dense(space: Space) -> Space:
     from acegames import kernels
 
-    game, layers, n = space.game, list(space.layers), len(space.game.states)
-    end = layers[-1]
-    layers[-1] = replace(end, height=np.repeat(end.size[:, -1] - 1, np.diff(end.line)).astype(np.int32))
-    for t in reversed(range(game.horizon)):
-        here, after = layers[t], layers[t + 1]
-        height = np.empty(int(here.line[-1]), dtype=np.int32)
-        kernels.heights(
-            here.states, here.lo, here.size, here.line, *_tables(space, t),
-            after.slots(n), after.lo, after.size, after.line, after.height, height,
+    H, tables = space.game.horizon, space.tables
+    height = np.empty(int(space.line_start[-1]), dtype=np.int32)
+    end = space.layers[-1]
+    height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
+    step = (tables.layer_at, tables.row_ptr, tables.out_ptr, tables.cost, tables.next_state, space.budget, space.line_start)
+    runs = batches(space.totals[:-1])
+    for t0, t1 in reversed(runs):
+        kernels.heights_range(t0, t1, space.start, space.states, space.lo, space.size, space.line, *step, height)
+    if not _roots_feasible(space, height):
+        return space
+    marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
+    marks[_roots(space)] = 1
+    bit_start = np.concatenate([[0], np.cumsum(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))])
+    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    for t0, t1 in runs:
+        marks = kernels.reach_range(
+            t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, *step, height,
+            marks, bit_start, bits,
         )  # fmt: skip
-        layers[t] = replace(here, height=height)
-    roots = _roots(space)
-    top = layers[0]
-    slot = np.searchsorted(top.base, roots, side="right") - 1
-    width = top.size[slot, -1] if len(top.states) else roots
-    if (roots < 0).any() or ((roots - top.base[slot]) % width > top.height[top.line[slot] + (roots - top.base[slot]) // width]).any():
-        return _infeasible(space)
-    marks = np.zeros(top.total, dtype=np.uint8)
-    marks[roots] = 1
-    for t in range(game.horizon):
-        here, after = layers[t], layers[t + 1]
-        next_marks = np.zeros(after.total, dtype=np.uint8)
-        kernels.reach(
-            here.states, here.lo, here.size, here.base, here.line, marks, *_tables(space, t),
-            after.slots(n), after.lo, after.size, after.base, after.line, after.height, next_marks,
-        )  # fmt: skip
-        layers[t] = replace(here, cells=Cells.from_marks(marks))
-        marks = next_marks
-    layers[-1] = replace(layers[-1], cells=Cells.from_marks(marks))
-    return replace(space, layers=tuple(layers))
+    kernels.pack(marks, bits[bit_start[H] :])
+    blocks = bits.reshape(-1, RANK_BLOCK // 8)
+    cells = tuple(
+        Cells.from_bits(blocks[a:b]) for a, b in zip(bit_start[:-1] // 64, bit_start[1:] // 64, strict=True)
+    )
+    return replace(space, height=height, cells=cells)
+
+
+def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
+    roots, top = _roots(space), space.layers[0]
+    if (roots < 0).any():
+        return False
+    box = np.searchsorted(top.base, roots, side="right") - 1
+    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
+    return bool((place <= height[top.line[box] + line]).all())
 
 
 def index_table(keys: Ints) -> NDArray[np.int32]:
@@ -378,36 +434,36 @@ def index_table(keys: Ints) -> NDArray[np.int32]:
 def _explore_sparse(space: Space) -> Space:
     from acegames import kernels
 
-    game, n = space.game, len(space.game.states)
+    H, n = space.game.horizon, len(space.game.states)
     roots = _roots(space)
     if (roots < 0).any():
-        return _infeasible(space)
+        return space
     keys = [np.sort(roots)]
-    for t in range(game.horizon):
+    for t in range(H):
         keys.append(_successors(space, t, keys[t]))
 
     def sweep(t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         here, after = space.layers[t], space.layers[t + 1]
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
         kernels.sweep(
-            keys[t], wanted, here.states, here.lo, here.size, here.base, *_tables(space, t), *after.boxes(n),
-            keys[t + 1], index_table(keys[t + 1]), next_true, true, keep,
+            keys[t], wanted, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
+            *after.boxes(n), keys[t + 1], index_table(keys[t + 1]), next_true, true, keep,
         )  # fmt: skip
         return true, keep
 
     true = [np.ones(len(keys[-1]), dtype=bool)]
-    for t in reversed(range(game.horizon)):
+    for t in reversed(range(H)):
         true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1])[0])
     true.reverse()
     if not true[0].all():
-        return _infeasible(space)
-    keep, layers = true[0], []
-    for t in range(game.horizon):
+        return space
+    keep, cells = true[0], []
+    for t in range(H):
         keep_next = sweep(t, keep, true[t + 1])[1]
-        layers.append(replace(space.layers[t], cells=Cells.from_keys(keys[t][keep])))
+        cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
-    layers.append(replace(space.layers[-1], cells=Cells.from_keys(keys[-1][keep])))
-    return replace(space, layers=tuple(layers))
+    cells.append(Cells.from_keys(keys[-1][keep]))
+    return replace(space, cells=tuple(cells))
 
 
 def _successors(space: Space, t: int, keys: Ints) -> Ints:
@@ -418,8 +474,9 @@ def _successors(space: Space, t: int, keys: Ints) -> Ints:
     while True:
         table = np.empty(capacity, dtype=np.int64)
         found = kernels.expand(
-            keys, here.states, here.lo, here.size, here.base, *_tables(space, t), *after.boxes(n), table
-        )
+            keys, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
+            *after.boxes(n), table,
+        )  # fmt: skip
         if found >= 0:
             return np.sort(table[table >= 0])
         capacity *= 4

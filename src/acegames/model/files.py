@@ -15,7 +15,6 @@ from acegames.errors import BadFile, InvalidGame
 from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
 from acegames.model.game import MarkovGame
 from acegames.model.text_form import FORMAT, TABLES, check_format, game_from_document, header_document
-from acegames.model.text_formats import dump, parse
 from acegames.model.write_rules import rules_document
 
 __all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_game", "save_game"]
@@ -42,6 +41,8 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
         return
     if suffix not in TEXT:
         raise BadFile(_suffix_sentence(path))
+    from acegames.model.text_formats import dump  # brings yaml, which archives do not need
+
     document = header_document(game)
     if sum(len(layer.prob) for layer in game.layers) > TEXT_LIMIT:
         beside = Path(path).with_suffix(f".arrays{ARCHIVE}")
@@ -104,6 +105,8 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
+    from acegames.model.text_formats import parse
+
     document = parse(text, suffix)
     check_format(document)
 
