@@ -318,7 +318,7 @@ def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy
 
 
 def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE:
-    kinds = {"ce": ace.CE, "cce": ace.CCE}
+    kinds: dict[str, type[ace.CE] | type[ace.CCE]] = {"ce": ace.CE, "cce": ace.CCE}
     if kind.lower() not in kinds:
         raise ace.InvalidOption(f"--concept {kind}: must be ce or cce")
     players: dict[str, Hashable] = {str(p): p for p in game.players}

@@ -28,16 +28,20 @@ PIVOT = 1e-9  # smaller pivots are not trusted
 HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
 
 
-
 def _jit(function):
     """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
     try:
-        return numba.njit(cache=True, nogil=True)(function)
+        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     except RuntimeError:  # no place for a cache: compile in each process
-        return numba.njit(nogil=True)(function)
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-@_jit
+def _inner(function):
+    """Compile a function that only kernels call, without the wrappers that Python would need: half the compile time."""
+    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+@_inner
 def _pivot(T, rhs, d, m, n, r, j):
     """Swap the basic variable of row r with the nonbasic one of column j."""
     inverse = 1.0 / T[r, j]
@@ -60,12 +64,12 @@ def _pivot(T, rhs, d, m, n, r, j):
         d[j] = -f * inverse
 
 
-@_jit
+@_inner
 def _swap(basic, nonbasic, r, j):
     basic[r], nonbasic[j] = nonbasic[j], basic[r]
 
 
-@_jit
+@_inner
 def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
     """Make rhs >= 0 while keeping d >= 0. Returns the number of pivots, or -1."""
     for step in range(limit):
@@ -103,7 +107,7 @@ def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
     return -1
 
 
-@_jit
+@_inner
 def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
     """Make d >= 0 on the columns that are not barred, keeping rhs >= 0. Returns the number of pivots, or -1."""
     for step in range(limit):
@@ -142,7 +146,7 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
     return -1
 
 
-@_jit
+@_inner
 def _certified(A, b, c, x, y, barred, R, columns, rows):
     """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value."""
     for r in range(rows):
@@ -167,7 +171,7 @@ def _certified(A, b, c, x, y, barred, R, columns, rows):
     return abs(bound - value) <= LP_CERTIFICATE
 
 
-@_jit
+@_inner
 def _read_point(x, rhs, basic, m, columns):
     for j in range(columns):
         x[j] = 0.0
@@ -176,7 +180,7 @@ def _read_point(x, rhs, basic, m, columns):
             x[basic[i]] = max(rhs[i], 0.0)
 
 
-@_jit
+@_inner
 def _read_duals(y, d, nonbasic, n, columns, rows):
     for r in range(rows):
         y[r] = 0.0
@@ -185,7 +189,7 @@ def _read_duals(y, d, nonbasic, n, columns, rows):
             y[nonbasic[k] - columns] = d[k]
 
 
-@_jit
+@_inner
 def _reduced_costs(d, c, T, basic, nonbasic, m, n, columns):
     """d of the objective c at the present basis."""
     for k in range(n):
@@ -198,7 +202,7 @@ def _reduced_costs(d, c, T, basic, nonbasic, m, n, columns):
                     d[k] += f * T[i, k]
 
 
-@_jit
+@_inner
 def _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor):
     """Fill A with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
     count = 0
@@ -222,7 +226,7 @@ def _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N,
     return count
 
 
-@_jit
+@_inner
 def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
     """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
     for i in range(N):
@@ -233,7 +237,7 @@ def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
     return True
 
 
-@_jit
+@_inner
 def _best_pure(c, v, R, N):
     """The joint action with the largest c, ties (within TIE) to the first player's utility, then the second's, ..."""
     best = 0
@@ -248,10 +252,8 @@ def _best_pure(c, v, R, N):
     return best
 
 
-@_jit
-def solve_stage(
-    u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
-):
+@_inner
+def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W):
     """Write an equilibrium of one stage game into sigma[:R].
 
     u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
@@ -279,7 +281,7 @@ def solve_stage(
             v[j, i] = (u[j, i] - y[i]) / span
         y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
 
-    comparing = kind == EGALITARIAN or kind == FAIR
+    comparing = kind in (EGALITARIAN, FAIR)
     for j in range(R):
         c[j] = 0.0
         for i in range(N):
@@ -294,7 +296,7 @@ def solve_stage(
     columns = R
     for r in range(rows):
         b[r] = 0.0
-    pilot = 0
+    pilot = np.int64(0)
     if comparing:
         columns = R + (2 if kind == FAIR else 1)
         top = 1.0
@@ -454,9 +456,9 @@ def solve_batch(
             position[j] = j
             sigma[first + j] = 0.0
         status[g] = solve_stage(
-            utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action,
-            correlated, floor, kind, weights, s, W,
-        )  # fmt: skip
+            utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action, correlated, floor,
+            kind, weights, s, W,
+        )
         if status[g] == PURE:
             sigma[first + W[12][0]] = 1.0
         elif status[g] == MIXED:
@@ -511,8 +513,9 @@ def forward_bounds(initial, layer_at, row_ptr, out_ptr, next_state, cost, start,
             if not here[s]:
                 continue
             states[at] = s
-            least[at] = low[s]
-            most[at] = high[s]
+            for m in range(D):
+                least[at, m] = low[s, m]
+                most[at, m] = high[s, m]
             at += 1
             if t == len(layer_at):
                 continue
@@ -585,7 +588,7 @@ def number_boxes(start, size, base, line):
                 cells += across * size[p, D - 1]
 
 
-@_jit
+@_inner
 def _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last):
     """Line of the next layer that outcome o leads to from total c (the last constraint aside); -1 when a budget breaks."""
     to = slot[next_state[o]]
@@ -603,7 +606,7 @@ def _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last):
     return n_line[to] + line, to
 
 
-@_jit
+@_inner
 def _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last):
     """Largest total of the last constraint at which row r is feasible, the other totals being c."""
     threshold = np.int64(2**61)
@@ -615,7 +618,7 @@ def _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_li
     return threshold
 
 
-@_jit
+@_inner
 def _line_totals(c, line, lo, size, a, last):
     """Totals of all but the last constraint on a line of state slot a."""
     for m in range(last - 1, -1, -1):
@@ -623,7 +626,7 @@ def _line_totals(c, line, lo, size, a, last):
         line //= size[a, m]
 
 
-@_jit
+@_inner
 def heights(
     states, lo, size, line, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, height
 ):
@@ -632,36 +635,33 @@ def heights(
     c = np.zeros(last + 1, np.int64)
     for a in range(len(states)):
         s = states[a]
-        for l in range(line[a + 1] - line[a]):
-            _line_totals(c, l, lo, size, a, last)
+        for nth in range(line[a + 1] - line[a]):
+            _line_totals(c, nth, lo, size, a, last)
             most = -np.int64(2**61)
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 most = max(
                     most,
                     _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last),
                 )
-            height[line[a] + l] = max(min(most - lo[a, last], size[a, last] - 1), -1)
+            height[line[a] + nth] = max(min(most - lo[a, last], size[a, last] - 1), -1)
 
 
-@_jit
+@_inner
 def reach(
-    states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget,
-    slot, n_lo, n_size, n_base, n_line, n_height, n_mark,
-):  # fmt: skip
+    states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
+    n_mark,
+):
     """Mark in n_mark the cells that feasible actions reach from the marked cells."""
     last = cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
     for a in range(len(states)):
         s = states[a]
         width = size[a, last]
-        for l in range(line[a + 1] - line[a]):
-            start = base[a] + l * width
-            seen = False
-            for k in range(width):
-                seen |= mark[start + k] != 0
-            if not seen:
+        for nth in range(line[a + 1] - line[a]):
+            start = base[a] + nth * width
+            if not _any(mark[start : start + width]):
                 continue
-            _line_totals(c, l, lo, size, a, last)
+            _line_totals(c, nth, lo, size, a, last)
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 top = _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last)
                 stop = min(top - lo[a, last] + 1, width)
@@ -672,13 +672,33 @@ def reach(
                     first = n_base[to] + (to_line - n_line[to]) * n_size[to, last]
                     shift = lo[a, last] + cost[o, last] - n_lo[to, last]
                     clipped = min(max(-shift, 0), stop)
-                    for k in range(clipped):
-                        n_mark[first] |= mark[start + k]
-                    for k in range(clipped, stop):
-                        n_mark[first + shift + k] |= mark[start + k]
+                    _mark_all(n_mark[first : first + 1], mark[start : start + clipped])
+                    at = first + shift + clipped
+                    _mark_each(n_mark[at : at + stop - clipped], mark[start + clipped : start + stop])
 
 
-@_jit
+@_inner
+def _any(marks):
+    found = np.uint8(0)
+    for k in range(len(marks)):
+        found |= marks[k]
+    return found != 0
+
+
+@_inner
+def _mark_each(into, marks):
+    # slices counted from zero: the compiler then knows that no index is negative, and vectorises
+    for k in range(len(marks)):
+        into[k] |= marks[k]
+
+
+@_inner
+def _mark_all(into, marks):
+    if _any(marks):
+        into[0] = 1
+
+
+@_inner
 def _fill_slots(slot, states, present):
     for a in range(len(states)):
         slot[states[a]] = a if present else -1
@@ -697,7 +717,7 @@ def heights_range(
             states[a:b], lo[a:b], size[a:b], line[a + t : b + t + 1], row_ptr[layer_at[t]], out_ptr, cost, next_state, budget[t],
             slot, lo[b:c], size[b:c], line[b + t + 1 : c + t + 2], height[height_start[t + 1] : height_start[t + 2]],
             height[height_start[t] : height_start[t + 1]],
-        )  # fmt: skip
+        )
         _fill_slots(slot, states[b:c], False)
 
 
@@ -705,7 +725,7 @@ def heights_range(
 def reach_range(
     t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, budget, height_start, height,
     marks, bit_start, bits,
-):  # fmt: skip
+):
     """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
     slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
     for t in range(t0, t1):
@@ -717,7 +737,7 @@ def reach_range(
             states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1], marks, row_ptr[layer_at[t]],
             out_ptr, cost, next_state, budget[t], slot, lo[b:c], size[b:c], next_base, line[b + t + 1 : c + t + 2],
             height[height_start[t + 1] : height_start[t + 2]], next_marks,
-        )  # fmt: skip
+        )
         _fill_slots(slot, states[b:c], False)
         pack(marks, bits[bit_start[t] : bit_start[t + 1]])
         marks = next_marks
@@ -728,11 +748,12 @@ def reach_range(
 def pack(marks, bits):
     """One bit per mark, the lowest first; bits is zero before."""
     whole = len(marks) // 8
+    eight = marks[: 8 * whole].reshape(whole, 8)
     for b in range(whole):
-        value = np.uint8(0)
+        word = np.uint64(0)
         for k in range(8):
-            value |= np.uint8(marks[8 * b + k] << k)
-        bits[b] = value
+            word |= np.uint64(eight[b, k]) << np.uint64(k)
+        bits[b] = np.uint8(word)
     for k in range(8 * whole, len(marks)):
         bits[k // 8] |= np.uint8(marks[k] << (k % 8))
 
@@ -742,11 +763,10 @@ def pack(marks, bits):
 SEGMENT = 128  # cells of a line whose utilities are computed together
 
 
-@_jit
+@_inner
 def _line_rows(
-    s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
-    low, last, stop, first, shift,
-):  # fmt: skip
+    s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height, low, last, stop, first, shift,
+):
     """For each row of state s on the line c: up to which place it is feasible, and where its outcomes lead."""
     for r in range(row_ptr[s], row_ptr[s + 1]):
         top = _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last)
@@ -760,7 +780,7 @@ def _line_rows(
             shift[k] = low + cost[o, last] - n_lo[to, last]
 
 
-@_jit
+@_inner
 def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0, k1, n_value):
     """q[row, player, k - k0] = r + E[V(next)] for the places k0 <= k < k1 where the row is feasible."""
     N = reward.shape[1]
@@ -787,10 +807,10 @@ def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0
 
 @_jit
 def solve_dense(
-    begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation,
-    budget, slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, widest,
-    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
-):  # fmt: skip
+    begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, widest, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+):
     """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
 
     Mixed strategies are appended to mixed_*; cells without a certificate are listed in `failed`. Returns the number of mixed cells,
@@ -809,7 +829,7 @@ def solve_dense(
     rows_of = np.empty(rows_max, np.int64)
     position = np.empty(rows_max, np.int64)
     W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
-    mixed = entries = bad = programs = 0
+    mixed = entries = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     mixed_ptr[0] = 0
     a = np.searchsorted(base, begin, side="right") - 1
     cell = begin
@@ -818,28 +838,25 @@ def solve_dense(
             a += 1
         s = states[a]
         width = size[a, last]
-        l = (cell - base[a]) // width
+        nth = (cell - base[a]) // width
         k0 = (cell - base[a]) % width
         line_end = min(width, k0 + end - cell)
-        _line_totals(c, l, lo, size, a, last)
+        _line_totals(c, nth, lo, size, a, last)
         prepared = False
         while k0 < line_end:
             k1 = min(line_end, k0 + SEGMENT)
-            seen = False
-            for k in range(k1 - k0):
-                seen |= mark[cell + k] != 0
-            if seen:
+            if _any(mark[cell : cell + k1 - k0]):
                 if not prepared:
                     _line_rows(
-                        s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
-                        lo[a, last], last, stop, first, shift,
-                    )  # fmt: skip
+                        s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height, lo[a,
+                        last], last, stop, first, shift,
+                    )
                     prepared = True
                 _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0, k1, n_value)
                 for k in range(k1 - k0):
                     if mark[cell + k] == 0:
                         continue
-                    R = 0
+                    R = np.int64(0)
                     for row in range(row_ptr[s + 1] - row_ptr[s]):
                         position[row] = -1
                         if stop[row] > k0 + k:
@@ -849,21 +866,20 @@ def solve_dense(
                                 u[R, i] = q[row, i, k]
                             R += 1
                     mixed, entries, bad, programs = _store_stage(
-                        cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]],
-                        deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action, correlated, floor, kind, weights, sigma,
-                        W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad,
-                        programs,
-                    )  # fmt: skip
+                        cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]],
+                        position, first_action, correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell,
+                        mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+                    )
             cell += k1 - k0
             k0 = k1
     return mixed, bad, programs
 
 
-@_jit
+@_inner
 def _store_stage(
-    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W,
-    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
-):  # fmt: skip
+    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+):
     """Solve one stage and file the answer under `cell`."""
     status = PURE
     if R == 1:
@@ -878,7 +894,7 @@ def _store_stage(
         status = solve_stage(
             u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
         )
-        programs += status != PURE
+        programs += np.int64(status != PURE)
     if status == PURE:
         j = W[12][0]
         code[cell] = 1 + rows_of[j]
@@ -906,9 +922,9 @@ def _store_stage(
 
 @_jit
 def solve_dense_alone(
-    begin, end, states, lo, size, base, line, row_ptr, out_ptr, cost, next_state, prob, reward, budget,
-    slot, n_lo, n_size, n_base, n_line, n_height, n_value, widest, value, code,
-):  # fmt: skip
+    begin, end, states, lo, size, base, line, row_ptr, out_ptr, cost, next_state, prob, reward, budget, slot, n_lo, n_size,
+    n_base, n_line, n_height, n_value, widest, value, code,
+):
     """One player: the best action of each cell, line by line. Cells that nothing reaches get an answer too."""
     last = cost.shape[1] - 1
     rows_max, outs_max = widest
@@ -916,7 +932,7 @@ def solve_dense_alone(
     stop = np.empty(rows_max, np.int64)
     first = np.empty(outs_max, np.int64)
     shift = np.empty(outs_max, np.int64)
-    q = np.empty((1, 1, SEGMENT * 8))
+    q = np.empty(SEGMENT * 16)
     a = np.searchsorted(base, begin, side="right") - 1
     cell = begin
     while cell < end:
@@ -924,37 +940,31 @@ def solve_dense_alone(
             a += 1
         s = states[a]
         width = size[a, last]
-        l = (cell - base[a]) // width
+        nth = (cell - base[a]) // width
         k0 = (cell - base[a]) % width
         line_end = min(width, k0 + end - cell)
-        _line_totals(c, l, lo, size, a, last)
+        _line_totals(c, nth, lo, size, a, last)
         _line_rows(
-            s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
-            lo[a, last], last, stop, first, shift,
-        )  # fmt: skip
+            s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height, lo[a, last], last,
+            stop, first, shift,
+        )
         while k0 < line_end:
-            k1 = min(line_end, k0 + q.shape[2])
-            for k in range(k1 - k0):
-                value[cell + k, 0] = -np.inf
+            k1 = min(line_end, k0 + len(q))
+            value[cell : cell + k1 - k0] = -np.inf
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 count = min(k1, stop[r - row_ptr[s]]) - k0
-                if count <= 0:
-                    continue
-                _one_row(q, r, s, row_ptr, out_ptr, prob, reward, first, shift, k0, k0 + count, n_value)
-                number = 1 + r - row_ptr[s]
-                for k in range(count):
-                    if q[0, 0, k] > value[cell + k, 0]:
-                        value[cell + k, 0] = q[0, 0, k]
-                        code[cell + k] = number
+                if count > 0:
+                    _one_row(q, r, s, row_ptr, out_ptr, prob, reward, first, shift, k0, k0 + count, n_value)
+                    _keep_better(value[cell : cell + count], code[cell : cell + count], q, 1 + r - row_ptr[s])
             cell += k1 - k0
             k0 = k1
 
 
 @_jit
 def alone_range(
-    t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, prob, reward, budget,
-    height_start, height, widest, cell_start, value, code,
-):  # fmt: skip
+    t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, prob, reward, budget, height_start,
+    height, widest, cell_start, value, code,
+):
     """`solve_dense_alone` for the layers t1-1 down to t0; value and code hold the cells of all layers, the last one's values set."""
     slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
     for t in range(t1 - 1, t0 - 1, -1):
@@ -963,33 +973,50 @@ def alone_range(
         here, after, end = cell_start[t], cell_start[t + 1], cell_start[t + 2]
         solve_dense_alone(
             0, after - here, states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1],
-            row_ptr[layer_at[t]], out_ptr, cost, next_state, prob, reward, budget[t], slot, lo[b:c], size[b:c],
-            base[b + t + 1 : c + t + 2], line[b + t + 1 : c + t + 2], height[height_start[t + 1] : height_start[t + 2]],
-            value[after:end], widest, value[here:after], code[here:after],
-        )  # fmt: skip
+            row_ptr[layer_at[t]], out_ptr, cost, next_state, prob, reward, budget[t], slot, lo[b:c], size[b:c], base[b + t + 1 : c
+            + t + 2], line[b + t + 1 : c + t + 2], height[height_start[t + 1] : height_start[t + 2]], value[after:end], widest,
+            value[here:after], code[here:after],
+        )
         _fill_slots(slot, states[b:c], False)
 
 
-@_jit
+@_inner
 def _one_row(q, r, s, row_ptr, out_ptr, prob, reward, first, shift, k0, end, n_value):
     """The utilities of one row of the only player."""
-    for k in range(end - k0):
-        q[0, 0, k] = reward[r, 0]
+    q[: end - k0] = reward[r, 0]
     for o in range(out_ptr[r], out_ptr[r + 1]):
         at = o - out_ptr[row_ptr[s]]
         p, f, d = prob[o], first[at], shift[at]
         clipped = min(max(-d, k0), end)
-        low = p * n_value[f, 0]
-        for k in range(clipped - k0):
-            q[0, 0, k] += low
-        for k in range(clipped, end):
-            q[0, 0, k - k0] += p * n_value[f + d + k, 0]
+        if clipped > k0:
+            _add(q[: clipped - k0], p * n_value[f])
+        _add_scaled(q[clipped - k0 : end - k0], p, n_value[f + d + clipped : f + d + end])
+
+
+@_inner
+def _add(q, number):
+    for k in range(len(q)):
+        q[k] += number
+
+
+@_inner
+def _add_scaled(q, p, values):
+    for k in range(len(q)):
+        q[k] += p * values[k]
+
+
+@_inner
+def _keep_better(value, code, q, number):
+    for k in range(len(value)):
+        better = q[k] > value[k]
+        value[k] = q[k] if better else value[k]
+        code[k] = number if better else code[k]
 
 
 # -- sparse layers: cells listed in order, found through a hash table -------------------------------------------------
 
 
-@_jit
+@_inner
 def _slot_of(key, size):
     """Where a key starts looking in a table of `size` (a power of two)."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
@@ -1009,7 +1036,7 @@ def build_index(keys, table):
         table[h] = p
 
 
-@_jit
+@_inner
 def find(key, keys, table):
     """Position of a key, or -1."""
     size = len(table)
@@ -1021,7 +1048,7 @@ def find(key, keys, table):
     return np.int64(-1)
 
 
-@_jit
+@_inner
 def _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base):
     """Cell of the next layer that outcome o leads to from the totals c, or -1 when a budget breaks now or must later."""
     to = slot[next_state[o]]
@@ -1039,7 +1066,7 @@ def _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base):
     return n_base[to] + cell
 
 
-@_jit
+@_inner
 def _cell_totals(c, cell, lo, size, a):
     for m in range(lo.shape[1] - 1, -1, -1):
         c[m] = lo[a, m] + cell % size[a, m]
@@ -1083,9 +1110,9 @@ def expand(keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, bud
 
 @_jit
 def sweep(
-    keys, wanted, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base,
-    n_keys, n_table, n_true, true, n_keep,
-):  # fmt: skip
+    keys, wanted, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_keys, n_table,
+    n_true, true, n_keep,
+):
     """For each wanted cell: a row is TRUE when all its successors are. Sets true[p] and marks in n_keep what TRUE rows reach."""
     c = np.zeros(cost.shape[1], np.int64)
     widest = 0
@@ -1119,20 +1146,20 @@ def sweep(
 
 @_jit
 def solve_sparse(
-    begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
-    slot, n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, widest,
-    value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
-):  # fmt: skip
+    begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget, slot,
+    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, widest, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+):
     """As `solve_dense`, for the listed cells number begin .. end-1; value, code and the mixed records go by that number."""
     N = reward.shape[1]
-    rows_max, outs_max = widest
+    rows_max = widest[0]
     c = np.zeros(cost.shape[1], np.int64)
     u = np.empty((rows_max, N))
     sigma = np.empty(rows_max)
     rows_of = np.empty(rows_max, np.int64)
     position = np.empty(rows_max, np.int64)
     W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
-    mixed = entries = bad = programs = 0
+    mixed = entries = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     mixed_ptr[0] = 0
     a = np.searchsorted(base, keys[begin], side="right") - 1
     for p in range(begin, end):
@@ -1140,7 +1167,7 @@ def solve_sparse(
             a += 1
         s = states[a]
         _cell_totals(c, keys[p] - base[a], lo, size, a)
-        R = 0
+        R = np.int64(0)
         for r in range(row_ptr[s], row_ptr[s + 1]):
             position[r - row_ptr[s]] = -1
             fine = True
@@ -1159,8 +1186,8 @@ def solve_sparse(
                 rows_of[R] = r - row_ptr[s]
                 R += 1
         mixed, entries, bad, programs = _store_stage(
-            p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position,
-            first_action, correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr,
-            mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
-        )  # fmt: skip
+            p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action,
+            correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
+            failed, mixed, entries, bad, programs,
+        )
     return mixed, bad, programs

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.feasibility.cells import Cells, LayerSpace
 from acegames.feasibility.lattice import from_units, to_units
-from acegames.feasibility.space import Cells, LayerSpace
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Runner"]
@@ -39,7 +39,9 @@ class PolicyLayer:
     space: LayerSpace
     row_ptr: Ints  # (S+1,) the joint actions of state s are the rows row_ptr[s] : row_ptr[s+1] of `action`
     action: NDArray[np.int32]  # (R, N)
-    code: NDArray[Any]  # (P,) by pair, unsigned: 1 + the row, counted from the state's first, that is played; 0 where play is mixed
+    code: NDArray[
+        Any
+    ]  # (P,) by pair, unsigned: 1 + the row, counted from the state's first, that is played; 0 where play is mixed
     values: NDArray[np.float64]  # (P, N) by pair
     mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
     mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
@@ -60,9 +62,9 @@ class PolicyLayer:
         """Whether a pair is the cell itself."""
         return len(self.code) == self.space.total
 
-    def pairs(self, state: Ints, spent: Ints) -> Ints:
-        """Number of each (state, spent (Q, D)), -1 where there is none."""
-        cell = self.space.locate(state, spent)
+    def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
+        """Number of each (state, spending) as in `LayerSpace.locate`, -1 where there is none."""
+        cell = self.space.locate(state, kept, spent)
         found = cell >= 0
         rank = self.cells.rank(cell[found])
         cell[found] = np.where(rank < 0, -1, cell[found]) if self.by_cell else rank
@@ -165,7 +167,8 @@ class Policy:
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
         """Each player's expected reward from here on, (N,)."""
         layer, _, pair = self._find(t, state, spent)
-        return layer.values[pair[0]].copy()
+        found: NDArray[np.float64] = layer.values[pair[0]].copy()
+        return found
 
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
@@ -173,7 +176,7 @@ class Policy:
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
         """
         layer = self.layers[t]
-        pair = layer.pairs(state, self._project(total))
+        pair = layer.pairs(state, self._project(total), total)
         if (pair < 0).any():
             q = int(np.flatnonzero(pair < 0)[0])
             raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
@@ -224,7 +227,7 @@ class Policy:
             if total is None:
                 raise KeyError(spent)
             whole = np.array([total], dtype=np.int64).reshape(1, len(self.constraints))
-            pair = self.layers[t].pairs(index, self._project(whole))
+            pair = self.layers[t].pairs(index, self._project(whole), whole)
             if pair[0] < 0:
                 raise KeyError(spent)
             return self.layers[t], index, pair
@@ -284,7 +287,11 @@ class Runner:
 
 
 def build_policy(
-    game: MarkovGame, units: tuple[Fraction, ...], dims: tuple[int, ...], layers: Sequence[PolicyLayer], concept: Concept
+    game: MarkovGame,
+    units: tuple[Fraction, ...],
+    dims: tuple[int, ...],
+    layers: Sequence[PolicyLayer],
+    concept: Concept,
 ) -> Policy:
     """Put a policy's layers together with the labels of its game."""
     tracker = CostTracker(game.constraints, units)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
-from acegames.feasibility.space import LayerSpace
+from acegames.feasibility.cells import LayerSpace
 from acegames.policy import Policy, PolicyLayer
 
 _SUM = 1e-9
@@ -20,6 +20,8 @@ def check_layer(layer: PolicyLayer, policy: Policy) -> None:
     n, n_states = len(policy.players), len(policy.states)
     _check_types(layer)
     _check_cells(layer.space, max(len(policy.dims), 1), n_states)
+    if layer.space.least.shape[1] != len(policy.constraints):
+        raise BadFile("boxes of the policy do not fit its constraints")
     pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
     shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
     if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:

@@ -113,7 +113,9 @@ def infeasible(game: MarkovGame) -> Infeasible:
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
     except TooLarge as error:
-        return Infeasible(f"no policy keeps every budget with probability one (which budgets would do is unknown: {error})")
+        return Infeasible(
+            f"no policy keeps every budget with probability one (which budgets would do is unknown: {error})"
+        )
     shown = [", ".join(f"{c} {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3]]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
     last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""

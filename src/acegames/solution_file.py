@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CCE, CE, Concept
 from acegames.errors import AceError, BadFile
-from acegames.feasibility.space import Cells, LayerSpace, numbered
+from acegames.feasibility.cells import Cells, LayerSpace, numbered
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import check_labels
 from acegames.model.written import label_from_data, label_to_data
@@ -137,7 +137,11 @@ def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) 
     ints = [a.dtype == np.int64 and a.ndim == n for a, n in ((states, 1), (lo, 2), (size, 2), (least, 2), (most, 2))]
     if not all(ints) or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
         raise BadFile("an array of the policy has the wrong type")
-    if not lo.shape == size.shape == least.shape == most.shape == (len(states), lo.shape[1]) or not (size > 0).all():
+    shaped = lo.shape == size.shape == (len(states), lo.shape[1]) and least.shape == most.shape == (
+        len(states),
+        least.shape[1],
+    )
+    if not shaped or not (size > 0).all():
         raise BadFile("boxes of the policy do not fit together")
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))

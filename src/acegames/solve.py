@@ -1,6 +1,6 @@
 """From a game to an equilibrium policy: the pipeline. The algorithm itself, on one screen, is `engines.reference`.
 
-    game -> integer lattice -> engine (feasible pairs, then backward induction over stage games) -> policy
+game -> integer lattice -> engine (feasible pairs, then backward induction over stage games) -> policy
 """
 
 from __future__ import annotations

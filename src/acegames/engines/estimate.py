@@ -81,11 +81,13 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
     if predicted.memory > allowed:
         limit = "is free on this machine" if memory is None else "was allowed"
         raise TooLarge(
-            f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {_advice(space, predicted.memory / max(allowed, 1))}"
+            f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. "
+            f"{_advice(space, predicted.memory / max(allowed, 1))}"
         )
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
-            f"the solve would take {predicted}, more than the {seconds:g} s allowed. {_advice(space, predicted.seconds / max(seconds, 1e-9))}"
+            f"the solve would take {predicted}, more than the {seconds:g} s allowed. "
+            f"{_advice(space, predicted.seconds / max(seconds, 1e-9))}"
         )
 
 
@@ -100,7 +102,9 @@ def _advice(space: Space, factor: float) -> str:
         values = [v for v in game.cost_values[m] if v]
         unit = min(map(abs, values)) if values else Fraction(1)
         cell = float(_unit(values) if values else unit) * coarser
-        parts.append(f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})")
+        parts.append(
+            f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})"
+        )
     fewer = " Fewer constraints shrink it most." if len(space.dims) > 1 else ""
     return f"Rounding the costs of {', of '.join(parts)} would make it fit.{fewer} Shorter horizons and smaller budgets help too."
 

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
+from acegames.feasibility.cells import LayerSpace
+from acegames.feasibility.explore import batches, explore, index_table
 from acegames.feasibility.lattice import Lattice
-from acegames.feasibility.space import LayerSpace, Space, Tables, batches, explore, index_table, plan
+from acegames.feasibility.space import Space, Tables, plan
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer
 from acegames.stage.batch import deviation_table, objective_code
@@ -102,7 +104,7 @@ def _backward_alone(space: Space, progress: Report | None) -> EngineResult:
 
     game, tables, started = space.game, space.tables, time.perf_counter()
     cell_start = np.concatenate([[0], np.cumsum(space.totals)])
-    value = np.zeros((int(cell_start[-1]), 1))
+    value = np.zeros(int(cell_start[-1]))
     code = np.zeros(len(value), dtype=_code_type(tables.widest[0]))
     for t0, t1 in reversed(batches(space.totals[:-1])):
         kernels.alone_range(
@@ -115,13 +117,13 @@ def _backward_alone(space: Space, progress: Report | None) -> EngineResult:
             progress(Progress(game.horizon - t0, game.horizon, done, space.pairs, time.perf_counter() - started))
     layers = []
     for t, (a, b) in enumerate(zip(cell_start[:-2].tolist(), cell_start[1:-1].tolist(), strict=True)):
-        layers.append(_file(space.layers[t], game.layer(t), code[a:b], value[a:b], None, NOTHING_MIXED))
+        layers.append(_file(space.layers[t], game.layer(t), code[a:b], value[a:b, None], None, NOTHING_MIXED))
     return EngineResult(_root_values(space, layers[0]), layers, space.dims, 0, 0)
 
 
 def _root_values(space: Space, first: PolicyLayer) -> Floats:
     state = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    roots = first.pairs(state, np.zeros((len(state), space.budget.shape[1]), dtype=np.int64))
+    roots = first.pairs(state, np.zeros((len(state), space.budget.shape[1]), dtype=np.int64), None)
     return np.array([p for _, p in space.game.initial]) @ first.values[roots]
 
 
@@ -139,7 +141,7 @@ def _file(
         cells = space.cells.listed(space.total) if cells is None else cells
         code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
     ptr = np.concatenate([[0], np.cumsum(size)])
-    return PolicyLayer(replace(space, height=None), table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
+    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
 
 
 @dataclass
@@ -206,7 +208,7 @@ class _Stages:
         if marks is not None and self.alone:
             kernels.solve_dense_alone(
                 *bounds, here.states, here.lo, here.size, here.base, here.line, *step, budget,
-                slot, lo, size, base, after.line, after.height, next_values, widest, value, code,
+                slot, lo, size, base, after.line, self.space.heights(t + 1), next_values.reshape(-1), widest, value.reshape(-1), code,
             )  # fmt: skip
             return _Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing, 0)
         length = bounds[1] - bounds[0]
@@ -218,7 +220,7 @@ class _Stages:
         if marks is not None:
             mixed, bad, programs = kernels.solve_dense(
                 *bounds, here.states, here.lo, here.size, here.base, here.line, marks, *step, *actions,
-                slot, lo, size, base, after.line, after.height, next_values, *answer,
+                slot, lo, size, base, after.line, self.space.heights(t + 1), next_values, *answer,
             )  # fmt: skip
         else:
             assert here.cells is not None and after.cells is not None
@@ -227,10 +229,24 @@ class _Stages:
                 *into, after.cells.keys, index, next_values, *answer,
             )  # fmt: skip
         used = int(ptr[mixed])
-        return _Run(cell[:mixed].copy(), ptr[: mixed + 1].copy(), row[:used].copy(), prob[:used].copy(), failed[:bad].copy(), programs)
+        return _Run(
+            cell[:mixed].copy(),
+            ptr[: mixed + 1].copy(),
+            row[:used].copy(),
+            prob[:used].copy(),
+            failed[:bad].copy(),
+            programs,
+        )
 
     def _close(
-        self, t: int, here: LayerSpace, cells: Ints, found: list[_Run], next_values: Floats, value: Floats, code: NDArray[Any]
+        self,
+        t: int,
+        here: LayerSpace,
+        cells: Ints,
+        found: list[_Run],
+        next_values: Floats,
+        value: Floats,
+        code: NDArray[Any],
     ) -> tuple[PolicyLayer, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
         repairs = [self._repair(t, int(c), cells, next_values, value, code) for r in found for c in r.failed]
@@ -247,9 +263,7 @@ class _Stages:
             at, size, row, prob = at[order], size[order], row[take], prob[take]
         return _file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
-    def _repair(
-        self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]
-    ) -> _Run:
+    def _repair(self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]) -> _Run:
         """Solve one stage exactly; `at` is a cell (dense) or a pair (sparse)."""
         space, here, after, table = self.space, self.space.layers[t], self.space.layers[t + 1], self.game.layer(t)
         state, spent = here.spent(np.array([at]) if space.dense else cells[[at]])
@@ -258,7 +272,7 @@ class _Stages:
         for r in table.rows(int(state[0])):
             outs = table.outcomes(r)
             total = spent + cost[outs]
-            cell = after.locate(table.next_state[outs].astype(np.int64), total, anyhow=True)
+            cell = after.locate(table.next_state[outs].astype(np.int64), total, None)
             assert after.cells is not None
             if (total <= space.budget[t]).all() and (cell >= 0).all():
                 pair = after.cells.rank(cell)
@@ -275,7 +289,9 @@ class _Stages:
         else:
             code[at] = 0
         ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
-        return _Run(np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1)
+        return _Run(
+            np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1
+        )
 
 
 def _runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:

@@ -1,24 +1,24 @@
 """The reference engine: Algorithms 1 to 3 as they are written, in numpy, one program after the other. The oracle of faster engines.
 
-    V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
-        Q(a) = r_t(s, a) + E[V_{t+1}(s', c + c')]      for a in FA_t(s, c)
-        sigma = an equilibrium of the stage game Q on FA_t(s, c)
-        V_t(s, c) = sum over a of sigma(a) Q(a)
+V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
+    Q(a) = r_t(s, a) + E[V_{t+1}(s', c + c')]      for a in FA_t(s, c)
+    sigma = an equilibrium of the stage game Q on FA_t(s, c)
+    V_t(s, c) = sum over a of sigma(a) Q(a)
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, Progress, Report
-from acegames.errors import TooLarge
+from acegames.feasibility.cells import Cells, LayerSpace, number_boxes
 from acegames.feasibility.graph import NodeLayer, feasible_graph
 from acegames.feasibility.lattice import Lattice
-from acegames.feasibility.space import Cells, LayerSpace
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer
 from acegames.stage import StageBatch, StageSolver
@@ -49,7 +49,9 @@ class ReferenceEngine:
             nodes, table = graph[t], game.layer(t)
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
             utility = table.reward[nodes.row] + future
-            found = self.stages.solve(StageBatch(nodes.row_ptr, table.action[nodes.row], utility), concept, game.players)
+            found = self.stages.solve(
+                StageBatch(nodes.row_ptr, table.action[nodes.row], utility), concept, game.players
+            )
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
             layers.append(_policy_layer(nodes, table, found.sigma, values))
             programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
@@ -68,13 +70,10 @@ def _policy_layer(
     spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
     lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
     size = most - lo + 1
-    if float(np.prod(size.astype(np.float64), axis=1).sum()) >= 2.0**62:
-        raise TooLarge("the reference engine cannot number these pairs in 64 bits")
-    base = np.concatenate([[0], np.cumsum(np.prod(size, axis=1))])
-    space = LayerSpace(states, lo, size, base, base, least=lo, most=most)
-    space = LayerSpace(
-        states, lo, size, base, base, lo, most, cells=Cells.from_keys(space.locate(nodes.state, spent))
-    )
+    base, line = number_boxes(np.array([0, len(states)]), size)
+    bounds = (lo, most) if nodes.spent.shape[1] else (lo[:, :0], most[:, :0])
+    space = LayerSpace(states, lo, size, base, line, *bounds)
+    space = replace(space, cells=Cells.from_keys(space.locate(nodes.state, spent, None)))
     played = np.flatnonzero(sigma > 0)
     pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
     row = nodes.row[played] - table.row_ptr[nodes.state[pair]]

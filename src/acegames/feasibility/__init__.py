@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import UnknownPair
+from acegames.feasibility.explore import explore
 from acegames.feasibility.frontier import Frontier
 from acegames.feasibility.lattice import Lattice, lattice, to_units
-from acegames.feasibility.space import Space, explore, plan
+from acegames.feasibility.space import Space, plan
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain_array
 

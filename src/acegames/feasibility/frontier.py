@@ -135,11 +135,12 @@ def _minimal(points: Antichain) -> Antichain:
     if len(points) == 1 or points.shape[1] == 0:
         return points[:1]
     if points.shape[1] == 1:
-        return points.min(axis=0, keepdims=True)
+        return np.minimum.reduce(points, axis=0, keepdims=True)
     points = points[np.lexsort(points.T[::-1])]
     if points.shape[1] == 2:  # sorted by the first: keep what is lower in the second than everything before
         lowest = np.minimum.accumulate(points[:, 1])
-        return points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
+        stairs: Antichain = points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
+        return stairs
     kept: list[NDArray[np.int64]] = []
     while len(points):  # the first in lexicographic order is minimal; drop all that it beats
         kept.append(points[0])

@@ -22,7 +22,9 @@ def objective_code(concept: Concept, players: tuple[Hashable, ...]) -> tuple[int
     return 0, np.array(weights) / (max(map(abs, weights)) or 1.0)
 
 
-def deviation_table(row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.int32]:
+def deviation_table(
+    row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]
+) -> NDArray[np.int32]:
     """For each row, player and action: the row of the same group where that player switches to it, relative to the group's
     first row, or -1. Shape (R, sum of counts). Rows are in lexicographic order of (group, action).
     """
@@ -58,7 +60,10 @@ class BatchStageSolver:
         sigma = np.zeros(len(batch.utility))
         status = np.empty(len(batch), dtype=np.int64)
         if N == 1:
-            best = [first + int(batch.utility[first:last, 0].argmax()) for first, last in zip(batch.ptr, batch.ptr[1:], strict=False)]
+            best = [
+                first + int(batch.utility[first:last, 0].argmax())
+                for first, last in zip(batch.ptr, batch.ptr[1:], strict=False)
+            ]
             sigma[best] = 1.0
             return StageStrategies(sigma, 0, 0)
         kernel.solve_batch(

@@ -32,8 +32,9 @@ def solve_exactly(
     table.make_feasible()
     for level in program.levels:
         table.maximise([Fraction(x) for x in level])
-    sigma = np.array([float(x) for x in table.point()[: program.rows]])
-    return sigma / sigma.sum()
+    sigma: Floats = np.array([float(x) for x in table.point()[: program.rows]])
+    sigma /= sigma.sum()
+    return sigma
 
 
 class _Tableau:

@@ -7,6 +7,7 @@ non-zero dual stay tight. Every answer is certified from the program itself; wha
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ class HighsStageSolver:
     def __init__(self) -> None:
         import highspy
 
-        self._highs = highspy.Highs()
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in {
             "output_flag": False,
             "presolve": "off",

@@ -82,7 +82,7 @@ def _compare_players(v: Numbers, offset: Numbers, deviations: Numbers, *, fair: 
 def deviation_rows(action: NDArray[np.int32], v: Numbers, concept: Concept) -> Numbers:
     """Return the rows A of the incentive constraints A sigma <= 0; rows that cannot bind are left out."""
     rows, n = v.shape
-    floor = Fraction(concept.floor) if v.dtype == object else concept.floor
+    floor: Any = Fraction(concept.floor) if v.dtype == object else concept.floor
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
     found = []
     for i in range(n):

@@ -1,0 +1,162 @@
+"""Cells: the pairs (state, spent) of one time, numbered box by box, and which of them are there.
+
+Every state that can occur has a *box* of cells, one per vector of spent units between `lo` and `lo + size - 1`, the last constraint
+fastest. Spending below `lo` counts as `lo`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+
+Ints = NDArray[np.int64]
+
+RANK_BLOCK = 512  # cells per stored count; a multiple of 8
+
+_BITS_SET = np.array([bin(b).count("1") for b in range(256)], dtype=np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Which cells of a layer are there: one bit per cell with counts every RANK_BLOCK, or the list of cells in order."""
+
+    bits: NDArray[np.uint8] | None  # (blocks, RANK_BLOCK / 8)
+    counts: Ints | None  # cells present before each block
+    keys: Ints | None
+    number: int
+
+    @staticmethod
+    def from_marks(marks: NDArray[np.uint8]) -> Cells:
+        """From one byte per cell."""
+        bits = np.packbits(marks, bitorder="little")
+        return Cells.from_bits(
+            np.append(bits, np.zeros(-len(bits) % (RANK_BLOCK // 8), np.uint8)).reshape(-1, RANK_BLOCK // 8)
+        )
+
+    @staticmethod
+    def from_bits(bits: NDArray[np.uint8]) -> Cells:
+        """From one bit per cell, (blocks, RANK_BLOCK / 8)."""
+        return Cells.split(bits, [0, len(bits)])[0]
+
+    @staticmethod
+    def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
+        """From the bits of several layers end to end, the k-th in the blocks blocks[k] : blocks[k+1]."""
+        counts = np.concatenate([[0], np.cumsum(_BITS_SET[bits].sum(axis=1, dtype=np.int64))])
+        return [
+            Cells(bits[a:b], counts[a : b + 1] - counts[a], None, int(counts[b] - counts[a]))
+            for a, b in itertools.pairwise(blocks)
+        ]
+
+    @staticmethod
+    def from_keys(keys: Ints) -> Cells:
+        """From the cells in order."""
+        return Cells(None, None, keys, len(keys))
+
+    def marks(self, total: int) -> NDArray[np.uint8]:
+        """One byte per cell."""
+        if self.bits is None:
+            marks = np.zeros(total, dtype=np.uint8)
+            marks[self.keys] = 1
+            return marks
+        return np.unpackbits(self.bits.ravel(), count=total, bitorder="little")
+
+    def listed(self, total: int) -> Ints:
+        """The cells in order."""
+        return np.flatnonzero(self.marks(total)) if self.keys is None else self.keys
+
+    def rank(self, cells: Ints) -> Ints:
+        """Number of each given cell among those present, -1 where absent."""
+        if self.keys is not None:
+            at = np.minimum(np.searchsorted(self.keys, cells), max(self.number - 1, 0))
+            return np.where(self.keys[at] == cells, at, -1) if self.number else np.full(len(cells), -1)
+        assert self.bits is not None and self.counts is not None
+        block, byte, bit = cells // RANK_BLOCK, cells % RANK_BLOCK // 8, (cells % 8).astype(np.uint8)
+        own = self.bits[block, byte]
+        before = np.arange(RANK_BLOCK // 8) < byte[:, None]
+        rank = self.counts[block] + (_BITS_SET[self.bits[block]] * before).sum(axis=1, dtype=np.int64)
+        rank += _BITS_SET[own & ((np.uint8(1) << bit) - np.uint8(1))]
+        return np.where((own >> bit) & 1, rank, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpace:
+    """The boxes of one time, and the cells that feasible play reaches. D is the number of constraints that are kept (at least 1)."""
+
+    states: Ints  # (B,) states that have a box, ascending
+    lo: Ints  # (B, D) least spending of the box
+    size: Ints  # (B, D)
+    base: Ints  # (B+1,) first cell of each box
+    line: Ints  # (B+1,) first line of each box; a line runs along the last constraint
+    least: Ints  # (B, M) least and largest spending of every constraint with which the state can be entered
+    most: Ints  # (B, M)
+    cells: Cells | None = None  # the reached ones
+
+    @property
+    def total(self) -> int:
+        """Number of cells of all boxes."""
+        return int(self.base[-1])
+
+    def locate(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
+        """Cell of each (state, spending), -1 outside the boxes or where no play enters the state like that.
+
+        kept (Q, D) are the constraints that the boxes count, spent (Q, M) all of them; None leaves out the check against least and most.
+        """
+        if not len(self.states):
+            return np.full(len(state), -1)
+        at = np.minimum(np.searchsorted(self.states, state), len(self.states) - 1)
+        place = np.maximum(kept - self.lo[at], 0)
+        known = (self.states[at] == state) & (place < self.size[at]).all(axis=1)
+        if spent is not None:
+            known &= ((spent >= self.least[at]) & (spent <= self.most[at])).all(axis=1)
+        cell = np.zeros(len(state), dtype=np.int64)
+        for m in range(kept.shape[1]):
+            cell = cell * self.size[at, m] + place[:, m]
+        return np.where(known, self.base[at] + cell, -1)
+
+    def slots(self, n_states: int) -> NDArray[np.int32]:
+        """Place of each state among those with a box, -1 for none."""
+        slot = np.full(n_states, -1, dtype=np.int32)
+        slot[self.states] = np.arange(len(self.states), dtype=np.int32)
+        return slot
+
+    def boxes(self, n_states: int) -> tuple[Any, ...]:
+        """What kernels need of a layer that is stepped into."""
+        return self.slots(n_states), self.lo, self.size, self.base
+
+    def spent(self, cells: Ints) -> tuple[Ints, Ints]:
+        """State and spending (Q, D) of each cell."""
+        at = np.searchsorted(self.base, cells, side="right") - 1
+        rest = cells - self.base[at]
+        spent = np.empty((len(cells), self.lo.shape[1]), dtype=np.int64)
+        for m in reversed(range(self.lo.shape[1])):
+            spent[:, m] = self.lo[at, m] + rest % self.size[at, m]
+            rest = rest // self.size[at, m]
+        return self.states[at], spent
+
+
+def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """First cell and first line of each box, layers end to end (boxes start[t] : start[t+1]), one more entry per layer."""
+    from acegames import kernels
+
+    cells = np.prod(size.astype(np.float64), axis=1).sum()
+    if cells >= 2.0**62:
+        raise TooLarge(
+            f"{cells:.3g} different amounts can have been spent, which cannot even be numbered in 64 bits; solve "
+            "approximately, with costs rounded to a coarser unit"
+        )
+    base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
+    kernels.number_boxes(start, size, base, line)
+    return base, line
+
+
+def numbered(layer: LayerSpace) -> LayerSpace:
+    """Number the cells and the lines of one layer's boxes; TooLarge where 64 bits do not do."""
+    base, line = number_boxes(np.array([0, len(layer.states)]), layer.size)
+    return replace(layer, base=base, line=line)

@@ -1,0 +1,146 @@
+"""Which cells does feasible play reach? Two ways with one answer (spec 2).
+
+*Dense*: a height map backwards (for each line of cells the largest feasible spending of the last constraint; an action is feasible up to
+its own threshold), then marks forwards through feasible actions, kept as one bit per cell. *Sparse*: the AND/OR graph over listed cells,
+found by hashing; successors are recomputed, no edge is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.feasibility.cells import RANK_BLOCK, Cells, Ints
+from acegames.feasibility.space import Space
+
+BATCH_CELLS = 20_000_000  # one compiled call runs over layers of about so many cells
+
+
+def explore(space: Space) -> Space:
+    """Find the cells that feasible play reaches. The space of an infeasible game comes back as it was."""
+    return _explore_dense(space) if space.dense else _explore_sparse(space)
+
+
+def _roots(space: Space) -> Ints:
+    """The cells of the initial states; -1 where one cannot be played safely."""
+    states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
+    return space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+
+
+def batches(totals: Ints) -> list[tuple[int, int]]:
+    """Cut the layers into runs t0 .. t1-1 of bounded work, so that an interrupt is answered in between."""
+    found, t0 = [], 0
+    for t in range(1, len(totals) + 1):
+        if t == len(totals) or totals[t0 : t + 1].sum() > BATCH_CELLS:
+            found.append((t0, t))
+            t0 = t
+    return found
+
+
+def _explore_dense(space: Space) -> Space:
+    from acegames import kernels
+
+    H, tables = space.game.horizon, space.tables
+    height = np.empty(int(space.line_start[-1]), dtype=np.int32)
+    end = space.layers[-1]
+    height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
+    step = (
+        tables.layer_at,
+        tables.row_ptr,
+        tables.out_ptr,
+        tables.cost,
+        tables.next_state,
+        space.budget,
+        space.line_start,
+    )
+    runs = batches(space.totals[:-1])
+    for t0, t1 in reversed(runs):
+        kernels.heights_range(t0, t1, space.start, space.states, space.lo, space.size, space.line, *step, height)
+    if not _roots_feasible(space, height):
+        return space
+    marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
+    marks[_roots(space)] = 1
+    bit_start = np.concatenate([[0], np.cumsum(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))])
+    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    for t0, t1 in runs:
+        marks = kernels.reach_range(
+            t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, *step, height,
+            marks, bit_start, bits,
+        )  # fmt: skip
+    kernels.pack(marks, bits[bit_start[H] :])
+    blocks = bits.reshape(-1, RANK_BLOCK // 8)
+    cells = Cells.split(blocks, (bit_start // (RANK_BLOCK // 8)).tolist())
+    return replace(space, height=height, cells=tuple(cells))
+
+
+def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
+    roots, top = _roots(space), space.layers[0]
+    if (roots < 0).any():
+        return False
+    box = np.searchsorted(top.base, roots, side="right") - 1
+    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
+    return bool((place <= height[top.line[box] + line]).all())
+
+
+def index_table(keys: Ints) -> NDArray[np.int32]:
+    """A hash table over the cells of a sparse layer."""
+    from acegames import kernels
+
+    table = np.empty(1 << max(4, int(2 * len(keys)).bit_length()), dtype=np.int32)
+    kernels.build_index(keys, table)
+    return table
+
+
+def _explore_sparse(space: Space) -> Space:
+    from acegames import kernels
+
+    H, n = space.game.horizon, len(space.game.states)
+    roots = _roots(space)
+    if (roots < 0).any():
+        return space
+    keys = [np.sort(roots)]
+    for t in range(H):
+        keys.append(_successors(space, t, keys[t]))
+
+    def sweep(
+        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        here, after = space.layers[t], space.layers[t + 1]
+        true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
+        kernels.sweep(
+            keys[t], wanted, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
+            *after.boxes(n), keys[t + 1], index_table(keys[t + 1]), next_true, true, keep,
+        )  # fmt: skip
+        return true, keep
+
+    true = [np.ones(len(keys[-1]), dtype=bool)]
+    for t in reversed(range(H)):
+        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1])[0])
+    true.reverse()
+    if not true[0].all():
+        return space
+    keep, cells = true[0], []
+    for t in range(H):
+        keep_next = sweep(t, keep, true[t + 1])[1]
+        cells.append(Cells.from_keys(keys[t][keep]))
+        keep = keep_next
+    cells.append(Cells.from_keys(keys[-1][keep]))
+    return replace(space, cells=tuple(cells))
+
+
+def _successors(space: Space, t: int, keys: Ints) -> Ints:
+    from acegames import kernels
+
+    here, after, n = space.layers[t], space.layers[t + 1], len(space.game.states)
+    capacity = 1 << max(10, int(4 * len(keys)).bit_length())
+    while True:
+        table = np.empty(capacity, dtype=np.int64)
+        found = kernels.expand(
+            keys, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
+            *after.boxes(n), table,
+        )  # fmt: skip
+        if found >= 0:
+            return np.sort(table[table >= 0])
+        capacity *= 4
