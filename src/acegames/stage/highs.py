@@ -25,14 +25,15 @@ class HighsStageSolver:
         import highspy
 
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, value in {
+        options: dict[str, Any] = {
             "output_flag": False,
             "presolve": "off",
             "solver": "simplex",
             "threads": 1,
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
-        }.items():
+        }
+        for option, value in options.items():
             self._highs.setOptionValue(option, value)
         self._optimal = highspy.HighsModelStatus.kOptimal
 
