@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: install demo test test-all lint types format clean
+.PHONY: install demo test test-all bench lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -24,6 +24,10 @@ test: install  ## every test that is not marked slow
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+bench: install  ## remake benchmarks/README.md, in under ten minutes
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python benchmarks/run.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -62,7 +62,7 @@ ALLOWED = {
     "acegames.concepts": ("errors",),
     "acegames.store": ("errors",),
     "acegames.model": ("model", "errors", "numerics", "store"),
-    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling"),
+    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
     "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels"),
     "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
     "acegames.simulate": ("model", "concepts", "errors", "numerics"),

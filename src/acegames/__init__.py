@@ -13,7 +13,8 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 
 from acegames import catalog
 from acegames.concepts import CCE, CE
-from acegames.engines import Progress
+from acegames.engines import Progress, Report
+from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.engines.reference import ReferenceEngine
 from acegames.errors import (
@@ -33,7 +34,7 @@ from acegames.model.game import MarkovGame
 from acegames.policy import CostTracker, Policy, Runner
 from acegames.reduction import Reduction, reduce
 from acegames.simulate import Rollouts, simulate
-from acegames.solve import Solution, solve
+from acegames.solve import Solution, Stats, estimate, solve
 from acegames.verify import Certificate, verify
 
 __version__ = "0.1.0"
@@ -52,8 +53,12 @@ __all__ = [
     "CE",
     "CCE",
     "solve",
+    "estimate",
+    "Estimate",
     "Solution",
+    "Stats",
     "Progress",
+    "Report",
     "LocalEngine",
     "ReferenceEngine",
     # what it hands over

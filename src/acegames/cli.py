@@ -6,21 +6,30 @@ Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equil
 from __future__ import annotations
 
 import functools
-import json
-import sys
+import re
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 import acegames as ace
-from acegames.model.numbers import plain
+from acegames.terminal import (
+    certificate_data,
+    describe,
+    err,
+    final_budget,
+    number,
+    out,
+    print_json,
+    show_frontier,
+    show_game,
+    show_values,
+    solve_with_bar,
+)
 
 app = typer.Typer(
     name="acegames",
@@ -46,9 +55,6 @@ AgainstOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
-
 
 def main() -> None:
     """Run the program."""
@@ -69,7 +75,7 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
             code = next((c for kind, c in EXIT_CODES.items() if isinstance(error, kind)), 2)
             message = str(error)
             if kwargs.get("as_json"):
-                _print_json({"error": type(error).__name__, "message": message, "exit_code": code, **_help_in(error)})
+                print_json({"error": type(error).__name__, "message": message, "exit_code": code, **_help_in(error)})
             else:
                 err.print(f"[bold red]{type(error).__name__}:[/] {escape(message)}", soft_wrap=True)
             raise typer.Exit(code) from None
@@ -94,11 +100,12 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 def check(game: GameArg, as_json: JsonOption = False) -> None:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
     model = _game(game)
-    found = ace.feasibility(model)
+    found, needs = ace.feasibility(model), ace.estimate(model)
     if as_json:
-        _print_json({**_describe(model), "feasible": found.feasible, "pairs": found.pairs})
+        estimate = {**vars(needs), "memory": needs.memory}
+        print_json({**describe(model), "feasible": found.feasible, "pairs": found.pairs, "estimate": estimate})
     else:
-        _show_game(model)
+        show_game(model, to_solve=needs)
         if found.feasible:
             out.print(f"[green]Feasible:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
         else:
@@ -120,23 +127,12 @@ def frontier(
     model = _game(game)
     budgets = ace.feasibility(model).minimal_budgets
     if as_json:
-        _print_json({"constraints": model.constraints, "budget": _final_budget(model), "minimal_budgets": budgets})
+        print_json({"constraints": model.constraints, "budget": final_budget(model), "minimal_budgets": budgets})
         return
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
         return
-    table = Table(title="Minimal budgets: each line is enough, nothing below it is")
-    for label in model.constraints:
-        table.add_column(escape(str(label)), justify="right")
-    for row in budgets[:most]:
-        table.add_row(*(_number(x) for x in row))
-    out.print(table)
-    if len(budgets) > most:
-        out.print(f"... and {len(budgets) - most:,} more (--most)")
-    own = ", ".join(f"{c} {_number(b)}" for c, b in _final_budget(model).items())
-    out.print(f"The game's own budget: {escape(own)}")
-    if len(set(model.budgets)) > 1:
-        out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
+    show_frontier(model, budgets, most)
 
 
 @app.command(epilog="Example:  acegames solve intersection --concept ce --objective egalitarian -o solution.ace")
@@ -157,31 +153,35 @@ def solve(
         float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
     ] = 1.0,
     verify: Annotated[bool, typer.Option(help="Check the answer independently before writing it.")] = True,
+    engine: Annotated[str, typer.Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads; all processors by default.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Refuse games that need more, e.g. 4GB; the free memory by default.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
     model = _game(game)
-    solution = _with_progress(
-        lambda bar: ace.solve(model, _concept(concept, objective, floor, model), progress=bar), quiet=as_json
-    )
+    wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
+    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, engine=runs_on, progress=bar), quiet=as_json)
     certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
     if certificate is not None and not certificate.ok:
         output = None
     if output is not None:
         solution.save(output)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "values": dict(zip(map(str, model.players), solution.values, strict=True)),
                 "concept": repr(solution.concept),
                 "guarantee": solution.guarantee,
                 "stats": vars(solution.stats),
-                "certificate": _certificate(certificate),
+                "certificate": certificate_data(certificate),
                 "file": None if output is None else str(output),
             }
         )
     else:
-        _show_values(model, solution)
+        show_values(solution)
         if certificate is not None:
             out.print(escape(str(certificate)))
         if output is not None:
@@ -205,7 +205,7 @@ def verify(
     model, policy, concept = _policy(file, against)
     certificate = ace.verify(model, policy, concept, tol=tol)
     if as_json:
-        _print_json(_certificate(certificate))
+        print_json(certificate_data(certificate))
     else:
         out.print(escape(str(certificate)))
     if not certificate.ok:
@@ -230,7 +230,7 @@ def simulate(
     largest = rollouts.spent.max(axis=(0, 1))
     if as_json:
         players, constraints = list(map(str, model.players)), list(map(str, model.constraints))
-        _print_json(
+        print_json(
             {
                 "episodes": episodes,
                 "mean_return": dict(zip(players, mean, strict=True)),
@@ -249,7 +249,7 @@ def simulate(
         out.print(table)
         for label, most in zip(model.constraints, largest, strict=True):
             out.print(
-                f"Largest spending seen of {escape(str(label))}: {_number(most)} (budget {_number(_final_budget(model)[label])})"
+                f"Largest spending seen of {escape(str(label))}: {number(most)} (budget {number(final_budget(model)[label])})"
             )
         out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
     if rollouts.violations:
@@ -271,7 +271,7 @@ def catalog(
             raise ace.InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
         entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
         if as_json:
-            _print_json([{"name": e.name, "title": e.title} for e in entries])
+            print_json([{"name": e.name, "title": e.title} for e in entries])
             return
         table = Table(title="Catalog: use a name wherever a GAME is asked for")
         table.add_column("name")
@@ -284,7 +284,7 @@ def catalog(
     if output is not None:
         ace.catalog.get(name).save(output)
     if as_json:
-        _print_json({**vars(entry), "file": None if output is None else str(output)})
+        print_json({**vars(entry), "file": None if output is None else str(output)})
         return
     out.print(
         f"[bold]{escape(entry.title)}[/] ({entry.name})\n\n{escape(entry.story)}\n\nSource: {escape(entry.source)}"
@@ -293,6 +293,33 @@ def catalog(
         out.print(f"- {escape(fact)}")
     if output is not None:
         out.print(f"Written to {escape(str(output))}.")
+
+
+@app.command(epilog="Example:  acegames bench")
+@_verb
+def bench(as_json: JsonOption = False) -> None:
+    """Measure this machine: solve and verify random two-player games of growing size."""
+    from acegames.bench import measurements
+
+    found = []
+    table = Table()
+    for heading in ("stage games", "solve, s", "per second", "verify, s", "verified"):
+        table.add_column(heading, justify="right")
+    for m in measurements():
+        found.append(vars(m))
+        cells = (
+            f"{m.pairs:,}",
+            f"{m.solve_seconds:.3f}",
+            f"{m.pairs / m.solve_seconds:,.0f}",
+            f"{m.verify_seconds:.3f}",
+        )
+        table.add_row(*cells, "yes" if m.ok else "NO")
+    if as_json:
+        print_json(found)
+    else:
+        out.print(table)
+    if not all(m["ok"] for m in found):
+        raise typer.Exit(1)
 
 
 def _game(name: str) -> ace.MarkovGame:
@@ -332,97 +359,20 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     return kinds[kind.lower()](objective=chosen, floor=floor)
 
 
-def _with_progress(work: Callable[[Callable[[ace.Progress], None]], ace.Solution], *, quiet: bool) -> ace.Solution:
-    """Run a solve with a bar on a terminal; the bar goes when the work is done."""
-    columns = (
-        TextColumn("solving"),
-        BarColumn(),
-        TextColumn("{task.completed:,}/{task.total:,} situations"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=quiet or not sys.stderr.isatty()) as bar:
-        task = bar.add_task("solve", total=1)
-
-        def show(state: ace.Progress) -> None:
-            bar.update(task, completed=state.pairs_done, total=state.pairs)
-
-        return work(show)
+def _engine(name: str, threads: int | None, memory: str | None) -> ace.LocalEngine | ace.ReferenceEngine:
+    if name == "reference":
+        return ace.ReferenceEngine()
+    if name != "local":
+        raise ace.InvalidOption(f"--engine {name}: must be local or reference")
+    return ace.LocalEngine(threads=threads, memory=None if memory is None else _bytes(memory))
 
 
-def _show_game(game: ace.MarkovGame) -> None:
-    table = Table(show_header=False, title=escape(game.name) or None)
-    for key, value in _describe(game).items():
-        shown = ", ".join(f"{k} {_number(v)}" for k, v in value.items()) if isinstance(value, dict) else value
-        table.add_row(
-            key.replace("_", " "), escape(", ".join(map(str, shown)) if isinstance(shown, list) else str(shown))
-        )
-    out.print(table)
-
-
-def _describe(game: ace.MarkovGame) -> dict[str, Any]:
-    return {
-        "name": game.name,
-        "players": list(map(str, game.players)),
-        "states": len(game.states),
-        "actions_per_player": [len(a) for a in game.actions],
-        "horizon": game.horizon,
-        "budget": {str(k): v for k, v in _final_budget(game).items()},
-        "budget_is_a_schedule": len(set(game.budgets)) > 1,
-        "digest": game.digest,
-    }
-
-
-def _show_values(game: ace.MarkovGame, solution: ace.Solution) -> None:
-    table = Table(title=escape(f"{type(solution.concept).__name__}, objective {solution.concept.objective!r}"))
-    table.add_column("player")
-    table.add_column("value", justify="right")
-    for player, value in zip(game.players, solution.values, strict=True):
-        table.add_row(escape(str(player)), f"{value:.6g}")
-    out.print(table)
-    stats = solution.stats
-    out.print(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs, {stats.seconds:.2f} s.")
-
-
-def _certificate(certificate: ace.Certificate | None) -> dict[str, Any] | None:
-    if certificate is None:
-        return None
-    return {
-        "ok": certificate.ok,
-        "regret": certificate.regret,
-        "max_spent": certificate.max_spent,
-        "values": certificate.values,
-        "tolerance": certificate.tol,
-        "pairs": certificate.pairs,
-        "problems": certificate.problems,
-        "witness": certificate.witness,
-    }
-
-
-def _final_budget(game: ace.MarkovGame) -> dict[Any, Any]:
-    return dict(zip(game.constraints, map(plain, game.budgets[-1]), strict=True))
-
-
-def _number(x: Any) -> str:
-    return f"{x:.10g}" if isinstance(x, float) else str(x)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no NaN or infinity, no tuples as keys and no Fractions: write them as text."""
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else str(value)
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+def _bytes(text: str) -> int:
+    """Bytes from 500MB, 4 GiB or a plain number."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    if match is None:
+        raise ace.InvalidOption(f"--memory {text}: must be a number of bytes such as 500MB or 4GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
 
 
 if __name__ == "__main__":

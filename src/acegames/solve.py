@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CCE, Concept
-from acegames.engines import Engine, Progress, Report
+from acegames.engines import Engine, Report
+from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.feasibility.lattice import lattice
 from acegames.model.game import MarkovGame
 from acegames.policy import Policy, build_policy
 from acegames.reduction import infeasible
 
-__all__ = ["Progress", "Solution", "Stats", "solve"]
+__all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def solve(
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
-        TooLarge: when costs are too fine for exact integers.
+        TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
     """
     concept = CCE() if concept is None else concept
     if not isinstance(concept, Concept):
@@ -90,6 +91,15 @@ def solve(
     policy = build_policy(game, whole.units, found.dims, found.layers, concept)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     return Solution(game, concept, found.values, policy, stats, exact_guarantee(concept))
+
+
+def estimate(game: MarkovGame, concept: Concept | None = None, *, engine: LocalEngine | None = None) -> Estimate:
+    """Predict the pairs, the memory and the time that `solve` would take, without solving. Cheap, whatever the budgets.
+
+    Raises:
+        TooLarge: when costs are too fine for exact integers.
+    """
+    return (engine or LocalEngine()).estimate(game, lattice(game), concept or CCE())
 
 
 def exact_guarantee(concept: Any) -> str:

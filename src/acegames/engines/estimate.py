@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from acegames.concepts import CE, Concept
 from acegames.errors import TooLarge
-from acegames.feasibility.space import Space
+from acegames.feasibility.explore import SPARSE_BYTES
+from acegames.feasibility.space import Space, pairs_at_most
 from acegames.machine import available_memory, processors
 from acegames.model.numbers import plain
 
-SPARSE_BYTES = 40  # of keys, hash table and marks, per pair
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 200 * 2**20  # interpreter, libraries and compiled code
 
@@ -35,10 +35,6 @@ class Estimate:
         """Bytes in all."""
         return self.working + self.policy + FIXED_BYTES
 
-    def exploring(self) -> Estimate:
-        """What finding the feasible pairs takes, without solving."""
-        return replace(self, policy=0, seconds=0.0)
-
     def __str__(self) -> str:
         kind = "dense" if self.dense else "sparse"
         return (
@@ -54,6 +50,9 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     explored = space.explored
     held = np.array([x.number for x in space.cells]) if explored and not space.dense else space.totals
     cells = int(held[:-1].sum())
+    if not space.dense and not explored:
+        cells = int(min(cells, pairs_at_most(space)))
+        held = np.minimum(held, cells)
     pairs = space.pairs if explored else cells
     two_values = int((held[:-1] + held[1:]).max()) * 8 * n
     if space.dense:
@@ -80,10 +79,11 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
     allowed = available_memory() if memory is None else memory
     if predicted.memory > allowed:
         limit = "is free on this machine" if memory is None else "was allowed"
-        raise TooLarge(
-            f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. "
-            f"{_advice(space, predicted.memory / max(allowed, 1))}"
-        )
+        room = allowed - FIXED_BYTES
+        advice = f"The program alone takes about {_bytes(FIXED_BYTES)}."
+        if room > 0:
+            advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
+        raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
             f"the solve would take {predicted}, more than the {seconds:g} s allowed. "

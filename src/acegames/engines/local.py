@@ -68,16 +68,18 @@ class LocalEngine:
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         space = self.plan(game, lattice)
-        check_limits(estimate_space(space, concept, self.threads).exploring(), space, self.memory, None)
-        space = explore(space)
+        space = explore(space, self.memory)
         if not space.feasible:
             return None
         predicted = estimate_space(space, concept, self.threads)
         check_limits(predicted, space, self.memory, self.seconds)
         if space.dense and len(game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
             return _backward_alone(space, progress)
-        with ThreadPoolExecutor(predicted.threads) as pool:
+        pool = ThreadPoolExecutor(predicted.threads)
+        try:
             return _backward(space, _Stages(space, concept), pool, predicted.threads, progress)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
 
 
 def _backward(

@@ -12,15 +12,31 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.errors import TooLarge
 from acegames.feasibility.cells import RANK_BLOCK, Cells, Ints
 from acegames.feasibility.space import Space
+from acegames.machine import available_memory
 
+SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # one compiled call runs over layers of about so many cells
 
 
-def explore(space: Space) -> Space:
-    """Find the cells that feasible play reaches. The space of an infeasible game comes back as it was."""
-    return _explore_dense(space) if space.dense else _explore_sparse(space)
+def explore(space: Space, memory: int | None = None) -> Space:
+    """Find the cells that feasible play reaches. The space of an infeasible game comes back as it was.
+
+    Raises:
+        TooLarge: when that takes more than `memory` bytes, by default what is free.
+    """
+    allowed = available_memory() if memory is None else memory
+    return _explore_dense(space, allowed) if space.dense else _explore_sparse(space, allowed)
+
+
+def _check_memory(needed: float, allowed: int, cells: int) -> None:
+    if needed > allowed:
+        raise TooLarge(
+            f"finding the situations that safe play can reach takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
+            f"but only {allowed / 2**30:.3g} GiB can be used; coarser costs, fewer constraints or smaller budgets would help"
+        )
 
 
 def _roots(space: Space) -> Ints:
@@ -39,10 +55,12 @@ def batches(totals: Ints) -> list[tuple[int, int]]:
     return found
 
 
-def _explore_dense(space: Space) -> Space:
+def _explore_dense(space: Space, allowed: int) -> Space:
     from acegames import kernels
 
     H, tables = space.game.horizon, space.tables
+    needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
+    _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layers[-1]
     height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
@@ -93,7 +111,7 @@ def index_table(keys: Ints) -> NDArray[np.int32]:
     return table
 
 
-def _explore_sparse(space: Space) -> Space:
+def _explore_sparse(space: Space, allowed: int) -> Space:
     from acegames import kernels
 
     H, n = space.game.horizon, len(space.game.states)
@@ -101,7 +119,10 @@ def _explore_sparse(space: Space) -> Space:
     if (roots < 0).any():
         return space
     keys = [np.sort(roots)]
+    listed = 0
     for t in range(H):
+        listed += len(keys[t])
+        _check_memory(SPARSE_BYTES * listed, allowed, listed)
         keys.append(_successors(space, t, keys[t]))
 
     def sweep(

@@ -225,8 +225,11 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 def _prefer_dense(space: Space) -> bool:
     """Whether boxes are worth holding cell by cell: few cells, or not many more than the pairs that can be reached at most."""
-    if space.total <= DENSE_IF_BELOW:
-        return True
+    return space.total <= DENSE_IF_BELOW or space.total <= DENSE_OCCUPANCY * pairs_at_most(space)
+
+
+def pairs_at_most(space: Space) -> float:
+    """A bound on the pairs that can be reached: the cells of a layer, or the pairs before it times the different outcomes."""
     game, tables, at_most, reachable = space.game, space.tables, 0.0, float(len(space.game.initial))
     outs = tables.out_ptr[tables.row_ptr[:, [0, -1]]]
     ways = [
@@ -236,4 +239,4 @@ def _prefer_dense(space: Space) -> bool:
         reachable = min(reachable, float(space.totals[t]))
         at_most += reachable
         reachable *= ways[game.layer_at[t]]
-    return space.total <= DENSE_OCCUPANCY * at_most
+    return at_most

@@ -23,15 +23,18 @@ from acegames.concepts import CCE, CE
 from acegames.model.game import MarkovGame
 from acegames.numerics import VERIFY
 from acegames.verify._certificate import Certificate, limit_phrases
+from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
 from acegames.verify._deviations import Evaluated, evaluate
 from acegames.verify._feasible import feasible_stages
+from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
 from acegames.verify._walk import Step, Walked, Witness, walk
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
-_FAULTS_SHOWN = 5
+_PLAIN = 100_000
+"""Joint actions at pairs, up to which the plain passes are taken: they are done before the others are compiled."""
 
 
 def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | None = None) -> Certificate:
@@ -57,10 +60,8 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
     tol = _default_tolerance(game) if tol is None else float(tol)
     units = Units(game)
     reader = Reader(game, policy, units)
-    walked = walk(game, reader, units)
-    stages = feasible_stages(game, units)
-    found = evaluate(game, stages, reader, coarse=isinstance(concept, CCE))
-    problems = _problems(game, policy, walked, found, feasible=bool(stages), tol=tol)
+    found, walked = _judge(game, units, reader, coarse=isinstance(concept, CCE))
+    problems = _problems(game, policy, reader, walked, found, tol=tol)
     return Certificate(
         ok=not problems,
         regret=found.regret,
@@ -70,13 +71,26 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         witness=walked.witness,
         problems=problems,
         tol=tol,
-        pairs=sum(len(stage.state) for stage in stages),
+        pairs=found.pairs,
         concept=concept,
         game_digest=game.digest,
         players=game.players,
         constraints=game.constraints,
         limits=limit_phrases(game.budgets),
     )
+
+
+def _judge(game: MarkovGame, units: Units, reader: Reader, *, coarse: bool) -> tuple[Evaluated, Walked]:
+    """Find what the policy is worth and what deviations gain, then what the policy realises."""
+    packed = Packed.of(game, units)
+    stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
+    walked = None
+    if stages is not None:
+        found = evaluate(game, stages, reader, coarse=coarse)
+    else:
+        assert packed is not None
+        found, walked = evaluate_keys(packed, feasible_keys(packed), reader, coarse=coarse)
+    return found, walked or walk(game, reader, units)
 
 
 def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
@@ -104,7 +118,7 @@ def _default_tolerance(game: MarkovGame) -> float:
 
 
 def _problems(
-    game: MarkovGame, policy: Any, walked: Walked, found: Evaluated, *, feasible: bool, tol: float
+    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, *, tol: float
 ) -> tuple[str, ...]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
@@ -113,13 +127,15 @@ def _problems(
         problems.append(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
-    if not feasible:
+    if reader.disagreement is not None:
+        problems.append(reader.disagreement)
+    if not found.pairs:
         problems.append("No policy keeps every budget of this game with probability one.")
     if walked.witness is not None:
         problems.append(walked.witness.reason)
-    problems += found.faults[:_FAULTS_SHOWN]
-    if len(found.faults) > _FAULTS_SHOWN:
-        problems.append(f"The policy is at fault in {len(found.faults) - _FAULTS_SHOWN:,} more situations.")
+    problems += found.faults[:FAULTS_SHOWN]
+    if found.n_faults > FAULTS_SHOWN:
+        problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
     for player, gain, where in zip(game.players, found.regret, found.where, strict=True):
         if where is not None and not gain <= tol:
             t, state, spent = where
@@ -127,6 +143,6 @@ def _problems(
                 f"Player {player!r} gains {gain:.6g} by a safe deviation "
                 f"at t={t}, state {state!r}, spent {spent!r}; accepted is {tol:.3g}."
             )
-    if feasible and not found.faults and not np.isfinite(found.values).all():
+    if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
     return tuple(dict.fromkeys(problems))

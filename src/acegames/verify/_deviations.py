@@ -10,6 +10,7 @@ where a sum that meets -inf is -inf, however small the probability: that deviati
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,10 +29,12 @@ Place = tuple[int, Any, tuple[Any, ...]]
 class Evaluated:
     """What the backward pass found."""
 
+    pairs: int  # number of subgames; 0 when no policy is feasible
     values: Floats  # (N,) at the root; NaN where the policy runs into a fault
     regret: Floats  # (N,) NaN when the policy is at fault in some subgame
     where: tuple[Place | None, ...]  # N
-    faults: list[str]
+    faults: list[str]  # the first few
+    n_faults: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +47,30 @@ class _Support:
     wrong: Ints  # pairs where the policy is at fault; they have no entries here
 
 
+class Gains:
+    """The largest gain of each player so far, and where; of equal ones the earliest in time, there the first pair."""
+
+    def __init__(self, reader: Reader) -> None:
+        n = len(reader.game.players)
+        self.reader = reader
+        self.regret: Floats = np.zeros(n)
+        self.where: list[Place | None] = [None] * n
+
+    def add(self, t: int, gain: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
+        """Take in the gains (P, N) at time t, from the last time back; `pair(p)` is its state and what was spent."""
+        for i, p in enumerate(np.argmax(gain, axis=0).tolist()):
+            if not (np.isnan(self.regret[i]) or gain[p, i] <= 0 or gain[p, i] < self.regret[i]):
+                self.regret[i] = gain[p, i]
+                self.where[i] = self.reader.user(t, *pair(p))
+
+
 def evaluate(game: MarkovGame, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
     """Return root values and the largest gain of each player over all subgames."""
     n = len(game.players)
     faults: list[str] = []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]
-    regret: Floats = np.zeros(n) if stages and not faults else np.full(n, np.nan)
-    where: list[Place | None] = [None] * n
-    moves = [[_replaced(game, layer, i) for i in range(n)] for layer in game.layers]
+    gains = Gains(reader)
+    moves = [[replaced(game, layer, i) for i in range(n)] for layer in game.layers]
     v, w = np.zeros((1, n)), np.zeros((1, n))
     with np.errstate(over="ignore", invalid="ignore"):
         for t in reversed(range(len(stages))):
@@ -60,46 +79,25 @@ def evaluate(game: MarkovGame, stages: list[Stage], reader: Reader, *, coarse: b
             if faults:
                 continue
             w = _deviation_values(stage, layer, support, moves[game.layer_at[t]], w, coarse=coarse)
-            gain = w - v
-            for i, p in enumerate(np.argmax(gain, axis=0).tolist()):
-                if not (np.isnan(regret[i]) or gain[p, i] <= 0 or gain[p, i] < regret[i]):
-                    regret[i] = gain[p, i]
-                    where[i] = reader.user(t, int(stage.state[p]), tuple(stage.spent[p].tolist()))
+            gains.add(t, w - v, stage.pair)
         values = np.array([p for _, p in game.initial]) @ v if stages else np.full(n, np.nan)
-    return Evaluated(values, regret, tuple(where), faults)
+    regret = gains.regret if stages and not faults else np.full(n, np.nan)
+    pairs = sum(len(stage.state) for stage in stages)
+    return Evaluated(pairs, values, regret, tuple(gains.where), faults, len(faults))
 
 
 def _read(game: MarkovGame, stage: Stage, t: int, reader: Reader, faults: list[str]) -> _Support:
     """Ask the policy at every pair of a stage; a weight outside FA is a fault."""
     layer = game.layer(t)
-    pair: list[int] = []
-    row: list[int] = []
-    prob: list[float] = []
-    wrong: list[int] = []
-    safe, first, start = stage.safe.tolist(), stage.first.tolist(), layer.row_ptr.tolist()
-    for p, (state, spent) in enumerate(zip(stage.state.tolist(), map(tuple, stage.spent.tolist()), strict=True)):
-        answer = reader.ask(t, state, spent)
-        fault = answer.fault
-        for r in answer.rows:
-            if not safe[first[p] + r - start[state]]:
-                action = game.joint_action(layer.action[r])
-                fault = (
-                    f"At {reader.place(t, state, spent)}: the policy may play {action!r}, "
-                    "after which no play keeps every budget for certain."
-                )
-        if fault:
-            faults.append(fault)
-            wrong.append(p)
-            continue
-        pair += [p] * len(answer.rows)
-        row += answer.rows
-        prob += answer.probs
-    return _Support(
-        np.array(pair, dtype=np.int64),
-        np.array(row, dtype=np.int64),
-        np.array(prob),
-        np.array(wrong, dtype=np.int64),
-    )
+    answers = reader.read(t, stage.state, stage.spent)
+    pair = np.repeat(np.arange(len(stage.state)), np.diff(answers.ptr))
+    outside = np.flatnonzero(~stage.safe[_entries(stage, layer, pair, answers.row)])
+    wrong = dict(answers.faults)
+    for p, row in zip(pair[outside].tolist(), answers.row[outside].tolist(), strict=True):
+        wrong[p] = reader.unsafe(t, *stage.pair(p), row)
+    faults += [wrong[p] for p in sorted(wrong)]
+    sound = ~np.isin(pair, pair[outside])
+    return _Support(pair[sound], answers.row[sound], answers.prob[sound], np.array(sorted(wrong), dtype=np.int64))
 
 
 def _action_values(stage: Stage, layer: Layer, following: Floats) -> Floats:
@@ -150,7 +148,7 @@ def _begins(*columns: Ints) -> Ints:
     return np.flatnonzero(new)
 
 
-def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
+def replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
     """Return for each row and action b the row where `player` plays b instead, (R, A_i); -1 if not legal."""
     state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
     others = np.column_stack([state, np.delete(layer.action, player, axis=1)])

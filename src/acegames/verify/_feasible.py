@@ -10,13 +10,14 @@ Three passes over layers of pairs (state, spent):
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.verify._units import Units
+from acegames.verify._units import Spent, Units
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -35,10 +36,19 @@ class Stage:
     edge_next: Ints  # (L,) pair of the next stage; all 0 after the last
     edge_out: Ints  # (L,) outcome of the layer
 
+    def pair(self, p: int) -> tuple[int, Spent]:
+        """State and spending of one pair."""
+        return int(self.state[p]), tuple(self.spent[p].tolist())
 
-def feasible_stages(game: MarkovGame, units: Units) -> list[Stage]:
-    """Return FS and FA for t = 0 .. H-1; an empty list when no policy is feasible from every start."""
-    stages = _within_budget(game, units)
+
+def feasible_stages(game: MarkovGame, units: Units, limit: float = math.inf) -> list[Stage] | None:
+    """Return FS and FA for t = 0 .. H-1; an empty list when no policy is feasible from every start.
+
+    None when the first pass meets more than `limit` entries.
+    """
+    stages = _within_budget(game, units, limit)
+    if stages is None:
+        return None
     alive = np.ones(1, dtype=bool)
     for t in reversed(range(game.horizon)):
         stages[t] = _drop_unsafe(stages[t], alive)
@@ -48,14 +58,17 @@ def feasible_stages(game: MarkovGame, units: Units) -> list[Stage]:
     return _reached(stages)
 
 
-def _within_budget(game: MarkovGame, units: Units) -> list[Stage]:
+def _within_budget(game: MarkovGame, units: Units, limit: float) -> list[Stage] | None:
     """First pass: `safe` says only that no outcome breaks a budget at once."""
     costs = [units.cost_table(layer) for layer in game.layers]
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
     spent = np.zeros((len(state), len(game.constraints)), dtype=np.int64 if units.small else object)
-    stages = []
+    stages: list[Stage] = []
     for t in range(game.horizon):
         layer = game.layer(t)
+        limit -= int((layer.row_ptr[state + 1] - layer.row_ptr[state]).sum())
+        if limit < 0:
+            return None
         row = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
         first = offsets(layer.row_ptr[state + 1] - layer.row_ptr[state])
         pair = np.repeat(np.arange(len(state)), np.diff(first))

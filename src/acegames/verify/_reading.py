@@ -1,4 +1,9 @@
-"""Ask the policy, and check each answer: a distribution over legal joint actions, or a sentence why not."""
+"""Ask the policy, and check each answer: a distribution over legal joint actions, or a sentence why not.
+
+Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order is halved until the
+pairs at fault are found, and these are asked singly, so that the sentence is the same. Some pairs of each bulk are asked
+singly too, for comparison.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+from acegames.verify._bulk import Bulk, Floats, Ints
 from acegames.verify._units import Number, Spent, Units
+
+_REMEMBERED = 2**17
+"""Answers kept at most; a policy without `lookup` is asked again for those beyond."""
+
+_COMPARED = 64
+"""Pairs, about, at which `lookup` is compared with `distribution` in one verification."""
+
+_SINGLY = 64
+"""Pairs of a faulty bulk that are asked one by one rather than halved again."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +38,85 @@ class Answer:
     fault: str | None = None  # a sentence when the answer is no distribution over legal joint actions
 
 
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the policy says at P pairs. Those where it is at fault have no entries."""
+
+    ptr: Ints  # (P+1,) entries of pair p are ptr[p] : ptr[p+1]
+    row: Ints  # (Z,)
+    prob: Floats  # (Z,)
+    faults: dict[int, str]  # a sentence for each pair at fault, ascending
+
+
 class Reader:
-    """Puts each question to the policy once."""
+    """Puts each question to the policy once, unless there are very many."""
 
     def __init__(self, game: MarkovGame, policy: Any, units: Units) -> None:
         self.game, self.policy, self.units = game, policy, units
+        self.disagreement: str | None = None  # a sentence where `lookup` does not say what `distribution` says
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
+        self._bulk = Bulk.of(game, policy, units)
+        self._rng = np.random.default_rng(0)
 
     def ask(self, t: int, state: int, spent: Spent) -> Answer:
         """Return the policy's checked answer; never raises."""
         key = (t, state, spent)
-        if key not in self._answers:
-            self._answers[key] = self._ask(t, state, spent)
-        return self._answers[key]
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._ask(t, state, spent)
+            if len(self._answers) < _REMEMBERED:
+                self._answers[key] = answer
+        return answer
+
+    def read(self, t: int, state: Ints, spent: Ints) -> Answers:
+        """Return the checked answers at pairs (P,), (P, M); never raises."""
+        found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
+        if found is not None:
+            answers = Answers(*found, {})
+            self._compare(t, state, spent, answers)
+            return answers
+        if self._bulk is not None and len(state) > _SINGLY:
+            half = len(state) // 2
+            return _joined(self.read(t, state[:half], spent[:half]), self.read(t, state[half:], spent[half:]))
+        answers = self._read_singly(t, state, spent)
+        if self._bulk is not None and len(state) and not answers.faults:
+            self._note(t, int(state[0]), tuple(spent[0].tolist()), "or beside it")
+        return answers
+
+    def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
+        count: list[int] = []
+        rows: list[int] = []
+        probs: list[float] = []
+        faults: dict[int, str] = {}
+        for p, (s, c) in enumerate(zip(state.tolist(), map(tuple, spent.tolist()), strict=True)):
+            answer = self.ask(t, s, c)
+            if answer.fault:
+                faults[p] = answer.fault
+            count.append(len(answer.rows))
+            rows += answer.rows
+            probs += answer.probs
+        ptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+        return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
+
+    def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
+        """Ask again, singly, at a few pairs."""
+        for p in self._rng.integers(len(state), size=max(1, _COMPARED // self.game.horizon)).tolist():
+            pair = int(state[p]), tuple(spent[p].tolist())
+            single = self.ask(t, *pair)
+            span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))
+            bulk = dict(zip(answers.row[span].tolist(), answers.prob[span].tolist(), strict=True))
+            alike = bulk.keys() == set(single.rows) and len(bulk) == span.stop - span.start
+            if not alike or any(
+                abs(bulk[r] - q) > PROBABILITY_RENORMALISE for r, q in zip(single.rows, single.probs, strict=True)
+            ):
+                self._note(t, *pair)
+
+    def _note(self, t: int, state: int, spent: Spent, nearby: str = "") -> None:
+        where = " ".join([self.place(t, state, spent), nearby]).strip()
+        self.disagreement = self.disagreement or (
+            f"At {where}: the policy's `lookup` does not say what its `distribution` says."
+        )
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""
@@ -43,6 +125,14 @@ class Reader:
     def place(self, t: int, state: int, spent: Spent) -> str:
         """Return a pair as words for a sentence."""
         return f"t={t}, state {self.game.states[state]!r}, spent {self.units.user(spent)!r}"
+
+    def unsafe(self, t: int, state: int, spent: Spent, row: int) -> str:
+        """Return the sentence for a joint action that is played and is not in FA."""
+        action = self.game.joint_action(self.game.layer(t).action[row])
+        return (
+            f"At {self.place(t, state, spent)}: the policy may play {action!r}, "
+            "after which no play keeps every budget for certain."
+        )
 
     def rows(self, t: int, state: int) -> dict[JointAction, int]:
         """Return the legal joint actions of a state by their labels."""
@@ -85,3 +175,13 @@ class Reader:
 
     def _fault(self, t: int, state: int, spent: Spent, what: str) -> Answer:
         return Answer((), (), f"At {self.place(t, state, spent)}: {what}.")
+
+
+def _joined(one: Answers, two: Answers) -> Answers:
+    shifted = {len(one.ptr) - 1 + p: fault for p, fault in two.faults.items()}
+    return Answers(
+        np.concatenate([one.ptr, one.ptr[-1] + two.ptr[1:]]),
+        np.concatenate([one.row, two.row]),
+        np.concatenate([one.prob, two.prob]),
+        one.faults | shifted,
+    )

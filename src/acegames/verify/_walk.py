@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.numbers import plain, plain_array
+from acegames.verify._feasible import Ints, number_pairs, spans
 from acegames.verify._reading import Reader
 from acegames.verify._units import Number, Spent, Units
 
@@ -51,11 +52,16 @@ class Walked(NamedTuple):
     witness: Witness | None
 
 
-class _Visit(NamedTuple):
-    """How a node was first reached."""
+class _Reached(NamedTuple):
+    """The nodes of one time, in the order in which they were first reached."""
 
-    parent: Node | None
-    row: int
+    state: Ints  # (P,)
+    spent: Ints  # (P, M)
+    parent: Ints  # (P,) node of the time before; empty at the start
+    row: Ints  # (P,) what was played there
+
+    def node(self, p: int) -> Node:
+        return int(self.state[p]), tuple(self.spent[p].tolist())
 
 
 def walk(game: MarkovGame, reader: Reader, units: Units) -> Walked:
@@ -64,62 +70,47 @@ def walk(game: MarkovGame, reader: Reader, units: Units) -> Walked:
     It goes on behind a broken budget while the policy answers, so that the worst spending is the true one; the
     witness is the first fault in time, so nothing is wrong on its history before its end.
     """
-    zero = (0,) * len(game.constraints)
-    layers: list[dict[Node, _Visit]] = [{(s, zero): _Visit(None, -1) for s, _ in game.initial}]
-    outcomes = _Outcomes(game, units)
+    none = np.zeros(0, dtype=np.int64)
+    start = np.array([s for s, _ in game.initial], dtype=np.int64)
+    zero = np.zeros((len(start), len(game.constraints)), dtype=np.int64 if units.small else object)
+    layers = [_Reached(start, zero, none, none)]
+    costs = [units.cost_table(layer) for layer in game.layers]
     worst: Spent | None = None
     witness: Witness | None = None
     for t in range(game.horizon):
-        bounds = units.bounds[t]
-        reached: dict[Node, _Visit] = {}
-        for node in layers[t]:
-            answer = reader.ask(t, *node)
-            if answer.fault and witness is None:
-                witness = Witness(_history(game, units, layers, t, node), answer.fault)
-            for row in answer.rows:
-                for next_state, cost in outcomes.of(t, row):
-                    total = tuple(a + b for a, b in zip(node[1], cost, strict=True))
-                    worst = total if worst is None else tuple(map(max, worst, total))
-                    target = (next_state, total)
-                    reached.setdefault(target, _Visit(node, row))
-                    if witness is None and any(b is not None and c > b for c, b in zip(total, bounds, strict=True)):
-                        before = _history(game, units, layers, t, node)
-                        witness = _broken(game, units, before, t, node, row, target)
-        layers.append(reached)
-    return Walked(_in_user_units(worst, units), witness)
+        here, layer = layers[t], game.layer(t)
+        answers = reader.read(t, here.state, here.spent)
+        count = layer.out_ptr[answers.row + 1] - layer.out_ptr[answers.row]
+        out = spans(layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1])
+        row = np.repeat(answers.row, count)
+        node = np.repeat(np.repeat(np.arange(len(here.state)), np.diff(answers.ptr)), count)
+        total = here.spent[node] + costs[game.layer_at[t]][out]
+        if len(total):
+            highest = tuple(total.max(axis=0).tolist())
+            worst = highest if worst is None else tuple(map(max, worst, highest))
+        if witness is None:
+            over = np.flatnonzero(~units.keeps(total, t))[:1].tolist()
+            faulty = next(iter(answers.faults), len(here.state))
+            if over and node[over[0]] < faulty:
+                at, target = int(node[over[0]]), (int(layer.next_state[out[over[0]]]), tuple(total[over[0]].tolist()))
+                before = _history(game, units, layers, t, at)
+                witness = _broken(game, units, before, t, here.node(at), int(row[over[0]]), target)
+            elif answers.faults:
+                witness = Witness(_history(game, units, layers, t, faulty), answers.faults[faulty])
+        next_state = layer.next_state[out].astype(np.int64)
+        first = np.sort(number_pairs(next_state, total)[1])
+        layers.append(_Reached(next_state[first], total[first], node[first], row[first]))
+    return Walked(in_user_units(worst, units), witness)
 
 
-class _Outcomes:
-    """Outcomes of a row as Python values, kept after the first use."""
-
-    def __init__(self, game: MarkovGame, units: Units) -> None:
-        self.game, self.units = game, units
-        self._known: dict[tuple[int, int], list[tuple[int, Spent]]] = {}
-
-    def of(self, t: int, row: int) -> list[tuple[int, Spent]]:
-        """Return (next state, cost) for each outcome of a row."""
-        key = (self.game.layer_at[t], row)
-        if key not in self._known:
-            layer, costs = self.game.layer(t), self.units.costs
-            span = layer.outcomes(row)
-            self._known[key] = [
-                (
-                    int(layer.next_state[k]),
-                    tuple(costs[m][code] for m, code in enumerate(layer.cost[k].tolist())),
-                )
-                for k in range(span.start, span.stop)
-            ]
-        return self._known[key]
-
-
-def _history(game: MarkovGame, units: Units, layers: list[dict[Node, _Visit]], t: int, node: Node) -> tuple[Step, ...]:
+def _history(game: MarkovGame, units: Units, layers: list[_Reached], t: int, p: int) -> tuple[Step, ...]:
     """Return the steps by which a node at time t was first reached."""
     steps = []
     for time in range(t, 0, -1):
-        visit = layers[time][node]
-        assert visit.parent is not None
-        steps.append(_step(game, units, time - 1, visit.parent, visit.row, node))
-        node = visit.parent
+        here, before = layers[time], layers[time - 1]
+        parent = int(here.parent[p])
+        steps.append(_step(game, units, time - 1, before.node(parent), int(here.row[p]), here.node(p)))
+        p = parent
     return tuple(reversed(steps))
 
 
@@ -147,7 +138,8 @@ def _broken(
     return Witness((*before, step), reason)
 
 
-def _in_user_units(worst: Spent | None, units: Units) -> NDArray[Any]:
+def in_user_units(worst: Spent | None, units: Units) -> NDArray[Any]:
+    """Return amounts (M,) as the user writes them; NaN for None."""
     if worst is None:
         return np.full(len(units.scale), np.nan)
     row = tuple(Fraction(c, k) for c, k in zip(worst, units.scale, strict=True))

@@ -1,0 +1,155 @@
+"""Writes benchmarks/README.md and growth.png from results.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+HEAD = """# Benchmarks
+
+Made by `make bench` (about {minutes:.0f} minutes) on a machine with {cores} cores, Python {python}. Everything is measured side by side in one run;
+times are medians; every timed result is verified. Absolute times vary from machine to machine, ratios less.
+
+"""
+
+
+def table(columns, rows):
+    """A Markdown table."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def write(results, folder: Path):
+    """Write the page and the plot."""
+    parts = [HEAD.format(minutes=results["minutes"], **results["machine"])]
+    parts.append(
+        "## The whole solve\n\nTwo players, 3x3 actions, two budgets, correlated equilibria, against dictionaries and `scipy.optimize.linprog`.\n"
+    )
+    parts.append(
+        table(
+            ("game", "pairs", "by hand", "acegames", "faster"),
+            [
+                (
+                    r["game"],
+                    f"{r['pairs']:,}",
+                    f"{r['naive']:.1f} s",
+                    f"{r['ours'] * 1e3:.1f} ms",
+                    f"{r['ratio']:,.0f} times",
+                )
+                for r in results["whole_solve"]
+            ],
+        )
+    )
+    parts.append("## Stage programs\n\nMicroseconds per random stage game on one core, welfare objective.\n")
+    parts.append(
+        table(
+            (
+                "stage",
+                "concept",
+                "acegames",
+                "scipy",
+                "HiGHS, reused",
+                "QuantEcon simplex",
+                "faster than scipy",
+                "than the jitted simplex",
+                "QuantEcon wrong",
+            ),
+            [
+                (
+                    r["shape"],
+                    r["concept"],
+                    f"{r['ours'] * 1e6:.2f}",
+                    *(f"{r[k] * 1e6:,.1f}" for k in ("scipy", "highs", "quantecon")),
+                    f"{r['scipy'] / r['ours']:,.0f} times",
+                    f"{r['quantecon'] / r['ours']:,.0f} times",
+                    r["quantecon_wrong"],
+                )
+                for r in results["stage_programs"]
+            ],
+        )
+    )
+    parts.append(
+        "## One player\n\nKnapsack games, policy included, against a numpy dynamic programme written for knapsack (choices included).\n"
+    )
+    parts.append(
+        table(
+            ("items", "budget", "acegames", "numpy", "ratio"),
+            [
+                (
+                    str(r["items"]),
+                    f"{r['budget']:,}",
+                    f"{r['ours'] * 1e3:.1f} ms",
+                    f"{r['numpy'] * 1e3:.1f} ms",
+                    f"{r['ratio']:.1f}",
+                )
+                for r in results["knapsacks"]
+            ],
+        )
+    )
+    columns = (
+        "pairs",
+        "seconds",
+        "ns per pair",
+        "working bytes per pair",
+        "policy bytes per pair",
+        "verify / solve",
+        "repaired",
+    )
+
+    def grown(r):
+        return (
+            f"{r['pairs']:,}",
+            f"{r['seconds']:.3g}",
+            f"{r['ns_per_pair']:.0f}",
+            f"{r['working_bytes_per_pair']:.1f}",
+            f"{r['policy_bytes_per_pair']:.1f}",
+            f"{r['verify_ratio']:.1f}",
+            str(r["repaired"]),
+        )
+
+    parts.append(
+        "## Growth\n\nTwo players, 3x3 actions, two budgets, correlated equilibria, both cores. Working memory is what is held at the peak besides the policy.\n\n![growth](growth.png)\n"
+    )
+    parts.append(table(columns, [grown(r) for r in results["growth"]]))
+    parts.append("## One, two, three constraints\n")
+    parts.append(table(("constraints", *columns), [(str(r["constraints"]), *grown(r)) for r in results["constraints"]]))
+    start = results["start_up"]
+    parts.append("## Start-up\n")
+    parts.append(
+        table(
+            ("what", "seconds"),
+            [
+                ("`import acegames` (numba is not imported)", f"{start['import']:.2f}"),
+                ("first solve on a fresh installation, compiling", f"{start['first_solve_compiling']:.1f}"),
+                ("first solve of a process afterwards", f"{start['first_solve_cached']:.2f}"),
+            ],
+        )
+    )
+    (folder / "README.md").write_text("\n".join(parts))
+    plot(results["growth"], folder / "growth.png")
+
+
+def plot(growth, path):
+    """Time per pair and memory per pair over the pairs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    pairs = [r["pairs"] for r in growth]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    left.loglog(pairs, [r["seconds"] for r in growth], "o-", label="solve")
+    left.loglog(pairs, [r["verify_seconds"] for r in growth], "s--", label="verify")
+    left.loglog(pairs, [growth[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color="gray", label="linear")
+    left.set(xlabel="pairs (t, state, spent)", ylabel="seconds")
+    left.legend()
+    right.semilogx(pairs, [r["policy_bytes_per_pair"] for r in growth], "o-", label="policy")
+    right.semilogx(pairs, [r["working_bytes_per_pair"] for r in growth], "s--", label="besides the policy")
+    right.set(xlabel="pairs (t, state, spent)", ylabel="bytes per pair", ylim=(0, 60))
+    right.legend()
+    figure.savefig(path, dpi=110)
+
+
+if __name__ == "__main__":
+    here = Path(__file__).parent
+    write(json.loads((here / "results.json").read_text()), here)

@@ -1,0 +1,337 @@
+"""Remakes the tables and the plot of benchmarks/README.md: `make bench`.
+
+Everything is measured side by side in one run, as medians; every timed result is checked. No figure is a promise: machines differ,
+the ratios less so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import naive
+
+import acegames as ace
+from acegames.bench import random_game
+from acegames.machine import processors
+from acegames.stage import StageBatch
+from acegames.stage.batch import BatchStageSolver, deviation_table, objective_code
+
+HERE = Path(__file__).parent
+
+
+def median_seconds(work, repeat):
+    """Median wall time of a call."""
+    times = []
+    for _ in range(repeat):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+# -- (a) the whole solve ------------------------------------------------------------------------------------------------
+
+
+def whole_solve():
+    """Dictionaries and scipy against acegames on the same game."""
+    found = []
+    for name, size in (("small", (5, 9, 18)), ("large", (6, 18, 45))):
+        game = random_game(*size)
+        # the hand-written solver meets every pair that spends differently; acegames counts what cannot matter any more once
+        started = time.perf_counter()
+        values, pairs = naive.solve(game)
+        by_hand = time.perf_counter() - started
+        solution = ace.solve(game, ace.CE())
+        assert np.allclose(values, solution.values, atol=1e-6), (values, solution.values)
+        assert ace.verify(game, solution.policy, ace.CE()).ok
+        ours = median_seconds(lambda game=game: ace.solve(game, ace.CE()), 9)
+        found.append({"game": name, "pairs": pairs, "naive": by_hand, "ours": ours, "ratio": by_hand / ours})
+    return found
+
+
+# -- (b) stage programs -------------------------------------------------------------------------------------------------
+
+
+def stage_programs():
+    """Random stage games against scipy, a reused HiGHS object and QuantEcon's jitted simplex."""
+    found = []
+    for shape, kind in itertools.product(((2, 2), (3, 3), (5, 5), (3, 3, 3)), (ace.CE, ace.CCE)):
+        few, many = 60, 4000
+        rng = np.random.default_rng(0)
+        actions = list(itertools.product(*map(range, shape)))
+        u = rng.normal(size=(many, len(actions), len(shape)))
+        expected, by_scipy = _scipy(actions, u[:few], kind)
+        highs, by_highs = _highs(actions, u[: few * 5], kind)
+        quantecon, by_quantecon = _quantecon(actions, u[: few * 5], kind)
+        ours, by_us = _ours(actions, u, kind)
+        assert np.allclose(ours[:few], expected, atol=1e-7)
+        assert np.allclose(highs[:few], expected, atol=1e-6)
+        wrong = int((np.abs(quantecon - ours[: few * 5]) > 1e-6).sum())
+        found.append(
+            {
+                "shape": "x".join(map(str, shape)),
+                "concept": kind.__name__,
+                "ours": by_us,
+                "scipy": by_scipy,
+                "highs": by_highs,
+                "quantecon": by_quantecon,
+                "quantecon_wrong": f"{wrong}/{few * 5}",
+            }
+        )
+    return found
+
+
+def _scipy(actions, u, kind):
+    answers = []
+
+    def work():
+        answers.clear()
+        answers.extend(naive.stage(actions, x, kind is ace.CE).sum() for x in u)
+
+    seconds = median_seconds(work, 3) / len(u)
+    return (np.array(answers), seconds)
+
+
+def _highs(actions, u, kind):
+    import highspy
+
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    n = len(actions)
+    programs = []
+    for x in u:
+        A = np.vstack([naive.incentive_rows(actions, x, kind is ace.CE), np.ones(n)])
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = n, len(A)
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = -x.sum(axis=1), np.zeros(n), np.full(n, np.inf)
+        lp.row_lower_, lp.row_upper_ = (
+            np.append(np.full(len(A) - 1, -np.inf), 1.0),
+            np.append(np.zeros(len(A) - 1), 1.0),
+        )
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.arange(0, A.size + 1, n, dtype=np.int32)
+        lp.a_matrix_.index_ = np.tile(np.arange(n, dtype=np.int32), len(A))
+        lp.a_matrix_.value_ = A.ravel()
+        programs.append(lp)
+    answers = np.zeros(len(u))
+
+    def work():
+        for k, lp in enumerate(programs):
+            solver.passModel(lp)
+            solver.run()
+            answers[k] = -solver.getInfo().objective_function_value
+
+    return (answers, median_seconds(work, 3) / len(u))
+
+
+def _quantecon(actions, u, kind):
+    from quantecon.optimize import linprog_simplex
+
+    n = len(actions)
+    programs = [(x.sum(axis=1), naive.incentive_rows(actions, x, kind is ace.CE)) for x in u]
+    answers = np.zeros(len(u))
+
+    def work():
+        for k, (c, A) in enumerate(programs):
+            answers[k] = linprog_simplex(c, A, np.zeros(len(A)), np.ones((1, n)), np.ones(1)).fun
+
+    work()
+    return (answers, median_seconds(work, 3) / len(u))
+
+
+def _ours(actions, u, kind):
+    from acegames import kernels
+
+    many, n, players = u.shape
+    ptr = np.arange(many + 1) * n
+    action = np.tile(np.array(actions, dtype=np.int32), (many, 1))
+    flat = u.reshape(-1, players)
+    batch = StageBatch(ptr, action, flat)
+    sigma = BatchStageSolver().solve(batch, kind(), tuple(range(players))).sigma
+    answers = np.add.reduceat(sigma * flat.sum(axis=1), ptr[:-1])
+    counts = action.max(axis=0).astype(np.int64) + 1
+    deviation = deviation_table(np.repeat(np.arange(many), n), action, counts)
+    kind_code, weights = objective_code(kind(), tuple(range(players)))
+    work_space = kernels.workspace(n, players, counts, kind is ace.CE)
+    status, first = np.empty(many, np.int64), np.concatenate([[0], np.cumsum(counts)])
+    scratch = (np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n))
+
+    def work():
+        kernels.solve_batch(
+            ptr,
+            action,
+            flat,
+            deviation,
+            first,
+            kind is ace.CE,
+            1.0,
+            kind_code,
+            weights,
+            sigma,
+            status,
+            work_space,
+            *scratch,
+        )
+
+    return (answers, median_seconds(work, 9) / many)
+
+
+# -- (c) one player -------------------------------------------------------------------------------------------------------
+
+
+def knapsacks():
+    """Single-agent knapsack games against a numpy dynamic programme written for knapsack."""
+    found = []
+    for items, budget in ((60, 28_000), (100, 50_000)):
+        rng = np.random.default_rng(items)
+        weight = rng.integers(100, 2 * budget * 2 // items, items)
+        value = rng.integers(1, 1000, items)
+        game = knapsack(weight, value, budget)
+        best, choices = numpy_knapsack(weight, value, budget)
+        solution = ace.solve(game)
+        assert solution.values[0] == best
+        assert ace.verify(game, solution.policy, ace.CCE()).ok
+        ours = median_seconds(lambda game=game: ace.solve(game), 15)
+        theirs = median_seconds(lambda a=(weight, value, budget): numpy_knapsack(*a), 15)
+        found.append(
+            {
+                "items": items,
+                "budget": budget,
+                "ours": ours,
+                "numpy": theirs,
+                "ratio": ours / theirs,
+                "cells": choices.size,
+            }
+        )
+    return found
+
+
+def knapsack(weight, value, budget):
+    """Item t is taken or left at time t."""
+    return ace.MarkovGame.from_functions(
+        players=["packer"],
+        horizon=len(weight),
+        initial="bag",
+        budget={"weight": int(budget)},
+        actions=lambda t, s: [("leave", "take")],
+        outcomes=lambda t, s, a: [(1.0, "bag", int(weight[t]) if a[0] == "take" else 0)],
+        reward=lambda t, s, a: float(value[t]) if a[0] == "take" else 0.0,
+    )
+
+
+def numpy_knapsack(weight, value, budget):
+    """The textbook programme, policy (a table of choices) included."""
+    best = np.zeros(budget + 1)
+    choices = np.zeros((len(weight), budget + 1), dtype=bool)
+    for t in range(len(weight) - 1, -1, -1):
+        taken = best[: budget + 1 - weight[t]] + value[t]
+        better = taken > best[weight[t] :]
+        choices[t, weight[t] :] = better
+        after = best.copy()
+        after[weight[t] :][better] = taken[better]
+        best = after
+    return best[-1], choices
+
+
+# -- (d), (e) growth ------------------------------------------------------------------------------------------------------
+
+
+def growth():
+    """Time and working memory per pair over three decades of pairs."""
+    sizes = ((3, 8, 12), (4, 12, 24), (6, 18, 50), (8, 30, 90), (10, 45, 150), (12, 70, 240))
+    return [_grown(random_game(*size), {"states": size[0], "horizon": size[1], "budget": size[2]}) for size in sizes]
+
+
+def constraints():
+    """One, two and three constraints, with about as many pairs each."""
+    sizes = {1: (10, 60, 2500), 2: (8, 40, 90), 3: (5, 26, 26)}
+    return [_grown(random_game(*size, constraints=m), {"constraints": m}) for m, size in sizes.items()]
+
+
+def _grown(game, facts):
+    ace.solve(game, ace.CE())
+    repeat = 5 if ace.estimate(game).pairs < 2_000_000 else 1
+    seconds = median_seconds(lambda: ace.solve(game, ace.CE()), repeat)
+    tracemalloc.start()
+    solution = ace.solve(game, ace.CE())
+    peak = tracemalloc.get_traced_memory()[1]
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    pairs = solution.stats.pairs
+    verify = time.perf_counter()
+    ok = ace.verify(game, solution.policy, ace.CE()).ok
+    verify = time.perf_counter() - verify
+    assert ok
+    return {
+        **facts,
+        "pairs": pairs,
+        "programs": solution.stats.programs,
+        "repaired": solution.stats.repaired,
+        "seconds": seconds,
+        "ns_per_pair": seconds / pairs * 1e9,
+        "working_bytes_per_pair": max(peak - held, 0) / pairs,
+        "policy_bytes_per_pair": held / pairs,
+        "verify_seconds": verify,
+        "verify_ratio": verify / seconds,
+    }
+
+
+# -- (f) start-up ---------------------------------------------------------------------------------------------------------
+
+
+def start_up():
+    """Import, first solve with and without the cache of compiled code; each in a process of its own."""
+    code = "import time; t = time.perf_counter(); import acegames as ace; i = time.perf_counter() - t; "
+    code += "import sys; light = 'numba' not in sys.modules; t = time.perf_counter(); "
+    code += "ace.solve(ace.catalog.get('intersection')); print(i, time.perf_counter() - t, light)"
+    cold = HERE / ".numba_cache"
+    subprocess.run(["rm", "-rf", str(cold)], check=True)
+    fresh = _run(code, {"NUMBA_CACHE_DIR": str(cold)})
+    cached = [_run(code, {"NUMBA_CACHE_DIR": str(cold)}) for _ in range(3)]
+    subprocess.run(["rm", "-rf", str(cold)], check=True)
+    assert all(run[2] == "True" for run in cached)
+    return {
+        "import": statistics.median(float(run[0]) for run in cached),
+        "first_solve_compiling": float(fresh[1]),
+        "first_solve_cached": statistics.median(float(run[1]) for run in cached),
+    }
+
+
+def _run(code, environment):
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    return done.stdout.split()
+
+
+def main():
+    """Run everything and write results.json, README.md and growth.png."""
+    from report import write
+
+    started = time.perf_counter()
+    results = {}
+    for part in (start_up, stage_programs, knapsacks, growth, constraints, whole_solve):
+        print(f"{part.__name__} ...", flush=True)
+        results[part.__name__] = part()
+    results["machine"] = {"python": platform.python_version(), "processor": platform.machine(), "cores": processors()}
+    results["minutes"] = (time.perf_counter() - started) / 60
+    (HERE / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    write(results, HERE)
+    print(f"written to {HERE.name}/README.md in {results['minutes']:.1f} minutes")
+
+
+if __name__ == "__main__":
+    main()

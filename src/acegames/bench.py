@@ -1,0 +1,60 @@
+"""How fast is acegames on this machine? A few sized games, solved and verified. `acegames bench` prints the table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from acegames.concepts import CE
+from acegames.model.game import MarkovGame
+from acegames.solve import solve
+from acegames.verify import verify
+
+SIZES = ((4, 8, 20), (6, 16, 45), (8, 30, 90), (10, 45, 140))  # states, horizon, budget
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One solve and its verification."""
+
+    pairs: int
+    programs: int
+    solve_seconds: float
+    verify_seconds: float
+    ok: bool
+
+
+def random_game(
+    states: int, horizon: int, budget: int, *, actions: int = 3, constraints: int = 2, largest: int = 5, seed: int = 0
+) -> MarkovGame:
+    """Two players, `actions` each, random sparse transitions and rewards, integer costs up to `largest`; (0, 0) is free."""
+    rng = np.random.default_rng(seed)
+    shape = (states, actions, actions)
+    transition = rng.dirichlet(np.ones(states), size=shape)
+    transition[transition < 0.25] = 0.0
+    transition[..., 0] += transition.sum(axis=-1) == 0
+    transition /= transition.sum(axis=-1, keepdims=True)
+    cost = rng.integers(0, largest + 1, size=(*shape, constraints))
+    cost[:, 0, 0] = 0
+    reward = rng.normal(size=(*shape, 2))
+    return MarkovGame.from_arrays(transition, reward, cost, [budget] * constraints, horizon=horizon)
+
+
+def measure(game: MarkovGame) -> Measurement:
+    """Solve and verify one game."""
+    started = time.perf_counter()
+    solution = solve(game, CE())
+    solved = time.perf_counter()
+    certificate = verify(game, solution.policy, CE())
+    took = time.perf_counter() - solved
+    return Measurement(solution.stats.pairs, solution.stats.programs, solved - started, took, certificate.ok)
+
+
+def measurements() -> Iterator[Measurement]:
+    """Games of growing size; the first, unmeasured, warms up the compiled code."""
+    measure(random_game(2, 2, 2))
+    for states, horizon, budget in SIZES:
+        yield measure(random_game(states, horizon, budget))

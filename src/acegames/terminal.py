@@ -1,0 +1,149 @@
+"""What the command-line program prints: tables, bars and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+import acegames as ace
+from acegames.model.numbers import plain
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def solve_with_bar(work: Callable[[ace.Report], ace.Solution], *, quiet: bool) -> ace.Solution:
+    """Run a solve with a bar on a terminal; the bar goes when the work is done."""
+    columns = (TextColumn("solving"), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True, disable=quiet or not sys.stderr.isatty()) as bar:
+        task = bar.add_task("finding the situations that safe play can reach", total=None)
+
+        def show(state: ace.Progress) -> None:
+            text = (
+                f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
+                f"{state.pairs_done / max(state.seconds, 1e-9):,.0f}/s, {memory_used() / 2**20:,.0f} MiB, "
+                f"{state.seconds_left:,.0f} s left"
+            )
+            bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)
+
+        return work(show)
+
+
+def memory_used() -> int:
+    """Largest memory that this process has held so far, in bytes."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def show_game(game: ace.MarkovGame, **more: Any) -> None:
+    """Print a game as a table, with further lines."""
+    table = Table(show_header=False)
+    for key, value in {**describe(game), **more}.items():
+        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) if isinstance(value, dict) else value
+        listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+        table.add_row(key.replace("_", " "), escape(listed))
+    out.print(table)
+
+
+def describe(game: ace.MarkovGame) -> dict[str, Any]:
+    """The main facts of a game."""
+    return {
+        "name": game.name,
+        "players": list(map(str, game.players)),
+        "states": len(game.states),
+        "actions_per_player": [len(a) for a in game.actions],
+        "horizon": game.horizon,
+        "budget": {str(k): v for k, v in final_budget(game).items()},
+        "budget_is_a_schedule": len(set(game.budgets)) > 1,
+        "digest": game.digest,
+    }
+
+
+def show_values(solution: ace.Solution) -> None:
+    """Print each player's value and what the solve took."""
+    kind = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium"}[type(solution.concept).__name__]
+    out.print(f"[bold]{kind}[/], objective {escape(str(solution.concept.objective))}")
+    table = Table()
+    table.add_column("player")
+    table.add_column("value", justify="right")
+    for player, value in zip(solution.game.players, solution.values, strict=True):
+        table.add_row(escape(str(player)), f"{value:.6g}")
+    out.print(table)
+    stats = solution.stats
+    repaired = f", {stats.repaired:,} of them solved again exactly" if stats.repaired else ""
+    out.print(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s.")
+
+
+def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
+    """Print the minimal budgets as a table."""
+    out.print("[bold]Minimal budgets[/]: each line is enough, nothing below it is")
+    table = Table()
+    for label in game.constraints:
+        table.add_column(escape(str(label)), justify="right")
+    for row in budgets[:most]:
+        table.add_row(*(number(x) for x in row))
+    out.print(table)
+    if len(budgets) > most:
+        out.print(f"... and {len(budgets) - most:,} more (--most)")
+    own = ", ".join(f"{c} {number(b)}" for c, b in final_budget(game).items())
+    out.print(escape(f"The game's own budget: {own}"))
+    if len(set(game.budgets)) > 1:
+        out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
+
+
+def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | None:
+    """A certificate for JSON."""
+    if certificate is None:
+        return None
+    return {
+        "ok": certificate.ok,
+        "regret": certificate.regret,
+        "max_spent": certificate.max_spent,
+        "values": certificate.values,
+        "tolerance": certificate.tol,
+        "pairs": certificate.pairs,
+        "problems": certificate.problems,
+        "witness": certificate.witness,
+    }
+
+
+def final_budget(game: ace.MarkovGame) -> dict[Any, Any]:
+    """The budget of each constraint after the last step."""
+    return dict(zip(game.constraints, map(plain, game.budgets[-1]), strict=True))
+
+
+def number(x: Any) -> str:
+    """A number for people."""
+    return f"{x:.10g}" if isinstance(x, float) else str(x)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object."""
+    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN or infinity, no tuples as keys and no Fractions: write them as text."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

@@ -1,0 +1,145 @@
+"""Many questions to the policy at once, where it has a method for that; its answers are checked like single ones.
+
+    lookup(t, state (Q,), total (Q, M)) -> ptr (Q+1,), action (E, N), probability (E,)
+
+with states and actions by index and totals in whole `tracker.units`. It must say what `distribution` says.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import MarkovGame
+from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+from acegames.verify._units import Units
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_LARGEST = 2**62
+"""Codes and totals stay below this, so that they fit into int64."""
+
+
+class Bulk:
+    """The `lookup` of a policy."""
+
+    def __init__(self, game: MarkovGame, policy: Any, ratios: list[Fraction]) -> None:
+        self.game, self.policy, self.ratios = game, policy, ratios  # units of the policy per unit of ours
+        self._codes: dict[int, Ints] = {}
+
+    @staticmethod
+    def of(game: MarkovGame, policy: Any, units: Units) -> Bulk | None:
+        """Return it, or None where the policy has none or counts states, actions or costs differently."""
+        try:
+            usable = (
+                units.small
+                and _defined_together(policy)
+                and tuple(policy.states) == game.states
+                and tuple(map(tuple, policy.actions)) == game.actions
+                and _strides(game)[0] * len(game.states) < _LARGEST
+            )
+            if not usable:
+                return None
+            theirs = [Fraction(u) for u in policy.tracker.units]
+            return Bulk(game, policy, [1 / (k * u) for k, u in zip(units.scale, theirs, strict=True)])
+        except Exception:  # a judge must not fall over what it judges: `distribution` is asked instead
+            return None
+
+    def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
+        """Return pointers (P+1,), rows (Z,) and probabilities (Z,); None where any answer is not as it must be."""
+        total = self._totals(spent)
+        if total is None:
+            return None
+        try:
+            ptr, action, prob = (np.asarray(x) for x in self.policy.lookup(t, state.copy(), total))
+        except Exception:
+            return None
+        if not _well_formed(ptr, action, prob, len(state), len(self.game.players)):
+            return None
+        count = np.diff(ptr)
+        if (prob == 0).any():
+            count = np.add.reduceat(prob != 0, ptr[:-1], dtype=np.int64)
+            action, prob = action[prob != 0], prob[prob != 0]
+        row = self._rows(t, np.repeat(state, count), action)
+        if row is None or not (count > 0).all() or not (prob > 0).all():
+            return None
+        ptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+        return _normalised(ptr, row, prob.astype(np.float64))
+
+    def _totals(self, spent: Ints) -> Ints | None:
+        """Return amounts in the policy's units; None when one is not a whole number of them, or too large."""
+        total = np.empty(spent.shape, dtype=np.int64)
+        for m, ratio in enumerate(self.ratios):
+            column, (up, down) = spent[:, m], ratio.as_integer_ratio()
+            if up != 1 and int(np.abs(column).max(initial=0)) * up >= _LARGEST:
+                return None
+            if down == 1:
+                total[:, m] = column * up
+            elif down < _LARGEST:
+                total[:, m] = column * up // down
+                if not np.array_equal(total[:, m] * down, column * up):
+                    return None
+            else:
+                return None
+        return total
+
+    def _rows(self, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
+        """Return the row of each joint action; None when one is not legal."""
+        strides = _strides(self.game)
+        at = self.game.layer_at[t]
+        if at not in self._codes:
+            layer = self.game.layers[at]
+            code = np.repeat(np.arange(len(self.game.states)), np.diff(layer.row_ptr)) * strides[0]
+            self._codes[at] = code + layer.action.astype(np.int64) @ np.array(strides[1:], dtype=np.int64)
+        codes, code = self._codes[at], state * strides[0]
+        for i, (labels, stride) in enumerate(zip(self.game.actions, strides[1:], strict=True)):
+            mine = action[:, i].astype(np.int64)
+            if len(mine) and not (mine.min() >= 0 and mine.max() < len(labels)):
+                return None
+            code = code + mine * stride
+        row = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+        return row if np.array_equal(codes[row], code) else None
+
+
+def _defined_together(policy: Any) -> bool:
+    """Whether one class gives both methods: else one that replaces only `distribution` would be judged by another."""
+    methods = {"distribution", "lookup"}
+    if methods & set(getattr(policy, "__dict__", ())):
+        return False
+    owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)
+    return methods <= set(vars(owner))
+
+
+def _strides(game: MarkovGame) -> list[int]:
+    """Return how much a state, and then each player's action, counts in the code of a joint action."""
+    strides = [1]
+    for labels in reversed(game.actions):
+        strides.insert(0, strides[0] * len(labels))
+    return strides
+
+
+def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pairs: int, players: int) -> bool:
+    return bool(
+        (ptr.dtype.kind, action.dtype.kind, prob.dtype.kind) in {("i", "i", "f"), ("i", "u", "f")}
+        and ptr.shape == (pairs + 1,)
+        and prob.ndim == 1
+        and action.shape == (len(prob), players)
+        and ptr[0] == 0
+        and ptr[-1] == len(prob)
+        and (np.diff(ptr) > 0).all()
+    )
+
+
+def _normalised(ptr: Ints, row: Ints, prob: Floats) -> tuple[Ints, Ints, Floats] | None:
+    with np.errstate(over="ignore"):
+        total = np.add.reduceat(prob, ptr[:-1]) if len(prob) else np.ones(0)
+    off = np.abs(total - 1)
+    if not (off <= PROBABILITY_SUM).all():
+        return None
+    if (off > PROBABILITY_RENORMALISE).any():
+        prob = prob / np.repeat(np.where(off > PROBABILITY_RENORMALISE, total, 1.0), np.diff(ptr))
+    return ptr, row, prob

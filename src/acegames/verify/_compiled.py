@@ -1,0 +1,185 @@
+"""The same verdict as `_feasible` and `_deviations` give, for large games: compiled passes over layers of keys.
+
+    forward    keys reached through rows that keep the budgets now
+    backward   of these, the keys that have a row all of whose outcomes are such keys again
+    forward    of these, the keys reached through such rows: FS
+    backward   V, W, the worst spending, and whether play runs into a fault; two layers are held at a time
+
+Successors are worked out anew in each pass. Eight bytes per pair stay, and some hundred per pair of the largest layer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.verify._deviations import Evaluated, Floats, Gains
+from acegames.verify._feasible import Ints
+from acegames.verify._packed import Packed
+from acegames.verify._reading import Answers, Reader
+from acegames.verify._walk import Walked, in_user_units
+
+_BLOCK = 2**15
+"""Pairs that the policy is asked for at once."""
+
+FAULTS_SHOWN = 5
+"""Sentences made at most per time; there can be millions."""
+
+
+class _Layer(NamedTuple):
+    """What is known of the pairs of one time."""
+
+    values: Floats  # (P, 2N) V, then W
+    ahead: Ints  # (P, M) largest cumulative cost from here on
+    fault: NDArray[np.uint8]  # (P,) 1: the policy runs into a fault from here
+
+    @staticmethod
+    def empty(pairs: int, players: int, constraints: int) -> _Layer:
+        return _Layer(np.zeros((pairs, 2 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8))
+
+
+def feasible_keys(packed: Packed) -> list[Ints]:
+    """Return FS for t = 0 .. H-1, each in order; an empty list when no policy is feasible from every start."""
+    layers = _within_budget(packed)
+    _leave_alive(packed, layers)
+    if len(layers[0]) < len(packed.start):
+        return []
+    _leave_reached(packed, layers)
+    return layers
+
+
+def _within_budget(packed: Packed) -> list[Ints]:
+    from acegames.verify import _kernels as kernels
+
+    layers = [packed.start]
+    for t in range(packed.game.horizon - 1):
+        keys, rules, bound = layers[t], packed.rules(t), packed.bound(t)
+        table = packed.table(4 * len(keys))
+        progress = np.zeros(2, dtype=np.int64)
+        while True:
+            slots, _, shift = table
+            room = np.int64(len(slots) // 2 if shift else 2**62)
+            kernels.expand(keys, rules, packed.box, bound, table, room, progress)
+            found = slots[slots >= 0]
+            if progress[0] == len(keys):
+                break
+            widest = int(np.diff(rules[1][rules[0]]).max())
+            table = packed.table(4 * len(found) + widest)
+            kernels.fill(found, table)
+        layers.append(found if shift == 0 else np.sort(found))
+    return layers
+
+
+def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
+    from acegames.verify import _kernels as kernels
+
+    table = packed.table(0)
+    for t in reversed(range(len(layers))):
+        keys, last = layers[t], t == len(layers) - 1
+        alive = np.empty(len(keys), dtype=np.uint8)
+        kernels.find_alive(keys, packed.rules(t), packed.box, packed.bound(t), table, last, alive)
+        layers[t] = keys[alive.view(bool)]
+        table = packed.table(len(layers[t]))
+        kernels.fill(layers[t], table)
+
+
+def _leave_reached(packed: Packed, layers: list[Ints]) -> None:
+    from acegames.verify import _kernels as kernels
+
+    for t in range(len(layers) - 1):
+        table = packed.table(len(layers[t + 1]))
+        kernels.fill(layers[t + 1], table)
+        reached = np.zeros(len(layers[t + 1]), dtype=np.uint8)
+        kernels.find_reached(layers[t], packed.rules(t), packed.box, packed.bound(t), table, reached)
+        layers[t + 1] = layers[t + 1][reached.view(bool)]
+
+
+def evaluate_keys(packed: Packed, layers: list[Ints], reader: Reader, *, coarse: bool) -> tuple[Evaluated, Walked | None]:
+    """Return what `evaluate` does, and what `walk` would where the policy runs into no fault from the start."""
+    game, n = packed.game, len(packed.game.players)
+    judge = _Judge(packed, reader, coarse=coarse)
+    gains = Gains(reader)
+    faults: list[list[str]] = []
+    here = _Layer.empty(1, n, len(game.constraints))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in reversed(range(len(layers))):
+            here = judge.layer(t, layers[t], layers[t + 1] if t + 1 < len(layers) else None, here)
+            faults.append(judge.sentences)
+            if not judge.n_faults:
+                gains.add(t, here.values[:, n:] - here.values[:, :n], lambda p, keys=layers[t]: packed.pair(int(keys[p])))
+        values = np.array([p for _, p in game.initial]) @ here.values[:, :n] if layers else np.full(n, np.nan)
+    sound = bool(layers) and not judge.n_faults
+    found = Evaluated(
+        pairs=sum(map(len, layers)),
+        values=values,
+        regret=gains.regret if sound else np.full(n, np.nan),
+        where=tuple(gains.where) if sound else (None,) * n,
+        faults=[sentence for layer in reversed(faults) for sentence in layer],
+        n_faults=judge.n_faults,
+    )
+    if not layers or here.fault.any():
+        return found, None
+    return found, Walked(in_user_units(tuple(here.ahead.max(axis=0).tolist()), packed.units), None)
+
+
+class _Judge:
+    """One backward step, a block of pairs after the other."""
+
+    def __init__(self, packed: Packed, reader: Reader, *, coarse: bool) -> None:
+        game = packed.game
+        self.packed, self.reader, self.coarse = packed, reader, coarse
+        self.n_faults = 0
+        self.sentences: list[str] = []  # on the first faults of the latest time
+        rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+        most = max(map(len, game.actions))
+        self._scratch = (
+            np.zeros((rows, 2 * len(game.players))),
+            np.zeros(rows, dtype=np.uint8),
+            np.zeros((most, most)),
+            np.zeros(most, dtype=np.uint8),
+        )
+
+    def layer(self, t: int, keys: Ints, next_keys: Ints | None, following: _Layer) -> _Layer:
+        """Return V, W and the rest at the pairs of time t."""
+        from acegames.verify import _kernels as kernels
+
+        packed, last = self.packed, next_keys is None
+        table = packed.table(0 if next_keys is None else len(next_keys))
+        if next_keys is not None:
+            kernels.fill(next_keys, table)
+        rules, bound, numbers, moves = packed.rules(t), packed.bound(t), packed.numbers(t), packed.moves(t)
+        found = _Layer.empty(len(keys), len(packed.game.players), len(packed.game.constraints))
+        found.ahead.fill(np.iinfo(np.int64).min)
+        self.sentences = []
+        for start in range(0, len(keys), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            answers = self.reader.read(t, *packed.unpack(keys[block]))
+            outside = np.empty(len(keys[block]), dtype=np.int64)
+            kernels.judge(
+                keys[block],
+                rules,
+                packed.box,
+                bound,
+                table,
+                last,
+                numbers,
+                moves,
+                (answers.ptr, answers.row, answers.prob),
+                self.coarse,
+                tuple(following),
+                (found.values[block], found.ahead[block], found.fault[block]),
+                outside,
+                self._scratch,
+            )
+            self._note(t, keys[block], answers, outside)
+        return found
+
+    def _note(self, t: int, keys: Ints, answers: Answers, outside: Ints) -> None:
+        """Count the faults of a block, and put the first into words."""
+        rows = dict(zip(np.flatnonzero(outside >= 0).tolist(), outside[outside >= 0].tolist(), strict=True))
+        self.n_faults += len(rows) + len(answers.faults)
+        for p in sorted([*rows, *answers.faults])[: FAULTS_SHOWN - len(self.sentences)]:
+            pair = self.packed.pair(int(keys[p]))
+            self.sentences.append(self.reader.unsafe(t, *pair, rows[p]) if p in rows else answers.faults[p])

@@ -1,0 +1,316 @@
+"""The compiled passes over layers of pairs, and the table by which a pair is found. The verifier's own, all in one file.
+
+A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the last constraint
+fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored.
+
+    rules   of one time: row_ptr (S+1,), out_ptr (R+1,), jump (K,), worst (R, M), the largest cost per constraint that
+            a row can bring
+    box     span, low (M,), size (M,)
+    table   slots: keys or EMPTY; index: the number of the key in each slot; shift: 0 where the slot is the key itself,
+            else keys are hashed to the upper 64 - shift bits and searched for from there
+
+A row keeps the budgets when worst <= slack = bound - spent. Kernels do not allocate but for one line of scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Small = NDArray[np.int32]
+Rules = tuple[Ints, Ints, Ints, Ints]
+Box = tuple[np.int64, Ints, Ints]
+Table = tuple[Ints, Small, np.int64]
+F = TypeVar("F", bound=Callable[..., Any])
+
+EMPTY = np.int64(-1)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+UNKNOWN, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2)
+
+
+def _jit(function: F) -> F:
+    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
+    import numba
+
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    except RuntimeError:  # no place for a cache: compile in each process
+        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
+
+
+def _inner(function: F) -> F:
+    """Compile a function that only kernels call."""
+    import numba
+
+    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, numba.njit(**options)(function))
+
+
+@_inner
+def _slot(slots: Ints, shift: np.int64, key: np.int64) -> np.int64:
+    """Return the slot where a key is, or the empty one where it would be."""
+    if shift == 0:
+        return key
+    mask = np.int64(len(slots) - 1)
+    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
+    while slots[at] != key and slots[at] != EMPTY:
+        at = (at + np.int64(1)) & mask
+    return at
+
+
+@_inner
+def _unpack(
+    key: np.int64, span: np.int64, low: Ints, size: Ints, bound: Ints, slack: Ints
+) -> tuple[np.int64, np.int64]:
+    """Write what is left of each budget into `slack`; return the state, and the key less its state."""
+    state = key // span
+    within = key - state * span
+    rest = within
+    for back in range(len(low)):
+        m = len(low) - 1 - back
+        above = rest // size[m]
+        slack[m] = bound[m] - low[m] - (rest - above * size[m])
+        rest = above
+    return state, within
+
+
+@_inner
+def _keeps(row: np.int64, worst: Ints, slack: Ints) -> bool:
+    for m in range(len(slack)):
+        if worst[row, m] > slack[m]:
+            return False
+    return True
+
+
+@_inner
+def _leads(
+    row: np.int64, within: np.int64, out_ptr: Ints, jump: Ints, slots: Ints, shift: np.int64
+) -> bool:
+    """Whether all outcomes of a row are in the table."""
+    for k in range(out_ptr[row], out_ptr[row + 1]):
+        key = within + jump[k]
+        if slots[_slot(slots, shift, key)] != key:
+            return False
+    return True
+
+
+@_jit
+def fill(keys: Ints, table: Table) -> None:
+    """Put keys, each once, into an empty table."""
+    slots, index, shift = table
+    for p in range(len(keys)):
+        at = _slot(slots, shift, keys[p])
+        slots[at] = keys[p]
+        index[at] = np.int32(p)
+
+
+@_jit
+def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: np.int64, progress: Ints) -> None:
+    """Put the successors by rows that keep the budgets into the table, from pair progress[0] on.
+
+    It stops where the table may come to hold more than `room` keys; progress[1] counts them.
+    """
+    row_ptr, out_ptr, jump, worst = rules
+    slots, _, shift = table
+    span, low, size = box
+    slack = np.empty(len(bound), dtype=np.int64)
+    used = progress[1]
+    p = progress[0]
+    while p < len(keys):
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > room:
+            break
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeps(row, worst, slack):
+                for k in range(out_ptr[row], out_ptr[row + 1]):
+                    key = within + jump[k]
+                    at = _slot(slots, shift, key)
+                    if slots[at] == EMPTY:
+                        slots[at] = key
+                        used += np.int64(1)
+        p += np.int64(1)
+    progress[0] = p
+    progress[1] = used
+
+
+@_jit
+def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, alive: Bytes) -> None:
+    """Mark the pairs that have a safe row, given the table of those alive at the next time."""
+    row_ptr, out_ptr, jump, worst = rules
+    slots, _, shift = table
+    span, low, size = box
+    slack = np.empty(len(bound), dtype=np.int64)
+    for p in range(len(keys)):
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        alive[p] = 0
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, shift)):
+                alive[p] = 1
+                break
+
+
+@_jit
+def find_reached(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, reached: Bytes) -> None:
+    """Mark the pairs of the next time, all alive and in the table, that safe rows lead to."""
+    row_ptr, out_ptr, jump, worst = rules
+    slots, index, shift = table
+    span, low, size = box
+    slack = np.empty(len(bound), dtype=np.int64)
+    for p in range(len(keys)):
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeps(row, worst, slack) and _leads(row, within, out_ptr, jump, slots, shift):
+                for k in range(out_ptr[row], out_ptr[row + 1]):
+                    reached[index[_slot(slots, shift, within + jump[k])]] = 1
+
+
+@_inner
+def _action_values(
+    row: np.int64, at: np.int64, within: np.int64, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints,
+    index: Small, shift: np.int64, last: bool, prob: Floats, reward: Floats, following: Floats, q: Floats,
+) -> np.uint8:  # fmt: skip
+    """Write reward plus expected following value, V and then W, to q[at]; return SAFE or UNSAFE."""
+    if not _keeps(row, worst, slack):
+        return UNSAFE
+    width = q.shape[1]
+    n = width // 2
+    for i in range(width):
+        q[at, i] = 0.0
+    if not last:
+        for k in range(out_ptr[row], out_ptr[row + 1]):
+            key = within + jump[k]
+            slot = _slot(slots, shift, key)
+            if slots[slot] != key:
+                return UNSAFE
+            target = index[slot]
+            for i in range(width):
+                q[at, i] += prob[k] * following[target, i]
+    for i in range(n):
+        q[at, i] += reward[row, i]
+        q[at, n + i] += reward[row, i]
+    return SAFE
+
+
+@_inner
+def _deviation(
+    i: np.int64, first: np.int64, begin: np.int64, end: np.int64, support: Ints, chance: Floats, action: Small,
+    move: Small, own: np.int64, actions: np.int64, known: Bytes, q: Floats, part: Floats, asked: Bytes, coarse: bool,
+) -> float:  # fmt: skip
+    """Return W_i at one pair: for each recommendation (one for all, when coarse) the best action instead of it."""
+    n = action.shape[1]
+    for e in range(begin, end):
+        row = support[e]
+        told = np.int64(0) if coarse else np.int64(action[row, i])
+        if asked[told] == 0:
+            asked[told] = 1
+            for b in range(actions):
+                part[told, b] = 0.0
+        for b in range(actions):
+            other = np.int64(move[row, own + b])
+            if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
+                part[told, b] += chance[e] * q[other - first, n + i]
+            else:
+                part[told, b] = -np.inf
+    total = 0.0
+    for told in range(actions):
+        if asked[told] == 1:
+            asked[told] = 0
+            best = part[told, 0]
+            for b in range(1, actions):
+                if best == best and not (part[told, b] <= best):  # NaN stays
+                    best = part[told, b]
+            total += best
+    return total
+
+
+@_jit
+def judge(
+    keys: Ints,
+    rules: Rules,
+    box: Box,
+    bound: Ints,
+    table: Table,
+    last: bool,
+    numbers: tuple[Floats, Floats, Ints],
+    moves: tuple[Small, Small, Ints],
+    answer: tuple[Ints, Ints, Floats],
+    coarse: bool,
+    following: tuple[Floats, Ints, Bytes],
+    found: tuple[Floats, Ints, Bytes],
+    outside: Ints,
+    scratch: tuple[Floats, Bytes, Floats, Bytes],
+) -> None:
+    """Evaluate the policy and the best deviations from it at pairs of one time.
+
+    Args:
+        keys, rules, box, bound, table, last: as above; the table holds the subgames of the next time.
+        numbers: prob (K,), reward (R, N), cost (K, M).
+        moves: action (R, N); move (R, sum of A_i), the row where player i plays b instead at offset[i] + b, or -1;
+            offset (N+1,).
+        answer: ptr (P+1,), row (Z,) and probability (Z,) of what the policy plays; a pair without entries is a fault.
+        coarse: one deviation for all recommendations.
+        following: of the next time, by pair: V and W (P, 2N); the largest cumulative cost ahead on any history that
+            the policy realises (P, M); whether it runs into a fault (P,). All zero after the last time.
+        found: the same of this time, to be written; zero, the least number, and zero.
+        outside: (P,) is set to the last row played that is not in FA, or -1.
+        scratch: q (rows of a state, 2N), known (rows of a state,), part (A_i, A_i), asked (A_i,), all zero.
+    """
+    row_ptr, out_ptr, jump, worst = rules
+    prob, reward, cost = numbers
+    action, move, offset = moves
+    ptr, support, chance = answer
+    next_values, next_ahead, next_fault = following
+    values, ahead, fault = found
+    q, known, part, asked = scratch
+    slots, index, shift = table
+    span, low, size = box
+    n = reward.shape[1]
+    slack = np.empty(len(bound), dtype=np.int64)
+    for p in range(len(keys)):
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        first = row_ptr[state]
+        for j in range(row_ptr[state + 1] - first):
+            known[j] = UNKNOWN
+        begin, end = ptr[p], ptr[p + 1]
+        outside[p] = -1
+        for e in range(begin, end):
+            row = support[e]
+            known[row - first] = _action_values(
+                row, row - first, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob, reward,
+                next_values, q,
+            )  # fmt: skip
+            if known[row - first] == UNSAFE:
+                outside[p] = row
+        if begin == end or outside[p] >= 0:
+            fault[p] = 1
+            for i in range(2 * n):
+                values[p, i] = np.nan
+            continue
+        for e in range(begin, end):
+            row = support[e]
+            for i in range(n):
+                values[p, i] += chance[e] * q[row - first, i]
+            for k in range(out_ptr[row], out_ptr[row + 1]):
+                target = np.int64(0) if last else np.int64(index[_slot(slots, shift, within + jump[k])])
+                fault[p] |= next_fault[target]
+                for m in range(len(bound)):
+                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
+            for d in range(move.shape[1]):
+                other = np.int64(move[row, d])
+                if other >= 0 and known[other - first] == UNKNOWN:
+                    known[other - first] = _action_values(
+                        other, other - first, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob,
+                        reward, next_values, q,
+                    )  # fmt: skip
+        for i in range(n):
+            values[p, n + i] = _deviation(
+                i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
+                part, asked, coarse,
+            )  # fmt: skip

@@ -1,0 +1,141 @@
+"""A game whose pairs (state, spent) are single 64-bit numbers, as the compiled passes take it (see `_kernels`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acegames.model.game import MarkovGame
+from acegames.verify._deviations import replaced
+from acegames.verify._feasible import Ints
+from acegames.verify._units import Spent, Units
+
+if TYPE_CHECKING:
+    from acegames.verify._kernels import Box, Rules, Table
+
+_KEYS = 2**62
+"""Keys stay below this."""
+
+_DENSE = 32
+"""A table has a slot for every key where that is no more than this many slots per pair: successors of neighbours are
+then neighbours, and nothing is searched for. Else it is hashed, at most half full."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """How pairs become keys. `low` to `low + size - 1` is what can have been spent while the budgets were kept."""
+
+    game: MarkovGame
+    units: Units
+    low: Ints  # (M,)
+    size: Ints  # (M,)
+
+    @staticmethod
+    def of(game: MarkovGame, units: Units) -> Packed | None:
+        """Return None when pairs do not fit into 64 bits."""
+        if not units.small:
+            return None
+        low, size = [], []
+        for m in range(len(game.constraints)):
+            least, most = _range(game, units, m)
+            low.append(least)
+            size.append(most - least + 1)
+        if len(game.states) * math.prod(size) >= _KEYS:
+            return None
+        return Packed(game, units, np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
+
+    @cached_property
+    def span(self) -> int:
+        """Number of keys of one state."""
+        return math.prod(self.size.tolist())
+
+    @property
+    def box(self) -> Box:
+        """What kernels need to read a key."""
+        return np.int64(self.span), self.low, self.size
+
+    @cached_property
+    def start(self) -> Ints:
+        """The initial pairs."""
+        return np.array([s for s, _ in self.game.initial], dtype=np.int64) * self.span - self._steps(self.low[None, :])
+
+    def unpack(self, keys: Ints) -> tuple[Ints, Ints]:
+        """Return states (P,) and what was spent (P, M)."""
+        spent = np.empty((len(keys), len(self.low)), dtype=np.int64)
+        rest = keys
+        for m in reversed(range(len(self.low))):
+            above = rest // self.size[m]
+            spent[:, m] = rest - above * self.size[m] + self.low[m]
+            rest = above
+        return rest, spent
+
+    def pair(self, key: int) -> tuple[int, Spent]:
+        """Return one pair."""
+        state, spent = self.unpack(np.array([key], dtype=np.int64))
+        return int(state[0]), tuple(spent[0].tolist())
+
+    def bound(self, t: int) -> Ints:
+        """Return the budgets at time t, (M,), beyond reach where there is none."""
+        return np.array(
+            [_KEYS if b is None else max(-_KEYS, min(_KEYS, b)) for b in self.units.bounds[t]], dtype=np.int64
+        )
+
+    def rules(self, t: int) -> Rules:
+        """Return what can happen at time t, without the numbers."""
+        return self._layers[self.game.layer_at[t]]
+
+    def numbers(self, t: int) -> tuple[Any, Any, Ints]:
+        """Return probabilities (K,), rewards (R, N) and costs (K, M) of time t."""
+        layer = self.game.layer(t)
+        return layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer)
+
+    def moves(self, t: int) -> tuple[Any, Any, Ints]:
+        """Return what each player plays in each row of time t, and the rows by one player playing something else."""
+        layer = self.game.layer(t)
+        tables = [replaced(self.game, layer, i).astype(np.int32) for i in range(len(self.game.players))]
+        offset = np.cumsum([0, *(table.shape[1] for table in tables)], dtype=np.int64)
+        return layer.action.copy(), np.ascontiguousarray(np.column_stack(tables)), offset
+
+    @cached_property
+    def _layers(self) -> list[Rules]:
+        rules = []
+        for layer in self.game.layers:
+            cost = self.units.cost_table(layer)
+            jump = layer.next_state.astype(np.int64) * self.span + self._steps(cost)
+            worst = np.maximum.reduceat(cost, layer.out_ptr[:-1], axis=0)
+            rules.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump, np.ascontiguousarray(worst)))
+        return rules
+
+    def _steps(self, amounts: Ints) -> Ints:
+        """Return how far amounts (K, M) move a key."""
+        steps = np.zeros(len(amounts), dtype=np.int64)
+        for m in range(len(self.size)):
+            steps = steps * self.size[m] + amounts[:, m]
+        return steps
+
+    def table(self, expected: int) -> Table:
+        """Return an empty table with room for so many keys."""
+        keys = len(self.game.states) * self.span
+        if keys <= _DENSE * max(expected, 64):
+            slots, shift = keys, 0
+        else:
+            bits = max(2 * expected, 2).bit_length()
+            slots, shift = 1 << bits, 64 - bits
+        return np.full(slots, -1, dtype=np.int64), np.zeros(slots, dtype=np.int32), np.int64(shift)
+
+
+def _range(game: MarkovGame, units: Units, m: int) -> tuple[int, int]:
+    """Return the least and the largest amount that can have been spent at any time while the budgets were kept."""
+    least, most, lowest, highest = 0, 0, 0, 0
+    spread = [(min(costs), max(costs)) for costs in (units.cost_table(layer)[:, m].tolist() for layer in game.layers)]
+    for t in range(game.horizon):
+        down, up = spread[game.layer_at[t]]
+        bound = units.bounds[t][m]
+        least, most = least + down, most + up
+        most = max(least, most if bound is None else min(most, bound))
+        lowest, highest = min(lowest, least), max(highest, most)
+    return lowest, highest

@@ -1,0 +1,209 @@
+"""The compiled engine gives the reference's answers, dense and sparse, whatever the threads, and says what it needs beforehand."""
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames import kernels
+from acegames.engines import local
+from acegames.feasibility.explore import explore
+from acegames.feasibility.graph import feasible_graph
+from acegames.feasibility.lattice import lattice
+from acegames.feasibility.space import Space, plan
+from oracle import random_game
+
+ENGINES = {"dense": ace.LocalEngine(dense=True), "sparse": ace.LocalEngine(dense=False)}
+
+
+def random_concept(rng, players):
+    weights = tuple(float(w) for w in rng.integers(-1, 4, len(players)))
+    objectives = ["welfare", "egalitarian", "fair", players[0], players[-1], weights]
+    kind = (ace.CE, ace.CCE)[int(rng.integers(2))]
+    return kind(objective=objectives[int(rng.integers(len(objectives)))], floor=float(rng.choice([0.0, 1.0, 5.0])))
+
+
+def solved(game, concept, engine):
+    try:
+        return ace.solve(game, concept, engine=engine)
+    except ace.Infeasible:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_same_values_as_the_reference_at_every_pair(seed):
+    rng = np.random.default_rng([seed, 7])
+    for _ in range(20):
+        game = random_game(rng)
+        concept = random_concept(rng, game.players)
+        reference = solved(game, concept, ace.ReferenceEngine())
+        for engine in ENGINES.values():
+            found = solved(game, concept, engine)
+            assert (found is None) == (reference is None)
+            if reference is None:
+                continue
+            scale = max(1.0, np.abs(reference.values).max())
+            np.testing.assert_allclose(found.values, reference.values, rtol=0, atol=1e-9 * scale)
+            for t in range(game.horizon):
+                for state, spent in ace.feasibility(game).states(t):
+                    ours, theirs = found.policy.values(t, state, spent), reference.policy.values(t, state, spent)
+                    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_dense_and_sparse_find_the_pairs_of_the_graph(seed):
+    rng = np.random.default_rng([seed, 11])
+    for _ in range(25):
+        game = random_game(rng)
+        whole = lattice(game)
+        graph = feasible_graph(game, whole)
+        for clip in (False, True):
+            for dense in (False, True):
+                space = explore(Space(**{**vars(plan(game, whole, clip=clip)), "dense": dense}))
+                assert space.feasible == (graph is not None)
+                for t in range(game.horizon + 1 if graph else 0):
+                    layer, spent = space.layers[t], graph[t].spent
+                    cells = layer.locate(graph[t].state, space.project(spent), spent)
+                    assert set(cells.tolist()) == set(layer.cells.listed(layer.total).tolist())
+                    if not clip:
+                        assert layer.cells.number == len(cells)
+
+
+def big_game(states=6, horizon=14, budget=40, constraints=2, seed=0):
+    rng = np.random.default_rng(seed)
+    transition = rng.dirichlet(np.ones(states), size=(states, 3, 3))
+    transition[transition < 0.2] = 0
+    transition[..., 0] += transition.sum(-1) == 0
+    transition /= transition.sum(-1, keepdims=True)
+    cost = rng.integers(0, 6, size=(states, 3, 3, constraints))
+    cost[:, 0, 0] = 0
+    reward = rng.normal(size=(states, 3, 3, 2))
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [budget] * constraints, horizon=horizon)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_bytes_do_not_depend_on_the_threads(tmp_path, engine, monkeypatch):
+    monkeypatch.setattr(local, "RUN", 500)  # many runs per layer
+    game = big_game()
+    for threads in (1, 2, 5):
+        chosen = ace.LocalEngine(threads=threads, dense=engine == "dense")
+        ace.solve(game, ace.CE(), engine=chosen).policy.save(tmp_path / str(threads))
+    first = (tmp_path / "1").read_bytes()
+    assert (tmp_path / "2").read_bytes() == first
+    assert (tmp_path / "5").read_bytes() == first
+
+
+def test_uncertified_stages_are_repaired_exactly(monkeypatch):
+    """Pretend that no stage of a run could be certified: the exact path must give the same answers, and be counted."""
+
+    def nothing_certified(real, first_cell):
+        def kernel(*args):
+            real(*args)
+            begin, end, failed, marks = args[0], args[1], args[-1], first_cell(args)
+            cells = begin + np.flatnonzero(marks[begin:end]) if marks is not None else np.arange(begin, end)
+            failed[: len(cells)] = cells
+            return 0, len(cells), len(cells)
+
+        return kernel
+
+    rng = np.random.default_rng(3)
+    games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
+    expected = [ace.solve(g, ace.CE()) for g in games]
+    monkeypatch.setattr(kernels, "solve_dense", nothing_certified(kernels.solve_dense, lambda args: args[7]))
+    monkeypatch.setattr(kernels, "solve_sparse", nothing_certified(kernels.solve_sparse, lambda args: None))
+    for game, right in zip(games, expected, strict=True):
+        for engine in ENGINES.values():
+            found = ace.solve(game, ace.CE(), engine=engine)
+            assert found.stats.repaired == found.stats.pairs
+            np.testing.assert_allclose(found.values, right.values, atol=1e-9 * max(1, np.abs(right.values).max()))
+            assert ace.verify(game, found.policy, ace.CE()).ok
+
+
+def test_clipping_and_dropping_lose_nothing():
+    game = big_game(states=3, horizon=6, budget=11)
+    reference = ace.solve(game, ace.CE(), engine=ace.ReferenceEngine())
+    found = ace.solve(game, ace.CE())
+    assert found.stats.pairs < reference.stats.pairs
+    np.testing.assert_allclose(found.values, reference.values, atol=1e-9)
+
+
+def test_redundant_constraints_cost_nothing():
+    single = big_game(constraints=1)
+    layer, cost = single.layers[0], np.array([float(c) for c in single.cost_values[0]])[single.layers[0].cost[:, 0]]
+    outcomes = {"state": [], "p": [], "q": [], "probability": [], "next_state": [], "a": [], "b": [], "c": []}
+    rewards = {"state": [], "p": [], "q": [], "reward_p": [], "reward_q": []}
+    for s in range(len(single.states)):
+        for r in layer.rows(s):
+            i, j = layer.action[r].tolist()
+            for key, value in zip(rewards, (s, i, j, *layer.reward[r]), strict=True):
+                rewards[key].append(value)
+            for k in range(*layer.outcomes(r).indices(len(cost))):
+                line = (s, i, j, layer.prob[k], layer.next_state[k], cost[k], 2.5 * cost[k], 0.0)
+                for key, value in zip(outcomes, line, strict=True):
+                    outcomes[key].append(value)
+    tripled = ace.MarkovGame.from_table(
+        outcomes, rewards, players=["p", "q"], horizon=14, initial=0, budget={"a": 40, "b": 101, "c": 5}
+    )
+    assert len(plan(tripled, lattice(tripled), clip=True).dims) == 1
+    found, right = ace.solve(tripled), ace.solve(single)
+    np.testing.assert_allclose(found.values, right.values, atol=1e-9)
+    assert found.stats.pairs == right.stats.pairs
+    assert ace.verify(tripled, found.policy, ace.CCE()).ok
+
+
+def test_wide_boxes_take_the_sparse_path_by_themselves():
+    """Costs with seven digits: boxes of a million cells, of which a few hundred are reached."""
+    rng = np.random.default_rng(0)
+    costs = rng.integers(10**6, 10**7, size=(6, 2, 2))
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"],
+        horizon=6,
+        initial=0,
+        budget={"x": int(costs.max(axis=(1, 2)).sum() * 0.8)},
+        actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(1.0, 0, [int(costs[t, a[0], a[1]])])],
+        reward=lambda t, s, a: (a[0] + t, a[1] - 2 * a[0]),
+    )
+    space = plan(game, lattice(game), clip=True)
+    assert not space.dense
+    found, reference = ace.solve(game), ace.solve(game, engine=ace.ReferenceEngine())
+    np.testing.assert_allclose(found.values, reference.values, atol=1e-9)
+    assert ace.verify(game, found.policy, ace.CCE()).ok
+
+
+def test_too_large_is_said_beforehand_with_help():
+    game = big_game(horizon=30, budget=100)
+    needs = ace.estimate(game, ace.CE())
+    assert needs.pairs > 50_000
+    with pytest.raises(ace.TooLarge, match=r"GiB|MiB") as problem:
+        ace.solve(game, engine=ace.LocalEngine(memory=201 * 2**20))
+    assert "multiples of" in str(problem.value)
+    with pytest.raises(ace.TooLarge, match="s allowed"):
+        ace.solve(game, engine=ace.LocalEngine(seconds=1e-6))
+    with pytest.raises(ace.TooLarge, match="safe play can reach"):
+        ace.solve(game, engine=ace.LocalEngine(memory=1000))
+
+
+def test_the_estimate_bounds_the_pairs():
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        game = random_game(rng)
+        found = solved(game, ace.CCE(), None)
+        if found is not None:
+            assert found.stats.pairs <= ace.estimate(game).pairs
+
+
+def test_progress_counts_up_to_everything():
+    seen = []
+    found = ace.solve(big_game(horizon=5), progress=seen.append)
+    assert [p.layers_done for p in seen] == [1, 2, 3, 4, 5]
+    assert [p.pairs_done for p in seen] == sorted(p.pairs_done for p in seen)
+    assert seen[-1].pairs_done == seen[-1].pairs == found.stats.pairs
+    assert seen[-1].seconds_left == 0
+
+
+def test_an_interrupt_leaves_at_once():
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ace.solve(big_game(), progress=stop)
