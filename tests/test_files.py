@@ -375,3 +375,12 @@ def test_other_yaml_readers_see_the_same_labels(tmp_path):
     document = yaml.safe_load((tmp_path / "words.yaml").read_text())
     assert document["states"] == words
     assert document["rules"][0]["reward"] == [1e300]
+
+
+def test_a_rule_that_names_the_only_state_overrides_one_that_names_none(tmp_path):
+    path = tmp_path / "game.yaml"
+    path.write_text(
+        "format: acegames-game\nversion: 1\nplayers: [a]\nhorizon: 1\ninitial: s\nactions: {a: [x]}\n"
+        "rules:\n  - {next: s, reward: [0]}\n  - {when: {state: s}, reward: [1]}\n"
+    )
+    assert load_game(path).layers[0].reward.tolist() == [[1.0]]

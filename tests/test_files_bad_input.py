@@ -76,8 +76,14 @@ BASE = {"next": "road", "reward": [0, 0]}
         ({"rules": []}, ["t=0", "'road'", "('dare', 'dare')"]),
         ({"rules": [{"reward": [0, 0]}, BASE]}, ["rule 2", "duplicate rule", "rule 1", "reward"]),
         (
-            {"rules": [BASE, {"when": {"t": "0..2", "state": "road", "action": ["*", "*"]}, "cost": [1]}]},
-            ["rule 2", "duplicate rule", "rule 1", "outcomes"],
+            {
+                "rules": [
+                    BASE,
+                    {"when": {"t": "0..2", "state": "road"}, "cost": [1]},
+                    {"when": {"t": [2, 1, 0], "state": {"any": ["road"]}, "action": ["*", "*"]}, "cost": [1]},
+                ]
+            },
+            ["rule 3", "duplicate rule", "rule 2", "outcomes"],
         ),
         ({"rules": [BASE], "arrays": "x.npz"}, ["rules and arrays"]),
     ],

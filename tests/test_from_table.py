@@ -174,7 +174,7 @@ def test_a_state_without_lines_that_cannot_occur():
         ({"horizon": -1}, ["horizon", "-1"]),
         ({"initial": "z"}, ["initial", "'z'"]),
         ({"initial": {"a": 0.5}}, ["initial", "0.5", "sum to 1"]),
-        ({"budget": [1, 2]}, ["outcomes", "'0' is missing"]),
+        ({"budget": [1, 2]}, ["outcomes", "'c'", "budget under the same name"]),
         ({"budget": [1, 2], "constraints": ["c"]}, ["budget", "2 entries", "1 constraints"]),
         ({"states": ["a"]}, ["outcomes, line 2, column 'state'", "'b'"]),
         ({"actions": [[0]]}, ["outcomes, line 1, column 'p'", "1"]),

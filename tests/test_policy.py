@@ -26,7 +26,7 @@ def chicken(horizon=3, budget=2, initial="road", player="red"):
         horizon=horizon,
         initial=initial,
         budget={"risk": budget},
-        actions=lambda t, s: ["dy", "dy"],
+        actions=lambda t, s: [("d", "y"), ("d", "y")],
         outcomes=lambda t, s, a: [(0.5, "road", {"risk": 2 * (a == ("d", "d"))}), (0.5, "hill", {"risk": 0})],
         reward=lambda t, s, a: pay["".join(a)],
     )
@@ -389,8 +389,10 @@ def test_tracker():
         total = tracker.add(total, {"fuel": 0.1})
     assert tracker.spent(total) == (100,)
     assert tracker.total(100) == total
-    assert tracker.total(0.05) is None
-    assert tracker.total([1, 1]) is None
+    with pytest.raises(ValueError, match="multiple of 1/10"):
+        tracker.total(0.05)
+    with pytest.raises(ValueError, match="2 numbers"):
+        tracker.total([1, 1])
     before = total
     with pytest.raises(InvalidOption, match="1/10"):
         tracker.add(total, 0.05)

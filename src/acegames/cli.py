@@ -21,9 +21,9 @@ from acegames.terminal import (
     certificate_data,
     describe,
     err,
-    final_budget,
     number,
     out,
+    own_budget,
     print_json,
     show_frontier,
     show_game,
@@ -71,7 +71,7 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt:
             err.print("interrupted; nothing was written")
             raise typer.Exit(130) from None
-        except (ace.AceError, ace.catalog.UnknownGame, OSError) as error:
+        except (ace.AceError, OSError) as error:
             code = next((c for kind, c in EXIT_CODES.items() if isinstance(error, kind)), 2)
             message = str(error)
             if kwargs.get("as_json"):
@@ -127,7 +127,8 @@ def frontier(
     model = _game(game)
     budgets = ace.feasibility(model).minimal_budgets
     if as_json:
-        print_json({"constraints": model.constraints, "budget": final_budget(model), "minimal_budgets": budgets})
+        facts = {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
+        print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets})
         return
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
@@ -161,6 +162,10 @@ def solve(
     as_json: JsonOption = False,
 ) -> None:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
+    if output is not None and output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
+        raise ace.InvalidOption(
+            f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
+        )
     model = _game(game)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, engine=runs_on, progress=bar), quiet=as_json)
@@ -249,7 +254,7 @@ def simulate(
         out.print(table)
         for label, most in zip(model.constraints, largest, strict=True):
             out.print(
-                f"Largest spending seen of {escape(str(label))}: {number(most)} (budget {number(final_budget(model)[label])})"
+                f"Largest spending seen of {escape(str(label))}: {number(most)} (budget {number(own_budget(model)[label])})"
             )
         out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
     if rollouts.violations:
@@ -355,7 +360,10 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     elif objective in players:
         chosen = players[objective]
     elif "," in objective:
-        chosen = tuple(objective.split(","))
+        try:
+            chosen = tuple(float(w) for w in objective.split(","))
+        except ValueError:
+            raise ace.InvalidOption(f"--objective {objective}: weights must be numbers such as 1,2") from None
     return kinds[kind.lower()](objective=chosen, floor=floor)
 
 

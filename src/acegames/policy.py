@@ -6,7 +6,7 @@ number (its pure joint action) or, where play is mixed, a short record, and the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.cells import Cells, LayerSpace
-from acegames.feasibility.lattice import from_units, to_units
+from acegames.feasibility.lattice import from_units, read_pair, to_units
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Runner"]
@@ -100,29 +100,20 @@ class CostTracker:
         return (0,) * len(self.units)
 
     def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
-        """Return the new total; InvalidOption when the cost cannot occur in the game."""
-        if isinstance(cost, Mapping):
-            unknown = [c for c in cost if c not in self.constraints]
-            if unknown:
-                raise InvalidOption(f"cost {cost!r} names the unknown constraint {unknown[0]!r}")
-            cost = [cost.get(c, 0) for c in self.constraints]
+        """Return the new total; InvalidOption when the cost is no whole number of units. (Whether it can occur is not checked.)"""
         try:
-            step = self.start() if cost is None else to_units(self.units, cost)
-        except ValueError as error:
+            step = self.total({} if cost is None else cost)
+        except (ValueError, TypeError) as error:
             raise InvalidOption(f"cost {cost!r}: {error}") from None
-        if step is None:
-            raise InvalidOption(
-                f"cost {cost!r}: must be {len(self.units)} whole multiples of the units {[str(u) for u in self.units]}"
-            )
         return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def spent(self, total: Sequence[int]) -> Spent:
         """A total in the user's units."""
         return from_units(self.units, total)
 
-    def total(self, spent: Any) -> tuple[int, ...] | None:
-        """Whole units of what was spent, None when no play spends that."""
-        return to_units(self.units, spent)
+    def total(self, spent: Any) -> tuple[int, ...]:
+        """Whole units of what was spent (a number, a sequence or a dict); ValueError where it is none."""
+        return to_units(self.constraints, self.units, spent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +149,11 @@ class Policy:
         layer, rows, prob = self._strategy(t, state, spent)
         return {self._labels(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
 
-    def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator) -> JointAction:
+    def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
         """Draw a joint action; hand each player its part."""
         layer, rows, prob = self._strategy(t, state, spent)
-        drawn = int(np.searchsorted(np.cumsum(prob), rng.random(), "right"))
+        generator = rng if hasattr(rng, "random") else np.random.default_rng(rng)
+        drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
         return self._labels(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
@@ -220,19 +212,12 @@ class Policy:
         return layer, row, prob
 
     def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, Ints]:
-        try:
-            if not 0 <= t < self.horizon:
-                raise KeyError(t)
-            index, total = np.array([self._state_index[state]]), self.tracker.total(spent)
-            if total is None:
-                raise KeyError(spent)
-            whole = np.array([total], dtype=np.int64).reshape(1, len(self.constraints))
-            pair = self.layers[t].pairs(index, self._project(whole), whole)
-            if pair[0] < 0:
-                raise KeyError(spent)
-            return self.layers[t], index, pair
-        except (KeyError, ValueError, TypeError, OverflowError):
-            raise self._unknown(t, state, spent) from None
+        index, total = read_pair(t, self.horizon - 1, state, self._state_index, spent, self.tracker.total)
+        at = np.array([index])
+        pair = self.layers[t].pairs(at, self._project(total), total)
+        if pair[0] < 0:
+            raise self._unknown(t, state, spent)
+        return self.layers[t], at, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
         return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
@@ -270,14 +255,19 @@ class Runner:
         return self.policy.act(self.t, self.state, self.spent, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state."""
+        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+
+        Whether this could happen in the game is not checked here; `act` raises where no feasible play comes.
+        """
         self._check_running()
         if len(action) != len(self.policy.players) or any(
             a not in labels for a, labels in zip(action, self.policy.actions, strict=False)
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(self.policy.players)!r}")
-        if next_state not in self.policy._state_index:
-            raise InvalidOption(f"next state {next_state!r}: not a state of the game")
+        if not isinstance(next_state, Hashable) or next_state not in self.policy._state_index:
+            raise InvalidOption(
+                f"next state {next_state!r}: not a state of the game; give observe(action, cost, next_state)"
+            )
         self._total = self.policy.tracker.add(self._total, cost)
         self.t, self.state = self.t + 1, next_state
 

@@ -116,7 +116,9 @@ def infeasible(game: MarkovGame) -> Infeasible:
         return Infeasible(
             f"no policy keeps every budget with probability one (which budgets would do is unknown: {error})"
         )
-    shown = [", ".join(f"{c} {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3]]
+    shown = [
+        ", ".join(f"{c!r}: {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3].tolist()
+    ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
     last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
     return Infeasible(

@@ -1,7 +1,8 @@
 """Play a policy many times: vectorised, seeded, with exact spending.
 
-Episodes run side by side. At each step those in the same (state, spent) ask the policy once. Cumulative
-costs are whole numbers of a unit per constraint, so a violation is decided exactly and never by a float.
+Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of them together where
+the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole numbers of a unit per constraint, so a
+violation is decided exactly and never by a float.
 
 Time is linear in episodes times horizon (times log for sorting), plus one question to the policy per pair.
 """
@@ -82,11 +83,12 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     spent = np.empty((e, game.horizon, len(game.constraints)))
     total = np.zeros((e, len(game.constraints)), dtype=costs.dtype)
     broken = np.zeros(e, dtype=bool)
-    state[:, 0] = _draw([p for _, p in game.initial], rng.random(e), [s for s, _ in game.initial])
+    start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
+    state[:, 0] = start[_pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
     for t in range(game.horizon):
         layer = game.layer(t)
         row = _choose(game, policy, costs, t, state[:, t].astype(np.int64), total, rng.random(e))
-        out = _happen(layer, row, rng.random(e))
+        out = _pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         total = total + costs.of(layer, out)
         broken |= costs.over(total, t)
         returns += layer.reward[row]
@@ -119,40 +121,130 @@ class _Costs:
         broken = np.zeros(len(total), dtype=bool)
         for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True)):
             if not isinstance(bound, float):
-                amounts, code = np.unique(total[:, m], return_inverse=True)
                 limit = math.floor(bound * k)
-                broken |= np.array([c > limit for c in amounts.tolist()])[code]
+                if self.dtype is not object:
+                    limit = max(-(2**63), min(limit, 2**63 - 1))  # beyond what int64 can hold, nothing changes
+                broken |= (total[:, m] > limit).astype(bool)
         return broken
 
     def in_user_units(self, total: Ints) -> Floats:
         """Return amounts as the nearest floats, (E, M)."""
         rounded = np.empty(total.shape)
         for m, k in enumerate(self.scale):
-            amounts, code = np.unique(total[:, m], return_inverse=True)
-            rounded[:, m] = np.array([c / k for c in amounts.tolist()])[code]
+            if self.dtype is not object and max(k, int(np.abs(total[:, m]).max())) <= 2**53:
+                rounded[:, m] = total[:, m] / k  # both are floats, so only the quotient is rounded
+            else:
+                amounts, code = np.unique(total[:, m], return_inverse=True)
+                rounded[:, m] = np.array([c / k for c in amounts.tolist()])[code]
         return rounded
 
+    def in_units(self, total: Ints, units: Any) -> Ints | None:
+        """Return amounts (E, M) in whole numbers of other units; None when they are none, or do not fit."""
+        whole = np.empty(total.shape, dtype=np.int64)
+        for m, (k, unit) in enumerate(zip(self.scale, units, strict=True)):
+            up, down = (1 / (k * Fraction(unit))).as_integer_ratio()
+            if self.dtype is object or max(down, int(np.abs(total[:, m]).max()) * up) >= 2**63:
+                return None
+            whole[:, m], rest = np.divmod(total[:, m] * up, down)
+            if rest.any():
+                return None
+        return whole
 
-def _draw(weights: Any, uniform: Floats, values: Any) -> Any:
-    """Return one of `values` per uniform number in [0, 1), with probability proportional to the weights."""
-    ladder = np.cumsum(weights)
-    picked = np.searchsorted(ladder, uniform * ladder[-1], side="right")
-    return np.asarray(values)[np.minimum(picked, len(ladder) - 1)]
+
+def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
+    """Return an index from first[e] : first[e] + count[e] for each e, with probability proportional to the weights.
+
+    It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times the total.
+    """
+    picked = first.copy()
+    some = np.flatnonzero(count > 1)
+    first, count = first[some], count[some]
+    most = int(count.max(initial=0))
+    total = np.zeros(len(some))
+    for k in range(most):
+        on = k < count
+        total[on] += weights[first[on] + k]
+    wanted, below = uniform[some] * total, np.zeros(len(some))
+    for k in range(most - 1):
+        on = k < count - 1
+        below[on] += weights[first[on] + k]
+        picked[some[on]] += below[on] <= wanted[on]
+    return picked
 
 
 def _choose(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
     """Return the row that each episode plays at time t, (E,)."""
-    number = np.unique(state, return_inverse=True)[1]
+    member, group = _groups(state, total)
+    state, total = state[member], total[member]
+    found = _ask_together(game, policy, costs, t, state, total)
+    ptr, row, prob = _ask_singly(game, policy, costs, t, state, total) if found is None else found
+    return row[_pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
+
+
+def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
+    """Number equal (state, total) alike: return one episode per number (G,), and the number of each episode (E,)."""
+    key, size = state, int(state.max()) + 1
     for column in total.T:
-        amounts, code = np.unique(column, return_inverse=True)
-        number = np.unique(number * len(amounts) + code, return_inverse=True)[1]
-    order = np.argsort(number, kind="stable")
-    row = np.empty(len(state), dtype=np.int64)
-    for members in np.split(order, np.flatnonzero(np.diff(number[order])) + 1):
-        s = int(state[members[0]])
-        spent = tuple(plain(Fraction(c, k)) for c, k in zip(total[members[0]].tolist(), costs.scale, strict=True))
+        least, most = int(column.min()), int(column.max())
+        code, width = column - least, most - least + 1
+        if width >= 2**31:
+            code = np.unique(column, return_inverse=True)[1]
+            width = int(code.max()) + 1
+        if size * width >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+            size = int(key.max()) + 1
+        key, size = key * width + code.astype(np.int64), size * width
+    _, member, group = np.unique(key, return_index=True, return_inverse=True)
+    return member, group
+
+
+Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities (Z,)
+
+
+def _ask_singly(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints) -> Answers:
+    ptr, row, prob = [0], [], []
+    for s, amounts in zip(state.tolist(), total.tolist(), strict=True):
+        spent = tuple(plain(Fraction(c, k)) for c, k in zip(amounts, costs.scale, strict=True))
         rows, weights = _support(game, t, s, policy.distribution(t, game.states[s], spent), spent)
-        row[members] = _draw(weights, uniform[members], rows)
+        row += rows
+        prob += weights
+        ptr.append(len(row))
+    return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
+
+
+def _ask_together(
+    game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints
+) -> Answers | None:
+    """Return what `lookup` says; None where there is none that counts as the game does, or its answer is not in order."""
+    if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
+        return None
+    whole = costs.in_units(total, policy.tracker.units)
+    if whole is None:
+        return None
+    ptr, action, prob = policy.lookup(t, state, whole)
+    if len(ptr) != len(state) + 1 or len(action) != len(prob) or not (np.diff(ptr) > 0).all() or not (prob > 0).all():
+        return None
+    row = _rows(game, t, np.repeat(state, np.diff(ptr)), action)
+    if row is None or not (np.abs(np.add.reduceat(prob, ptr[:-1]) - 1) <= PROBABILITY_SUM).all():
+        return None
+    return ptr, row, prob
+
+
+def _has_lookup(policy: Any) -> bool:
+    """Whether the class that gives the policy its `distribution` gives it a `lookup` too: one replaced alone would differ."""
+    methods = {"distribution", "lookup"}
+    if methods & set(getattr(policy, "__dict__", ())):
+        return False
+    owner = next((c for c in type(policy).__mro__ if methods & set(vars(c))), object)
+    return methods <= set(vars(owner))
+
+
+def _rows(game: MarkovGame, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
+    """Return the row of each joint action, given by state (Z,) and indices (Z, N); None when one is not legal."""
+    layer = game.layer(t)
+    row, end = layer.row_ptr[state], layer.row_ptr[state + 1]
+    for _ in range(int((end - row).max(initial=0))):  # rows of a state are in order; most are found early
+        ...
     return row
 
 
@@ -173,15 +265,3 @@ def _support(game: MarkovGame, t: int, state: int, given: Any, spent: Any) -> tu
         raise ValueError(f"{where}: probabilities sum to {sum(weights.values())!r}, must sum to 1")
     return [legal[action] for action in weights], list(weights.values())
 
-
-def _happen(layer: Layer, row: Ints, uniform: Floats) -> Ints:
-    """Return the outcome that each episode meets, (E,)."""
-    out = layer.out_ptr[row].copy()
-    chance = np.flatnonzero(layer.out_ptr[row + 1] - out > 1)
-    if not len(chance):
-        return out
-    order = chance[np.argsort(row[chance], kind="stable")]
-    for members in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
-        span = layer.outcomes(int(row[members[0]]))
-        out[members] = _draw(layer.prob[span], uniform[members], np.arange(span.start, span.stop))
-    return out

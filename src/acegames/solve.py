@@ -18,7 +18,7 @@ from acegames.engines import Engine, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.feasibility.lattice import lattice
-from acegames.model.game import MarkovGame
+from acegames.model.game import MarkovGame, check_game
 from acegames.policy import Policy, build_policy
 from acegames.reduction import infeasible
 
@@ -79,6 +79,7 @@ def solve(
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
     """
+    check_game(game)
     concept = CCE() if concept is None else concept
     if not isinstance(concept, Concept):
         raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
@@ -99,6 +100,7 @@ def estimate(game: MarkovGame, concept: Concept | None = None, *, engine: LocalE
     Raises:
         TooLarge: when costs are too fine for exact integers.
     """
+    check_game(game)
     return (engine or LocalEngine()).estimate(game, lattice(game), concept or CCE())
 
 

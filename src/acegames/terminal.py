@@ -65,7 +65,7 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
         "states": len(game.states),
         "actions_per_player": [len(a) for a in game.actions],
         "horizon": game.horizon,
-        "budget": {str(k): v for k, v in final_budget(game).items()},
+        "budget": {str(k): v for k, v in own_budget(game).items()},
         "budget_is_a_schedule": len(set(game.budgets)) > 1,
         "digest": game.digest,
     }
@@ -97,7 +97,7 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
     out.print(table)
     if len(budgets) > most:
         out.print(f"... and {len(budgets) - most:,} more (--most)")
-    own = ", ".join(f"{c} {number(b)}" for c, b in final_budget(game).items())
+    own = ", ".join(f"{c} {number(b)}" for c, b in own_budget(game).items())
     out.print(escape(f"The game's own budget: {own}"))
     if len(set(game.budgets)) > 1:
         out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
@@ -119,13 +119,19 @@ def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | No
     }
 
 
-def final_budget(game: ace.MarkovGame) -> dict[Any, Any]:
-    """The budget of each constraint after the last step."""
-    return dict(zip(game.constraints, map(plain, game.budgets[-1]), strict=True))
+def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
+    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
+    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
+    return {
+        c: column[0] if len(set(column)) == 1 else column for c, column in zip(game.constraints, columns, strict=True)
+    }
 
 
 def number(x: Any) -> str:
-    """A number for people."""
+    """A number, or a schedule of them, for people."""
+    if isinstance(x, list):
+        shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
+        return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
     return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 

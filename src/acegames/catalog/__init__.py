@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from acegames.errors import AceError
 from acegames.model.game import MarkovGame
 
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
@@ -44,7 +45,7 @@ class CatalogEntry:
     parameters: dict[str, Any]  # keyword arguments of `get`, with their defaults
 
 
-class UnknownGame(KeyError, ValueError):
+class UnknownGame(AceError, KeyError, ValueError):
     """No catalog game has this name; the message offers close ones."""
 
     def __str__(self) -> str:

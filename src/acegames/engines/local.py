@@ -130,7 +130,8 @@ def _root_values(space: Space, first: PolicyLayer) -> Floats:
 
 
 def _code_type(rows: int) -> Any:
-    return np.uint8 if rows < 255 else np.uint16 if rows < 65535 else np.uint32
+    """What kernels write joint actions in; one type for nearly all games, because each would be compiled for anew."""
+    return np.uint16 if rows < 65535 else np.uint32
 
 
 def _file(
@@ -142,6 +143,8 @@ def _file(
     if len(code) == space.total and space.cells.number < BY_CELL * space.total:
         cells = space.cells.listed(space.total) if cells is None else cells
         code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
+    if int(np.diff(table.row_ptr).max()) < 255:
+        code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])
     return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from acegames.errors import UnknownPair
 from acegames.feasibility.explore import explore
 from acegames.feasibility.frontier import Frontier
-from acegames.feasibility.lattice import Lattice, lattice, to_units
+from acegames.feasibility.lattice import Lattice, lattice, read_pair, to_units
 from acegames.feasibility.space import Space, plan
-from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
 
 __all__ = ["Feasibility", "feasibility"]
@@ -23,11 +23,12 @@ __all__ = ["Feasibility", "feasibility"]
 Spent = tuple[int | float | Fraction, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Feasibility:
     """The answer: the verdict, the feasible pairs and joint actions, and the minimal budgets.
 
-    `states` and `actions` speak of plays that keep every budget with probability one: FS_t and FA_t(state, spent).
+    A *pair* is a (state, spent) at a time t. `states` and `actions` speak of plays that keep every budget with probability one; the
+    paper calls them FS_t and FA_t(state, spent).
     """
 
     game: MarkovGame
@@ -115,14 +116,18 @@ class Feasibility:
 
     def _find(self, t: int, state: Label, spent: Any) -> tuple[int, NDArray[np.int64]]:
         """Index of the state and whole units of what was spent."""
-        try:
-            index, units = self.game.state_index(state), to_units(self.lattice.units, spent)
-            total = np.array([units], dtype=np.int64).reshape(1, len(self.lattice.units))
-            if not self.space.contains(t, np.array([index]), total).all():
-                raise KeyError(spent)
-            return index, total[0]
-        except (KeyError, ValueError, TypeError, OverflowError):
-            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here") from None
+
+        def to_whole(amounts: Any) -> tuple[int, ...]:
+            return to_units(self.game.constraints, self.lattice.units, amounts)
+
+        index, total = read_pair(t, self.game.horizon, state, self.game._state_index, spent, to_whole)
+        if not self.space.contains(t, np.array([index]), total).all():
+            raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
+        return index, total[0]
+
+    def __repr__(self) -> str:
+        verdict = f"feasible, {self.pairs:,} pairs" if self.feasible else "infeasible"
+        return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
 def feasibility(game: MarkovGame) -> Feasibility:
@@ -133,5 +138,6 @@ def feasibility(game: MarkovGame) -> Feasibility:
     Raises:
         TooLarge: when costs are too fine for 64-bit integers.
     """
+    check_game(game)
     whole = lattice(game)
     return Feasibility(game, whole, explore(plan(game, whole, clip=False)))

@@ -12,6 +12,7 @@ feasibility is NP-hard), so their size is limited.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,13 +20,61 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.feasibility.lattice import LARGEST, common_unit
-from acegames.model.game import MarkovGame, reachable_states
+from acegames.model.game import Layer, MarkovGame, reachable_states
 from acegames.model.numbers import Bound
 
 Antichain = NDArray[np.int64]  # (k, M)
 NOTHING = np.int64(-LARGEST)
 """Stands for minus infinity: no budget is needed."""
 MOST_ELEMENTS = 50_000
+
+
+@dataclass(frozen=True, eq=False)
+class _Needs:
+    """The antichain of every state of one time: a single element for most, `chains` for the others."""
+
+    single: NDArray[np.int64]  # (S, M)
+    chains: dict[int, Antichain]
+    reached: NDArray[np.bool_]  # (S,)
+
+    def of(self, state: int) -> Antichain:
+        return self.chains.get(state, self.single[state : state + 1])
+
+
+def _step_back(
+    table: Layer, cost: NDArray[np.int64], at_least: NDArray[np.int64], after: _Needs, reached: NDArray[np.bool_]
+) -> _Needs:
+    """One step of the recursion: whole arrays where antichains are single elements, one by one where they are not."""
+    need = np.maximum(at_least, _shift(after.single[table.next_state], cost))
+    joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (R, M)
+    acting = np.flatnonzero(np.diff(table.row_ptr))
+    lowest = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
+    single = np.full_like(after.single, NOTHING)
+    single[acting] = lowest
+    owner = np.repeat(np.arange(len(single)), np.diff(table.row_ptr))
+    reaches_chain = np.isin(table.next_state, list(after.chains))
+    plural = np.logical_or.reduceat(reaches_chain, table.out_ptr[:-1])  # (R,)
+    attained = (joined == single[owner]).all(axis=1) & ~plural
+    settled = np.zeros(len(single), dtype=bool)
+    settled[owner[attained]] = True
+    settled[owner[plural]] = False
+    chains = {}
+    for s in map(int, np.flatnonzero(reached & ~settled)):
+        choices = []
+        for r in table.rows(s):
+            outs = table.outcomes(r)
+            join = joined[r : r + 1]
+            if plural[r]:
+                join = at_least[outs].max(axis=0, keepdims=True)
+                for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
+                    join = _join(join, _shift(after.of(nxt), c))
+            choices.append(join)
+        found = _minimal(np.concatenate(choices))
+        if len(found) == 1:
+            single[s] = found[0]
+        else:
+            chains[s] = found
+    return _Needs(single, chains, reached)
 
 
 class Frontier:
@@ -46,12 +95,14 @@ class Frontier:
         """Minimal budgets of the whole game; several initial states must all be served."""
         need = self._nothing()
         for s, _ in self._game.initial:
-            need = _join(need, self._need[0][s])
+            need = _join(need, self._need[0].of(s))
         return self._budgets(need)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
         """Minimal remaining budgets before acting in `state` at `t`; KeyError when the state cannot occur then."""
-        return self._budgets(self._need[t][state])
+        if not self._need[t].reached[state]:
+            raise KeyError(state)
+        return self._budgets(self._need[t].of(state))
 
     def _budgets(self, need: Antichain) -> list[tuple[Bound, ...]]:
         order = np.lexsort(need.T[::-1]) if need.shape[1] else np.arange(len(need))
@@ -63,29 +114,18 @@ class Frontier:
     def _nothing(self) -> Antichain:
         return np.full((1, len(self._units)), NOTHING)
 
-    def _backward(self) -> list[dict[int, Antichain]]:
+    def _backward(self) -> list[_Needs]:
         game = self._game
         costs = [self._whole(m, values) for m, values in enumerate(game.cost_values)]
         reach = reachable_states(game)
-        need = [{int(s): self._nothing() for s in np.flatnonzero(reach[-1])}]
+        needs = [_Needs(np.full((len(game.states), len(self._units)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
             table = game.layer(t)
             cost = np.column_stack(
                 [c[table.cost[:, m]] for m, c in enumerate(costs)] or [np.zeros((len(table.prob), 0), int)]
             )
-            at_least = self._at_least(t, cost)
-            layer: dict[int, Antichain] = {}
-            for s in map(int, np.flatnonzero(reach[t])):
-                choices = []
-                for r in table.rows(s):
-                    outs = table.outcomes(r)
-                    join = at_least[outs].max(axis=0, keepdims=True)
-                    for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
-                        join = _join(join, _shift(need[-1][nxt], c))
-                    choices.append(join)
-                layer[s] = _minimal(np.concatenate(choices))
-            need.append(layer)
-        return need[::-1]
+            needs.append(_step_back(table, cost, self._at_least(t, cost), needs[-1], reach[t]))
+        return needs[::-1]
 
     def _whole(self, m: int, values: tuple[Fraction, ...]) -> NDArray[np.int64]:
         whole = [int(v / self._units[m]) for v in values]

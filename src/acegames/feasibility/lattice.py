@@ -7,7 +7,7 @@ what a play can spend at all (`inf` too) are cut to the largest total, which nev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import TooLarge
-from acegames.model.game import MarkovGame
-from acegames.model.numbers import exact, plain
+from acegames.errors import TooLarge, UnknownPair
+from acegames.model.game import Label, MarkovGame
+from acegames.model.numbers import exact, is_scalar, plain
+from acegames.model.written import unknown
 
 LARGEST = 2**62
 """Totals stay below this, so that sums of two of them fit into int64."""
@@ -74,13 +75,47 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
-def to_units(units: Sequence[Fraction], spent: Any) -> tuple[int, ...] | None:
-    """Whole units of a cost vector in the user's units, or None when it is not on the lattice."""
-    given = [spent] if np.ndim(spent) == 0 and not isinstance(spent, (list, tuple)) else list(spent)
+def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
+    """Whole units of costs in the user's units: a number, one number per constraint, or {constraint: number} (absent means 0).
+
+    Raises:
+        ValueError: naming the value and the rule.
+    """
+    if isinstance(amounts, Mapping):
+        strange = [c for c in amounts if c not in constraints]
+        if strange:
+            raise ValueError(unknown("constraint", strange[0], constraints))
+        given = [amounts.get(c, 0) for c in constraints]
+    else:
+        given = [amounts] if is_scalar(amounts) else list(amounts)
     if len(given) != len(units):
-        return None
-    whole = [exact(v) / u for v, u in zip(given, units, strict=True)]
-    return tuple(int(w) for w in whole) if all(w.denominator == 1 for w in whole) else None
+        raise ValueError(f"{len(given)} numbers given, there are {len(units)} constraints {list(constraints)!r}")
+    whole = []
+    for label, unit, amount in zip(constraints, units, given, strict=True):
+        count = exact(amount) / unit
+        if count.denominator != 1:
+            raise ValueError(
+                f"{amount!r} of {label!r} is no whole multiple of {unit}, which every cost is; "
+                "add up exactly (ints, Fractions, Decimals), or let a Runner keep track"
+            )
+        whole.append(int(count))
+    return tuple(whole)
+
+
+def read_pair(
+    t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
+) -> tuple[int, NDArray[np.int64]]:
+    """Index of a state and whole units spent, (1, M), of a pair that is asked about; UnknownPair saying what is wrong with it."""
+    key = f"t={t!r}, state {state!r}, spent {spent!r}"
+    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
+        raise UnknownPair(f"{key}: t must be a whole number between 0 and {last}")
+    if not isinstance(state, Hashable) or state not in index:
+        raise UnknownPair(f"{key}: {unknown('state', state, index)}")
+    try:
+        total = to_whole(spent)
+        return index[state], np.array([total], dtype=np.int64).reshape(1, len(total))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnknownPair(f"{key}: {error}") from None
 
 
 def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:

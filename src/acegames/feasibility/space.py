@@ -45,14 +45,14 @@ class Tables:
         rows = np.cumsum([0, *(len(x.reward) for x in game.layers)])
         outs = np.cumsum([0, *(len(x.prob) for x in game.layers)])
         return Tables(
-            np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)]),
+            _frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
             _joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
             _joined([x.action for x in game.layers]),
             _joined([x.reward for x in game.layers]),
             _joined([x.prob for x in game.layers]),
             _joined([x.next_state for x in game.layers]),
-            costs,
-            np.array(game.layer_at, dtype=np.int64),
+            _frozen(costs),
+            _frozen(np.array(game.layer_at, dtype=np.int64)),
         )
 
     @property
@@ -66,7 +66,14 @@ class Tables:
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return _frozen(parts[0] if len(parts) == 1 else np.concatenate(parts))
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Read-only, as the game's own arrays are: kernels would be compiled a second time for arrays that can be written."""
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +170,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     announce()
     costs = lattice.costs(_joined([layer.cost for layer in game.layers]))
     dims = _needed(game, lattice, costs) if clip else list(range(len(lattice.units)))
-    kept, budget = np.ascontiguousarray(costs[:, dims]), lattice.budget[:, dims]
+    kept, budget = np.ascontiguousarray(costs[:, dims]), np.ascontiguousarray(lattice.budget[:, dims])
     if not dims:
         kept, budget = np.zeros((len(costs), 1), dtype=np.int64), np.zeros((game.horizon, 1), dtype=np.int64)
     tables = Tables.of(game, kept)
@@ -184,7 +191,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     space = Space(
         game,
         tuple(dims[k] for k in order) if dims else (),
-        replace(tables, cost=np.ascontiguousarray(kept[:, order])),
+        replace(tables, cost=_frozen(kept[:, order])),
         np.ascontiguousarray(budget[:, order]),
         start,
         states[playable],

@@ -167,7 +167,7 @@ def _check_initial(initial: Any, states: tuple[Label, ...]) -> tuple[tuple[int, 
     start = read_initial(initial, index)
     total = math.fsum(start.values())
     if abs(total - 1) > PROBABILITY_SUM:
-        raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1")
+        raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")
     scale = total if abs(total - 1) > PROBABILITY_RENORMALISE else 1.0
     return tuple(sorted((index[s], p / scale) for s, p in start.items()))
 
@@ -223,7 +223,9 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
     off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
     if len(off):
         row = int(off[0])
-        raise InvalidGame(f"{where(int(order[row]))}: probabilities sum to {totals[row]:.12g}, must sum to 1")
+        raise InvalidGame(
+            f"{where(int(order[row]))}: probabilities sum to {totals[row]:.12g}, must sum to 1 within 1e-8"
+        )
     scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
     return Layer(
         row_ptr=_pointers(raw.row_state[order], n_states),

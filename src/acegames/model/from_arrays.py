@@ -52,6 +52,8 @@ def from_arrays(
     moves = _timed("transition", moves, (*shape, shape[0]), horizon)
     rewards = _timed("reward", rewards, (*shape, n), horizon)
     allowed = _timed("legal", _mask(legal, shape), shape, horizon)
+    if cost is not None and budget is None and np.size(cost):
+        raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
     if cost is None:
         if m:
             raise InvalidGame(f"cost: missing, but there are budgets for {list(labels)!r}")

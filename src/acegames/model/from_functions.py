@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from fractions import Fraction
 from typing import Any
 
@@ -132,7 +132,10 @@ class _Questions:
 
     def block(self, t: int, state: Label) -> Block:
         spot = place(t, state)
-        choices = [tuple(c) for c in self.actions(t, state)]
+        given = self.actions(t, state)
+        if any(isinstance(c, str) for c in given):
+            raise InvalidGame(f"{spot}: actions {given!r}, must be one sequence of labels per player, not text")
+        choices = [tuple(c) for c in given]
         if len(choices) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
         for player, seen, i in zip(self.players, self.seen, range(len(choices)), strict=True):
@@ -169,15 +172,17 @@ class _Questions:
             if probability > 0:
                 found.append((probability, plain_label(f"{spot}: next state", next_state), vector))
         if not found:
-            raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1")
+            raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1 within 1e-8")
         total = math.fsum(p for p, _, _ in found)
         if abs(total - 1) > PROBABILITY_SUM:  # `assemble` would no longer know at which t it was said
-            raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1")
+            raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
         return tuple(found)
 
 
 def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
     """Return one number per label from a number, a sequence or a {label: number} (absent costs are 0)."""
+    if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
+        raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
     if isinstance(given, Mapping):
         unknown = [k for k in given if k not in labels]
         if unknown:

@@ -102,7 +102,8 @@ class MarkovGame:
             reward: (S, A1..An, N) expected reward of each player.
             cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or floats read by
                 their decimal text. Leave out together with `budget` for a game without budgets.
-            budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number when M = 1.
+            budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number when M = 1. Row t
+                of a schedule bounds what is spent after the step at time t. (A flat list is one number per constraint.)
             horizon: number of steps, at least 1.
             initial: a state, or {state: probability}.
             cost_prob: (S, A1..An, K) probabilities of K cost vectors, drawn independently of the next state.
@@ -319,6 +320,17 @@ def place(
     return ", ".join(parts)
 
 
+def check_game(game: Any) -> None:
+    """Raise InvalidGame with a hint unless `game` is a MarkovGame."""
+    if not isinstance(game, MarkovGame):
+        hint = (
+            "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
+            if isinstance(game, str)
+            else ""
+        )
+        raise InvalidGame(f"game: got {type(game).__name__} {game!r:.60}, must be a MarkovGame{hint}")
+
+
 def check_horizon(horizon: Any) -> int:
     """Return the horizon as an int of at least one."""
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
@@ -328,6 +340,8 @@ def check_horizon(horizon: Any) -> int:
 
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels as plain hashable Python values, each once."""
+    if isinstance(labels, str):
+        raise InvalidGame(f"{kind}: got the text {labels!r}, must be a sequence of labels such as [{labels!r}]")
     seen: dict[Label, None] = {}
     for raw in labels:
         label = plain_label(kind, raw)
@@ -341,6 +355,8 @@ def plain_label(kind: str, label: Any) -> Label:
     """Return a label with numpy scalars made plain Python; InvalidGame when it cannot be hashed."""
     if isinstance(label, np.generic):
         label = label.item()
+    if type(label) is tuple:
+        return tuple(plain_label(kind, part) for part in label)
     if isinstance(label, float) and math.isnan(label):
         raise InvalidGame(f"{kind}: NaN cannot be a label")
     try:
@@ -352,6 +368,8 @@ def plain_label(kind: str, label: Any) -> Label:
 
 def read_initial(initial: Any, index: Mapping[Label, int] | None = None) -> dict[Label, float]:
     """Return {state: probability} from a state or a mapping."""
+    if isinstance(initial, (list, np.ndarray)):
+        raise InvalidGame(f"initial: got {initial!r}, must be a state, or {{state: probability}}")
     given = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
     out: dict[Label, float] = {}
     for raw, p in given.items():

@@ -154,7 +154,7 @@ def _times(where: str, spec: Any, horizon: int) -> Intervals | None:
             merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
         else:
             merged.append((low, high))
-    return None if merged == [(0, horizon - 1)] else tuple(merged)
+    return tuple(merged)
 
 
 def _interval(where: str, item: Any, horizon: int) -> tuple[int, int]:
@@ -182,7 +182,7 @@ def _choice(where: str, kind: str, spec: Any, index: Mapping[Label, int]) -> tup
     else:
         labels = [label_from_data(where, spec)]
     found = sorted({_look_up(where, kind, label, index) for label in labels})
-    return None if len(found) == len(index) else tuple(found)
+    return tuple(found)  # naming all is narrower than naming none: a later rule may do it
 
 
 def _look_up(where: str, kind: str, label: Label, index: Mapping[Label, int]) -> int:

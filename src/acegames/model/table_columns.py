@@ -31,6 +31,10 @@ class Columns:
             )
         self.columns = self._by_column(table)
         self.length = len(self.get("state"))
+        extra = [c for c in self.columns if str(c) not in names]
+        if extra:
+            hint = "; a cost needs a budget under the same name" if what == "outcomes" else ""
+            raise InvalidGame(f"{what}: the column {extra[0]!r} has no meaning here, drop it or rename it{hint}")
         for column in [*needed, *(["t"] if self.has("t") else [])]:
             if len(self.get(column)) != self.length:
                 raise InvalidGame(

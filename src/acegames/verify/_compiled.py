@@ -10,6 +10,7 @@ Successors are worked out anew in each pass. Eight bytes per pair stay, and some
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from acegames.verify._packed import Packed
 from acegames.verify._reading import Answers, Reader
 from acegames.verify._walk import Walked, in_user_units
 
-_BLOCK = 2**15
+_BLOCK = 2**14
 """Pairs that the policy is asked for at once."""
 
 FAULTS_SHOWN = 5
@@ -37,7 +38,9 @@ class _Layer(NamedTuple):
 
     @staticmethod
     def empty(pairs: int, players: int, constraints: int) -> _Layer:
-        return _Layer(np.zeros((pairs, 2 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8))
+        return _Layer(
+            np.zeros((pairs, 2 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8)
+        )
 
 
 def feasible_keys(packed: Packed) -> list[Ints]:
@@ -59,16 +62,16 @@ def _within_budget(packed: Packed) -> list[Ints]:
         table = packed.table(4 * len(keys))
         progress = np.zeros(2, dtype=np.int64)
         while True:
-            slots, _, shift = table
+            slots, index, shift = table
             room = np.int64(len(slots) // 2 if shift else 2**62)
             kernels.expand(keys, rules, packed.box, bound, table, room, progress)
-            found = slots[slots >= 0]
+            found = slots[slots >= 0] if shift else np.flatnonzero(index >= 0)
             if progress[0] == len(keys):
                 break
             widest = int(np.diff(rules[1][rules[0]]).max())
             table = packed.table(4 * len(found) + widest)
             kernels.fill(found, table)
-        layers.append(found if shift == 0 else np.sort(found))
+        layers.append(np.sort(found) if shift else found)
     return layers
 
 
@@ -96,7 +99,9 @@ def _leave_reached(packed: Packed, layers: list[Ints]) -> None:
         layers[t + 1] = layers[t + 1][reached.view(bool)]
 
 
-def evaluate_keys(packed: Packed, layers: list[Ints], reader: Reader, *, coarse: bool) -> tuple[Evaluated, Walked | None]:
+def evaluate_keys(
+    packed: Packed, layers: list[Ints], reader: Reader, *, coarse: bool
+) -> tuple[Evaluated, Walked | None]:
     """Return what `evaluate` does, and what `walk` would where the policy runs into no fault from the start."""
     game, n = packed.game, len(packed.game.players)
     judge = _Judge(packed, reader, coarse=coarse)
@@ -108,7 +113,7 @@ def evaluate_keys(packed: Packed, layers: list[Ints], reader: Reader, *, coarse:
             here = judge.layer(t, layers[t], layers[t + 1] if t + 1 < len(layers) else None, here)
             faults.append(judge.sentences)
             if not judge.n_faults:
-                gains.add(t, here.values[:, n:] - here.values[:, :n], lambda p, keys=layers[t]: packed.pair(int(keys[p])))
+                gains.add(t, here.values[:, n:] - here.values[:, :n], partial(packed.pair, layers[t]))
         values = np.array([p for _, p in game.initial]) @ here.values[:, :n] if layers else np.full(n, np.nan)
     sound = bool(layers) and not judge.n_faults
     found = Evaluated(
@@ -133,10 +138,12 @@ class _Judge:
         self.n_faults = 0
         self.sentences: list[str] = []  # on the first faults of the latest time
         rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+        outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
         most = max(map(len, game.actions))
         self._scratch = (
             np.zeros((rows, 2 * len(game.players))),
             np.zeros(rows, dtype=np.uint8),
+            np.zeros(outcomes, dtype=np.int64),
             np.zeros((most, most)),
             np.zeros(most, dtype=np.uint8),
         )
@@ -168,7 +175,7 @@ class _Judge:
                 moves,
                 (answers.ptr, answers.row, answers.prob),
                 self.coarse,
-                tuple(following),
+                (following.values, following.ahead, following.fault),
                 (found.values[block], found.ahead[block], found.fault[block]),
                 outside,
                 self._scratch,
@@ -181,5 +188,5 @@ class _Judge:
         rows = dict(zip(np.flatnonzero(outside >= 0).tolist(), outside[outside >= 0].tolist(), strict=True))
         self.n_faults += len(rows) + len(answers.faults)
         for p in sorted([*rows, *answers.faults])[: FAULTS_SHOWN - len(self.sentences)]:
-            pair = self.packed.pair(int(keys[p]))
+            pair = self.packed.pair(keys, p)
             self.sentences.append(self.reader.unsafe(t, *pair, rows[p]) if p in rows else answers.faults[p])

@@ -6,8 +6,8 @@ fastest. An outcome adds to it a fixed `jump`, and so no successor is ever store
     rules   of one time: row_ptr (S+1,), out_ptr (R+1,), jump (K,), worst (R, M), the largest cost per constraint that
             a row can bring
     box     span, low (M,), size (M,)
-    table   slots: keys or EMPTY; index: the number of the key in each slot; shift: 0 where the slot is the key itself,
-            else keys are hashed to the upper 64 - shift bits and searched for from there
+    table   index: the number of the key in each slot, or EMPTY; shift: 0 where the slot is the key itself, else keys are
+            hashed to 64 - shift bits and searched for from there in slots, which holds the keys
 
 A row keeps the budgets when worst <= slack = bound - spent. Kernels do not allocate but for one line of scratch.
 """
@@ -20,6 +20,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+Int = int | np.int64
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
@@ -32,7 +33,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-UNKNOWN, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2)
+UNASKED, ASKED, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)  # what is known of a row
 
 
 def _jit(function: F) -> F:
@@ -49,12 +50,17 @@ def _inner(function: F) -> F:
     """Compile a function that only kernels call."""
     import numba
 
-    options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    return cast(F, numba.njit(**options)(function))
+    jit: Any = numba.njit
+    return cast(
+        F,
+        jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
+            function
+        ),
+    )
 
 
 @_inner
-def _slot(slots: Ints, shift: np.int64, key: np.int64) -> np.int64:
+def _slot(slots: Ints, shift: Int, key: Int) -> Int:
     """Return the slot where a key is, or the empty one where it would be."""
     if shift == 0:
         return key
@@ -66,9 +72,7 @@ def _slot(slots: Ints, shift: np.int64, key: np.int64) -> np.int64:
 
 
 @_inner
-def _unpack(
-    key: np.int64, span: np.int64, low: Ints, size: Ints, bound: Ints, slack: Ints
-) -> tuple[np.int64, np.int64]:
+def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints) -> tuple[Int, Int]:
     """Write what is left of each budget into `slack`; return the state, and the key less its state."""
     state = key // span
     within = key - state * span
@@ -82,23 +86,21 @@ def _unpack(
 
 
 @_inner
-def _keeps(row: np.int64, worst: Ints, slack: Ints) -> bool:
-    for m in range(len(slack)):
-        if worst[row, m] > slack[m]:
-            return False
-    return True
+def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
+    """Whether a row keeps the budgets. (A loop with a way out: numba would make vectors of a plain one, for two numbers.)"""
+    m = np.int64(0)
+    while m < len(slack) and worst[row, m] <= slack[m]:
+        m += np.int64(1)
+    return bool(m == len(slack))
 
 
 @_inner
-def _leads(
-    row: np.int64, within: np.int64, out_ptr: Ints, jump: Ints, slots: Ints, shift: np.int64
-) -> bool:
+def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, index: Small, shift: Int) -> bool:
     """Whether all outcomes of a row are in the table."""
-    for k in range(out_ptr[row], out_ptr[row + 1]):
-        key = within + jump[k]
-        if slots[_slot(slots, shift, key)] != key:
-            return False
-    return True
+    k, end = out_ptr[row], out_ptr[row + 1]
+    while k < end and index[_slot(slots, shift, within + jump[k])] != EMPTY:
+        k += np.int64(1)
+    return bool(k == end)
 
 
 @_jit
@@ -107,8 +109,9 @@ def fill(keys: Ints, table: Table) -> None:
     slots, index, shift = table
     for p in range(len(keys)):
         at = _slot(slots, shift, keys[p])
-        slots[at] = keys[p]
         index[at] = np.int32(p)
+        if shift > 0:
+            slots[at] = keys[p]
 
 
 @_jit
@@ -118,7 +121,7 @@ def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: 
     It stops where the table may come to hold more than `room` keys; progress[1] counts them.
     """
     row_ptr, out_ptr, jump, worst = rules
-    slots, _, shift = table
+    slots, index, shift = table
     span, low, size = box
     slack = np.empty(len(bound), dtype=np.int64)
     used = progress[1]
@@ -132,9 +135,11 @@ def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: 
                 for k in range(out_ptr[row], out_ptr[row + 1]):
                     key = within + jump[k]
                     at = _slot(slots, shift, key)
-                    if slots[at] == EMPTY:
-                        slots[at] = key
+                    if index[at] == EMPTY:
+                        index[at] = np.int32(0)
                         used += np.int64(1)
+                        if shift > 0:
+                            slots[at] = key
         p += np.int64(1)
     progress[0] = p
     progress[1] = used
@@ -144,14 +149,14 @@ def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: 
 def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
     row_ptr, out_ptr, jump, worst = rules
-    slots, _, shift = table
+    slots, index, shift = table
     span, low, size = box
     slack = np.empty(len(bound), dtype=np.int64)
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         alive[p] = 0
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, shift)):
+            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, index, shift)):
                 alive[p] = 1
                 break
 
@@ -166,42 +171,42 @@ def find_reached(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, 
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and _leads(row, within, out_ptr, jump, slots, shift):
+            if _keeps(row, worst, slack) and _leads(row, within, out_ptr, jump, slots, index, shift):
                 for k in range(out_ptr[row], out_ptr[row + 1]):
                     reached[index[_slot(slots, shift, within + jump[k])]] = 1
 
 
 @_inner
 def _action_values(
-    row: np.int64, at: np.int64, within: np.int64, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints,
-    index: Small, shift: np.int64, last: bool, prob: Floats, reward: Floats, following: Floats, q: Floats,
+    row: Int, at: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints,
+    index: Small, shift: Int, last: bool, prob: Floats, reward: Floats, following: Floats, q: Floats,
+    targets: Ints,
 ) -> np.uint8:  # fmt: skip
     """Write reward plus expected following value, V and then W, to q[at]; return SAFE or UNSAFE."""
     if not _keeps(row, worst, slack):
         return UNSAFE
-    width = q.shape[1]
-    n = width // 2
-    for i in range(width):
-        q[at, i] = 0.0
+    begin, end = out_ptr[row], out_ptr[row + 1]
     if not last:
-        for k in range(out_ptr[row], out_ptr[row + 1]):
-            key = within + jump[k]
-            slot = _slot(slots, shift, key)
-            if slots[slot] != key:
+        for k in range(begin, end):
+            targets[k - begin] = index[_slot(slots, shift, within + jump[k])]
+            if targets[k - begin] == EMPTY:
                 return UNSAFE
-            target = index[slot]
-            for i in range(width):
-                q[at, i] += prob[k] * following[target, i]
+    n = reward.shape[1]
     for i in range(n):
-        q[at, i] += reward[row, i]
-        q[at, n + i] += reward[row, i]
+        own, deviating = 0.0, 0.0
+        if not last:
+            for k in range(begin, end):
+                own += prob[k] * following[targets[k - begin], i]
+                deviating += prob[k] * following[targets[k - begin], n + i]
+        q[at, i] = reward[row, i] + own
+        q[at, n + i] = reward[row, i] + deviating
     return SAFE
 
 
 @_inner
 def _deviation(
-    i: np.int64, first: np.int64, begin: np.int64, end: np.int64, support: Ints, chance: Floats, action: Small,
-    move: Small, own: np.int64, actions: np.int64, known: Bytes, q: Floats, part: Floats, asked: Bytes, coarse: bool,
+    i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
+    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Bytes, coarse: bool,
 ) -> float:  # fmt: skip
     """Return W_i at one pair: for each recommendation (one for all, when coarse) the best action instead of it."""
     n = action.shape[1]
@@ -213,19 +218,19 @@ def _deviation(
             for b in range(actions):
                 part[told, b] = 0.0
         for b in range(actions):
-            other = np.int64(move[row, own + b])
+            other = np.int64(move[row, offset + b])
             if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
                 part[told, b] += chance[e] * q[other - first, n + i]
             else:
                 part[told, b] = -np.inf
     total = 0.0
-    for told in range(actions):
-        if asked[told] == 1:
-            asked[told] = 0
-            best = part[told, 0]
+    for own in range(actions):
+        if asked[own] == 1:
+            asked[own] = 0
+            best = part[own, 0]
             for b in range(1, actions):
-                if best == best and not (part[told, b] <= best):  # NaN stays
-                    best = part[told, b]
+                if best == best and not (part[own, b] <= best):  # NaN stays
+                    best = part[own, b]
             total += best
     return total
 
@@ -245,7 +250,7 @@ def judge(
     following: tuple[Floats, Ints, Bytes],
     found: tuple[Floats, Ints, Bytes],
     outside: Ints,
-    scratch: tuple[Floats, Bytes, Floats, Bytes],
+    scratch: tuple[Floats, Bytes, Ints, Floats, Bytes],
 ) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time.
 
@@ -260,7 +265,7 @@ def judge(
             the policy realises (P, M); whether it runs into a fault (P,). All zero after the last time.
         found: the same of this time, to be written; zero, the least number, and zero.
         outside: (P,) is set to the last row played that is not in FA, or -1.
-        scratch: q (rows of a state, 2N), known (rows of a state,), part (A_i, A_i), asked (A_i,), all zero.
+        scratch: q (rows of a state, 2N), known (rows of a state,), targets (outcomes of a row,), part (A_i, A_i), asked (A_i,), all zero.
     """
     row_ptr, out_ptr, jump, worst = rules
     prob, reward, cost = numbers
@@ -268,7 +273,7 @@ def judge(
     ptr, support, chance = answer
     next_values, next_ahead, next_fault = following
     values, ahead, fault = found
-    q, known, part, asked = scratch
+    q, known, targets, part, asked = scratch
     slots, index, shift = table
     span, low, size = box
     n = reward.shape[1]
@@ -276,39 +281,41 @@ def judge(
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         first = row_ptr[state]
-        for j in range(row_ptr[state + 1] - first):
-            known[j] = UNKNOWN
+        rows = row_ptr[state + 1] - first
+        for j in range(rows):
+            known[j] = UNASKED
         begin, end = ptr[p], ptr[p + 1]
+        for e in range(begin, end):
+            known[support[e] - first] = ASKED
+            for d in range(move.shape[1]):
+                if move[support[e], d] >= 0:
+                    known[move[support[e], d] - first] = ASKED
+        for j in range(rows):
+            if known[j] == ASKED:
+                known[j] = _action_values(
+                    first + j, j, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob, reward,
+                    next_values, q, targets,
+                )  # fmt: skip
         outside[p] = -1
         for e in range(begin, end):
-            row = support[e]
-            known[row - first] = _action_values(
-                row, row - first, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob, reward,
-                next_values, q,
-            )  # fmt: skip
-            if known[row - first] == UNSAFE:
-                outside[p] = row
+            if known[support[e] - first] == UNSAFE:
+                outside[p] = support[e]
         if begin == end or outside[p] >= 0:
             fault[p] = 1
             for i in range(2 * n):
                 values[p, i] = np.nan
             continue
+        for i in range(n):
+            own = 0.0
+            for e in range(begin, end):
+                own += chance[e] * q[support[e] - first, i]
+            values[p, i] = own
         for e in range(begin, end):
-            row = support[e]
-            for i in range(n):
-                values[p, i] += chance[e] * q[row - first, i]
-            for k in range(out_ptr[row], out_ptr[row + 1]):
+            for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(index[_slot(slots, shift, within + jump[k])])
                 fault[p] |= next_fault[target]
                 for m in range(len(bound)):
                     ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
-            for d in range(move.shape[1]):
-                other = np.int64(move[row, d])
-                if other >= 0 and known[other - first] == UNKNOWN:
-                    known[other - first] = _action_values(
-                        other, other - first, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob,
-                        reward, next_values, q,
-                    )  # fmt: skip
         for i in range(n):
             values[p, n + i] = _deviation(
                 i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,

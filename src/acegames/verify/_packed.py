@@ -73,9 +73,9 @@ class Packed:
             rest = above
         return rest, spent
 
-    def pair(self, key: int) -> tuple[int, Spent]:
-        """Return one pair."""
-        state, spent = self.unpack(np.array([key], dtype=np.int64))
+    def pair(self, keys: Ints, p: int) -> tuple[int, Spent]:
+        """Return one of these pairs."""
+        state, spent = self.unpack(keys[p : p + 1])
         return int(state[0]), tuple(spent[0].tolist())
 
     def bound(self, t: int) -> Ints:
@@ -121,11 +121,9 @@ class Packed:
         """Return an empty table with room for so many keys."""
         keys = len(self.game.states) * self.span
         if keys <= _DENSE * max(expected, 64):
-            slots, shift = keys, 0
-        else:
-            bits = max(2 * expected, 2).bit_length()
-            slots, shift = 1 << bits, 64 - bits
-        return np.full(slots, -1, dtype=np.int64), np.zeros(slots, dtype=np.int32), np.int64(shift)
+            return np.full(0, -1, dtype=np.int64), np.full(keys, -1, dtype=np.int32), np.int64(0)
+        bits = max(2 * expected, 2).bit_length()
+        return np.full(1 << bits, -1, dtype=np.int64), np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits)
 
 
 def _range(game: MarkovGame, units: Units, m: int) -> tuple[int, int]:

@@ -1,0 +1,24 @@
+"""Kernels are compiled for one signature: a second one would cost a user another silent wait."""
+
+import subprocess
+import sys
+
+CODE = """
+import acegames as ace
+from acegames import kernels
+for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
+    for concept in (ace.CE(), ace.CCE("fair")):
+        ace.solve(ace.catalog.get(name), concept)
+    ace.feasibility(ace.catalog.get(name))
+ace.solve(ace.catalog.get("knapsack"))
+compiled = [f for f in vars(kernels).values() if hasattr(f, "signatures")]
+for f in compiled:
+    print(f.__name__, len(f.signatures))
+"""
+
+
+def test_one_signature_per_kernel():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    counts = dict(line.split() for line in done.stdout.splitlines())
+    assert counts["solve_dense"] == "1"
+    assert {name: n for name, n in counts.items() if int(n) > 1 and not name.startswith("_")} == {}

@@ -1,0 +1,424 @@
+"""Large games take compiled passes and bulk reading: the verdict must be that of the plain ones, word for word."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+from acegames import CCE, CE
+from acegames.model.numbers import exact
+from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify._reading import Reader
+from acegames.verify._units import Units
+
+SEEDS = range(200)
+PACKAGE = sys.modules["acegames.verify"]  # the name itself is the function
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Return verify(how, ...): "plain", "dense" (compiled, a slot per key) or "hashed" (compiled, with crowded tables)."""
+
+    def run(how, *arguments, **keywords):
+        monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if how == "plain" else -1)
+        monkeypatch.setattr(_packed, "_DENSE", {"hashed": 0}.get(how, 10**6))
+        monkeypatch.setattr(_compiled, "_BLOCK", 7)
+        return verify(*arguments, **keywords)
+
+    return run
+
+
+class Singly:
+    """A policy from a function of (t, state, spent), by `distribution` alone."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def distribution(self, t, state, spent):
+        return self.answer(t, state, tuple(exact(c) for c in spent))
+
+
+class Both:
+    """The same with `lookup`, which counts in its own units."""
+
+    def __init__(self, game, answer, units=None):
+        self.game, self.answer = game, answer
+        self.states, self.actions = game.states, game.actions
+        self.tracker = SimpleNamespace(units=units or [Fraction(1, k) for k in Units(game).scale])
+        self.asked = 0
+
+    def distribution(self, t, state, spent):
+        return self.answer(t, state, tuple(exact(c) for c in spent))
+
+    def lookup(self, t, state, total):
+        self.asked += len(state)
+        ptr, action, prob = [0], [], []
+        for s, row in zip(state.tolist(), total.tolist(), strict=True):
+            spent = tuple(c * u for c, u in zip(row, self.tracker.units, strict=True))
+            for a, p in self.answer(t, self.states[s], spent).items():
+                action.append(self.game.action_indices(a))
+                prob.append(p)
+            ptr.append(len(prob))
+        return np.array(ptr), np.array(action, dtype=np.int32).reshape(len(prob), len(self.actions)), np.array(prob)
+
+
+def random_policy(game, seed, *, faults):
+    """Dyadic probabilities, so that sums are exact; `faults` is how often an answer is wrong in some way."""
+    feasible, _, fa = oracle.feasible_sets(game)
+
+    def answer(t, state, spent):
+        rng = np.random.default_rng([seed, t, game.state_index(state), *(int(abs(c) * 30) for c in spent)])
+        layer, s = game.layer(t), game.state_index(state)
+        legal = [tuple(map(int, layer.action[r])) for r in layer.rows(s)]
+        good = sorted(fa.get((t, s, spent), ())) if feasible else legal
+        wrong = rng.random() < faults
+        if not good or (wrong and rng.random() < 0.3):
+            raise KeyError("nothing to say")
+        pool = legal if wrong else good
+        chosen = [pool[k] for k in rng.permutation(len(pool))[: int(rng.choice([1, 2, 3]))]]
+        probs = {1: [1.0], 2: [0.25, 0.75], 3: [0.5, 0.25, 0.25]}[len(chosen)]
+        if wrong and rng.random() < 0.2:
+            probs[0] *= -1 if rng.random() < 0.5 else 0.5
+        return {game.joint_action(a): p for a, p in zip(chosen, probs, strict=True)}
+
+    return answer
+
+
+def assert_same(one, two, *, exactly=True):
+    assert (one.pairs, one.ok, one.tol, one.limits) == (two.pairs, two.ok, two.tol, two.limits)
+    assert one.max_spent.tolist() == two.max_spent.tolist() or np.isnan(one.max_spent.astype(float)).all()
+    assert one.witness == two.witness
+    if exactly:
+        np.testing.assert_array_equal(one.values, two.values)
+        np.testing.assert_array_equal(one.regret, two.regret)
+        assert one.where == two.where
+        assert one.problems == two.problems
+        assert str(one) == str(two)
+    else:
+        np.testing.assert_allclose(one.values, two.values, atol=1e-12)
+        np.testing.assert_allclose(one.regret, two.regret, atol=1e-12)
+
+
+@pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
+def test_all_passes_agree_on_random_policies(passes, faults):
+    seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
+    for seed in SEEDS:
+        rng = np.random.default_rng([seed, 5])
+        game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2])
+        concept = [CE(), CCE()][seed // 2 % 2]
+        answer = random_policy(game, seed, faults=faults)
+        plain = passes("plain", game, Singly(answer), concept)
+        scale = [Fraction(1, k) for k in Units(game).scale]
+        finer = [u / int(rng.integers(1, 8)) for u in scale]
+        for how in ("dense", "hashed"):
+            assert_same(passes(how, game, Singly(answer), concept), plain)
+            assert_same(passes(how, game, Both(game, answer, finer), concept), plain)
+        assert_same(passes("plain", game, Both(game, answer, finer), concept), plain)
+        if not plain.pairs:
+            seen["infeasible"] += 1
+        elif plain.witness is not None:
+            seen["witness"] += 1
+        elif np.isnan(plain.regret).any():
+            seen["off the path"] += 1
+        else:
+            seen["fine" if plain.ok else "unstable"] += 1
+    assert seen["infeasible"] >= 20, seen
+    expected = {
+        0.0: ["fine", "unstable"],
+        0.02: ["unstable", "witness", "off the path"],
+        0.3: ["witness", "off the path"],
+    }
+    assert all(seen[kind] >= 5 for kind in expected[faults]), seen
+
+
+def test_all_passes_agree_on_solved_games(passes):
+    solved = 0
+    for seed in range(150):
+        game = oracle.random_game(np.random.default_rng([seed, 6]))
+        try:
+            solution = ace.solve(game, [CE(), CCE("egalitarian")][seed % 2])
+        except ace.Infeasible:
+            continue
+        found = [passes(how, game, solution.policy, solution.concept) for how in ("plain", "dense", "hashed")]
+        assert all(certificate.ok for certificate in found), str(found[0])
+        assert_same(found[0], found[1], exactly=False)
+        assert_same(found[0], found[2], exactly=False)
+        np.testing.assert_allclose(found[1].values, solution.values, atol=1e-9)
+        solved += 1
+    assert solved > 60
+
+
+@pytest.mark.parametrize("how", ["dense", "hashed"])
+def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how):
+    monkeypatch.setattr(_packed, "_DENSE", 0 if how == "hashed" else 10**6)
+    for seed in range(200):
+        game = oracle.random_game(np.random.default_rng([seed, 7]))
+        units = Units(game)
+        packed = _packed.Packed.of(game, units)
+        layers = _compiled.feasible_keys(packed)
+        feasible, fs, _ = oracle.feasible_sets(game)
+        assert bool(layers) == feasible
+        for t, keys in enumerate(layers):
+            pairs = [packed.pair(keys, p) for p in range(len(keys))]
+            assert {(s, tuple(map(exact, units.user(c)))) for s, c in pairs} == fs[t]
+            assert len(pairs) == len(fs[t])
+            assert t == 0 or (np.diff(keys) > 0).all()
+
+
+def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
+    """One player, one state: cheap enough to check by hand, large enough for crowded tables."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [range(len(costs))],
+        outcomes=lambda t, s, a: [(0.5, s, costs[a[0]] * unit), (0.5, s, costs[-1] * unit if a[0] else 0)],
+        reward=lambda t, s, a: [float(a[0])],
+        budget=budget * unit,
+        horizon=horizon,
+        initial="s",
+    )
+
+
+def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):
+    game = line(horizon=400, budget=300)
+    solution = ace.solve(game)
+    asked = []
+    lookup, distribution = type(solution.policy).lookup, type(solution.policy).distribution
+    monkeypatch.setattr(type(solution.policy), "lookup", lambda p, t, *a: asked.append(t) or lookup(p, t, *a))
+    single = []
+    monkeypatch.setattr(
+        type(solution.policy), "distribution", lambda p, t, *a: single.append(t) or distribution(p, t, *a)
+    )
+    monkeypatch.setattr(PACKAGE, "evaluate", None)  # the plain pass
+    certificate = verify(game, solution.policy, CCE())
+    assert certificate.ok, str(certificate)
+    assert certificate.pairs > 50_000
+    assert certificate.max_spent.tolist() == [300.0]
+    np.testing.assert_allclose(certificate.values, solution.values)
+    assert sorted(set(asked)) == list(range(400))
+    assert len(single) <= 1000
+
+
+def test_a_game_that_does_not_pack_into_64_bits_takes_the_plain_passes(monkeypatch):
+    monkeypatch.setattr(PACKAGE, "_PLAIN", -1)
+    for unit in (10**15, 10**30):
+        wide = ace.MarkovGame.from_functions(
+            players=["me"],
+            actions=lambda t, s: [range(2)],
+            outcomes=lambda t, s, a, unit=unit: [(1.0, s, (unit * a[0] + 1, unit + a[0]))],
+            reward=lambda t, s, a: [float(a[0])],
+            budget=[2 * unit + 3, 3 * unit + 2],
+            horizon=3,
+            initial="s",
+        )
+        assert _packed.Packed.of(wide, Units(wide)) is None
+        twice = Singly(lambda t, s, c, unit=unit: {(int(c[0] < 2 * unit),): 1.0})
+        certificate = verify(wide, twice, CCE())
+        assert certificate.ok, str(certificate)
+        assert certificate.pairs == 6
+        assert [int(c) for c in certificate.max_spent] == [2 * unit + 3, 3 * unit + 2]
+
+
+# -- reading in bulk ----------------------------------------------------
+
+
+def cheapest(t, state, spent):
+    return {(0,): 1.0}
+
+
+def reading(game, policy):
+    """Read all pairs of FS; return what was read, time by time, and the reader."""
+    reader = Reader(game, policy, Units(game))
+    packed = _packed.Packed.of(game, Units(game))
+    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(_compiled.feasible_keys(packed))], reader
+
+
+class Wrong(Both):
+    """`lookup` with its answer spoiled."""
+
+    def __init__(self, game, spoil):
+        super().__init__(game, cheapest)
+        self.spoil = spoil
+
+    distribution = Both.distribution  # both methods belong to this class
+
+    def lookup(self, t, state, total):
+        return self.spoil(*super().lookup(t, state, total))
+
+
+SPOILED = {
+    "failure": lambda ptr, action, prob: 1 / 0,
+    "nothing": lambda ptr, action, prob: None,
+    "two arrays": lambda ptr, action, prob: (ptr, action),
+    "float pointers": lambda ptr, action, prob: (ptr.astype(float), action, prob),
+    "short pointers": lambda ptr, action, prob: (ptr[:-1], action, prob),
+    "pointers out of range": lambda ptr, action, prob: (ptr * 2, action, prob),
+    "falling pointers": lambda ptr, action, prob: (ptr[::-1], action, prob),
+    "empty distributions": lambda ptr, action, prob: (ptr * 0, action[:0], prob[:0]),
+    "flat actions": lambda ptr, action, prob: (ptr, action.ravel(), prob),
+    "unknown actions": lambda ptr, action, prob: (ptr, action + 99, prob),
+    "negative actions": lambda ptr, action, prob: (ptr, action - 1, prob),
+    "labels": lambda ptr, action, prob: (ptr, action.astype(str), prob),
+    "negative": lambda ptr, action, prob: (ptr, action, -prob),
+    "nan": lambda ptr, action, prob: (ptr, action, prob * math.nan),
+    "infinite": lambda ptr, action, prob: (ptr, action, prob * math.inf),
+    "half": lambda ptr, action, prob: (ptr, action, prob / 2),
+    "zero": lambda ptr, action, prob: (ptr, action, prob * 0),
+    "another action": lambda ptr, action, prob: (ptr, action + 1, prob),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_a_spoiled_lookup_is_found_out_and_replaced(passes, kind):
+    game = line(horizon=12, budget=9)
+    certificate = passes("dense", game, Wrong(game, SPOILED[kind]), CCE())
+    assert not certificate.ok
+    assert "`lookup` does not say what its `distribution` says" in certificate.problems[0]
+    assert str(certificate)
+    if kind != "another action":  # that one is a policy, if not this one
+        honest = passes("dense", game, Singly(cheapest), CCE())
+        assert_same(replace(certificate, problems=certificate.problems[1:]), honest)
+
+
+def test_a_class_that_replaces_only_one_method_is_judged_by_distribution(passes):
+    game = line(horizon=12, budget=9)
+    policy = ace.solve(game).policy
+
+    class Damaged(type(policy)):
+        def distribution(self, t, state, spent):
+            return {(0,): 1.0}
+
+    damaged = Damaged(**{f: getattr(policy, f) for f in policy.__dataclass_fields__})
+    certificate = passes("dense", game, damaged, CCE())
+    assert certificate.problems == passes("dense", game, Singly(cheapest), CCE()).problems
+    assert not certificate.ok
+
+    mine = Both(game, policy.distribution)
+    mine.distribution = lambda t, state, spent: {(0,): 1.0}
+    assert passes("dense", game, mine, CCE()).problems == certificate.problems
+    assert mine.asked == 0
+
+
+def test_a_single_pair_that_lookup_does_not_know_is_named(passes):
+    game = line(horizon=12, budget=9)
+
+    def silent(t, state, spent):
+        if (t, spent) == (5, (4,)):
+            raise KeyError("hush")
+        return {(0,): 1.0}
+
+    policy = Both(game, silent)
+    certificate = passes("dense", game, policy, CCE())
+    assert certificate.problems == passes("plain", game, Singly(silent), CCE()).problems
+    assert certificate.problems == ("At t=5, state 's', spent (4,): the policy has no answer there ('hush').",)
+
+
+def test_a_large_layer_is_halved_around_its_faults(monkeypatch):
+    game = line(horizon=60, budget=150)
+    answers, reader = reading(game, Both(game, cheapest))
+    assert all(not a.faults for a in answers)
+    assert reader.disagreement is None
+
+    def silent(t, state, spent):
+        return {(0,): 1.0} if spent[0] != 70 else {(0,): 0.5}
+
+    alone, _ = reading(game, Singly(silent))
+    asked = []
+    policy = Both(game, silent)
+    monkeypatch.setattr(
+        Both, "distribution", lambda p, t, state, spent: asked.append((t, spent)) or silent(t, state, spent)
+    )
+    answers, reader = reading(game, policy)
+    assert reader.disagreement is None
+    assert len(asked) < sum(len(a.ptr) for a in answers) / 1.5
+    assert any(a.faults for a in answers)
+    for one, two in zip(answers, alone, strict=True):
+        assert one.faults == two.faults
+        assert list(one.faults) == sorted(one.faults)
+        np.testing.assert_array_equal(one.ptr, two.ptr)
+        np.testing.assert_array_equal(one.row, two.row)
+        np.testing.assert_array_equal(one.prob, two.prob)
+
+
+def test_totals_in_other_units_are_converted_exactly_or_asked_singly():
+    game = line(horizon=6, budget=9, unit=Fraction(1, 3))  # units of 1/3
+    for unit in (Fraction(1, 3), Fraction(1, 15), Fraction(1, 3 * 10**17)):
+        policy = Both(game, cheapest, [unit])
+        _, reader = reading(game, policy)
+        assert reader.disagreement is None
+        assert policy.asked > 0
+    coarse = Both(game, lambda t, state, spent: {(0,): 1.0}, [Fraction(2, 3)])
+    _, reader = reading(game, coarse)
+    assert reader.disagreement is not None  # an odd number of thirds: `lookup` cannot even be asked
+    even = line(horizon=6, budget=8, costs=(0, 2, 4))
+    policy = Both(even, cheapest, [Fraction(2)])
+    assert reading(even, policy)[1].disagreement is None
+    assert policy.asked > 0
+
+
+def test_probabilities_of_zero_and_rounded_ones_are_read_alike():
+    game = line(horizon=3, budget=9)
+    rounded = {(0,): 0.33333333, (1,): 0.0, (2,): 0.66666667}
+    both, reader = reading(game, Both(game, lambda t, state, spent: rounded if t == 0 else {(0,): 1.0}))
+    single, _ = reading(game, Singly(lambda t, state, spent: rounded if t == 0 else {(0,): 1.0}))
+    assert reader.disagreement is None
+    assert both[0].row.tolist() == single[0].row.tolist() == [0, 2]
+    np.testing.assert_allclose(both[0].prob, single[0].prob, rtol=1e-15)
+    off = {(0,): 0.3333333, (1,): 0.0, (2,): 0.66666667 - 1e-7}
+    both, _ = reading(game, Both(game, lambda t, state, spent: off))
+    assert "sum to" in both[0].faults[0]
+
+
+def test_other_orders_of_states_or_actions_are_not_read_by_index():
+    game = line(horizon=3, budget=9)
+    for change in ({"states": ("t",)}, {"actions": ((2, 1, 0),)}, {"tracker": None}, {"states": None}):
+        policy = Both(game, cheapest)
+        vars(policy).update(change)
+        answers, reader = reading(game, policy)
+        assert policy.asked == 0
+        assert reader.disagreement is None
+        assert not any(a.faults for a in answers)
+
+
+def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(monkeypatch):
+    monkeypatch.setattr(_reading, "_REMEMBERED", 3)
+    game = line(horizon=2, budget=9)
+    asked = []
+    reader = Reader(game, Singly(lambda t, state, spent: asked.append(spent) or {(0,): 1.0}), Units(game))
+    state, spent = np.zeros(5, dtype=np.int64), np.arange(5)[:, None]
+    for _ in range(2):
+        reader.read(1, state, spent)
+    assert [int(c[0]) for c in asked] == [0, 1, 2, 3, 4, 3, 4]
+
+
+def test_codes_of_joint_actions_that_do_not_fit_are_not_read_in_bulk(monkeypatch):
+    game = line(horizon=2, budget=9)
+    monkeypatch.setattr(_bulk, "_LARGEST", 2)
+    assert _bulk.Bulk.of(game, Both(game, cheapest), Units(game)) is None
+
+
+def test_huge_rewards_overflow_in_words(passes):
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.full((1, 2, 1), 1.7e308), horizon=3)
+    for how in ("plain", "dense"):
+        certificate = passes(how, game, Singly(cheapest), CE())
+        assert not certificate.ok
+        assert "overflow" in str(certificate)
+
+
+def test_more_faults_than_are_shown_are_counted(passes):
+    game = line(horizon=12, budget=9)
+
+    def reckless(t, state, spent):
+        return {(2,): 1.0}
+
+    plain, compiled = (passes(how, game, Singly(reckless), CCE()) for how in ("plain", "dense"))
+    assert "more situations" in plain.problems[-1]
+    assert_same(plain, compiled)
+    assert compiled.max_spent.tolist() == [36.0]
