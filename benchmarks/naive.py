@@ -57,7 +57,7 @@ def solve(game, correlated=True):
 def incentive_rows(actions, u, correlated):
     """Rows A of A sigma <= 0, as in spec 4."""
     index = {a: k for k, a in enumerate(actions)}
-    floor = u.min(axis=0) - (u.max(axis=0) - u.min(axis=0)).max()
+    floor = u.min(axis=0) - (u.max(axis=0) - u.min(axis=0))
     found = []
     for i in range(u.shape[1]):
         own = sorted({a[i] for a in actions})

@@ -186,10 +186,9 @@ def incentive_rows(X, u, kind, floor):
     """Rows of expected gains over sigma on X, each to be <= 0: one per deviation (spec 4, with the finite floor)."""
     n = len(X[0])
     utilities = dict(zip(X, u, strict=True))
-    width = max(max(v[i] for v in u) - min(v[i] for v in u) for i in range(n))
     rows = []
     for i in range(n):
-        low = min(v[i] for v in u) - floor * width
+        low = min(v[i] for v in u) - floor * (max(v[i] for v in u) - min(v[i] for v in u))
         own = sorted({a[i] for a in X})
 
         def gain(a, b, i=i, low=low):

@@ -202,7 +202,7 @@ def gains(X, u, sigma, kind, floor):
     """(player, deviation, row of the program with the floor, gain if the deviation is feasible against sigma else None)."""
     at = {tuple(a): r for r, a in enumerate(X.tolist())}
     for i in range(X.shape[1]):
-        low = u[:, i].min() - floor * spread(u)
+        low = u[:, i].min() - floor * np.ptp(u[:, i])
         for b in np.unique(X[:, i]):
             target = X.copy()
             target[:, i] = b
@@ -218,8 +218,9 @@ def check_equilibrium(X, u, sigma, kind, floor):
     assert (sigma >= 0).all()
     assert sigma.sum() == pytest.approx(1, abs=1e-12)
     for i, b, row, gain in gains(X, u, sigma, kind, floor):
-        assert row <= TOLERANCE * spread(u), f"the incentive row of player {i}, action {b} is off by {row}"
-        assert gain is None or gain <= TOLERANCE * spread(u), f"player {i} gains {gain} by the safe deviation to {b}"
+        own = (1 + floor) * max(np.ptp(u[:, i]), 1e-15 * np.abs(u[:, i]).max())
+        assert row <= TOLERANCE * own, f"the incentive row of player {i}, action {b} is off by {row}"
+        assert gain is None or gain <= TOLERANCE * own, f"player {i} gains {gain} by the safe deviation to {b}"
 
 
 @pytest.mark.parametrize("floor", FLOORS)
@@ -339,3 +340,27 @@ def test_a_stage_does_not_depend_on_its_neighbours(name):
     ends = np.cumsum([len(X) for X, _ in games])[:-1]
     for (_, u), left, right in zip(games, np.split(together.sigma, ends), reversed(apart), strict=True):
         assert left @ u == pytest.approx(right.sigma @ u, abs=TOLERANCE * spread(u))
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("kind", [CE, CCE])
+def test_a_player_of_small_numbers_is_not_overlooked(name, kind):
+    """One player's utilities span 1e9 and more, the other's span 1: its incentives count all the same."""
+    X = np.array([(0, 0), (0, 1), (1, 0), (1, 1)], dtype=np.int32)
+    for large in (1e6, 1e9, 1e12):
+        u = np.array([(0.0, 0.0), (0.0, 1.0), (-large, 1.0), (-large, 0.0)])  # the second player should play 1
+        sigma = solver(name).solve(StageBatch(np.array([0, 4]), X, u), kind(objective=(1, -1e-3)), (0, 1)).sigma
+        assert sigma[1] == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_large_floors_keep_the_objective(name):
+    X = np.array([(0, 0), (1, 0), (1, 1), (1, 2), (2, 2)], dtype=np.int32)
+    u = np.array([(0, 3), (3, 4), (0, 5), (3, 2), (5, 1)], dtype=float)
+    welfare = []
+    for floor in (0, 1, 1e2, 1e4, 1e6):
+        concept = CCE(floor=floor)
+        sigma = solver(name).solve(StageBatch(np.array([0, 5]), X, u), concept, (0, 1)).sigma
+        welfare.append((sigma @ u).sum())
+        assert welfare[-1] == pytest.approx((solve_exactly(X, u, concept, (0, 1)) @ u).sum(), abs=1e-6)
+    assert welfare == pytest.approx(sorted(welfare), abs=1e-6)

@@ -24,6 +24,9 @@ from acegames.errors import InvalidOption
 
 NAMED_OBJECTIVES = ("welfare", "egalitarian", "fair")
 
+LARGEST_FLOOR = 1e6
+"""Beyond this the float programs cannot tell the players' own utilities apart any more."""
+
 Objective = str | Hashable | tuple[float, ...] | None
 
 
@@ -34,12 +37,15 @@ class _Correlated:
 
     def __post_init__(self) -> None:
         objective = self.objective
-        if isinstance(objective, Sequence) and not isinstance(objective, (str, tuple)):
-            object.__setattr__(self, "objective", tuple(objective))
-        elif not isinstance(objective, Hashable) and hasattr(objective, "tolist"):
-            object.__setattr__(self, "objective", tuple(objective.tolist()))
-        if not (isinstance(self.floor, (int, float)) and math.isfinite(self.floor) and self.floor >= 0):
-            raise InvalidOption(f"floor: got {self.floor!r}, must be a finite number of at least 0")
+        if not isinstance(objective, (str, tuple)) and (
+            isinstance(objective, Sequence) or hasattr(objective, "__array__")
+        ):
+            try:
+                object.__setattr__(self, "objective", tuple(float(w) for w in objective))
+            except (TypeError, ValueError):
+                raise InvalidOption(f"objective: got {objective!r}, weights must be numbers") from None
+        if not (isinstance(self.floor, (int, float)) and 0 <= self.floor <= LARGEST_FLOOR):
+            raise InvalidOption(f"floor: got {self.floor!r}, must be a number between 0 and {LARGEST_FLOOR:g}")
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
         """Return the weights of a linear objective, or None for "egalitarian", "fair" and None."""
@@ -70,7 +76,7 @@ class CE(_Correlated):
     Args:
         objective: which equilibrium of each stage; see the module.
         floor: how far below a player's worst feasible utility a deviation that leaves the feasible joint actions
-            is valued, in units of the stage's utility range. Sound for every value; a larger one leaves the
+            is valued, in units of the range of that player's utilities at the stage. Sound for every value; a larger one leaves the
             objective more equilibria to choose from.
     """
 

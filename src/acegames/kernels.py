@@ -261,7 +261,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in W.chosen[0]),
     MIXED or UNCERTIFIED.
     """
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen = W
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size = W
     span = 0.0
     lowest = np.inf
     for i in range(N):
@@ -270,22 +270,26 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         for j in range(1, R):
             low = min(low, u[j, i])
             high = max(high, u[j, i])
+        ranges[i] = high - low
         span = max(span, high - low)
         lowest = min(lowest, low)
         y[i] = low
     if span == 0.0:
         chosen[0] = 0
         return PURE
+    largest = 0.0
     for i in range(N):
+        scale = ranges[i] if ranges[i] > 0.0 else 1.0
         for j in range(R):
-            v[j, i] = (u[j, i] - y[i]) / span
+            v[j, i] = (u[j, i] - y[i]) / scale
         y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
+        largest = max(largest, abs(weights[i]) * ranges[i])
 
     comparing = kind in (EGALITARIAN, FAIR)
     for j in range(R):
         c[j] = 0.0
         for i in range(N):
-            c[j] += weights[i] * v[j, i]
+            c[j] += weights[i] * ranges[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
     if not comparing:
         a = _best_pure(c, v, R, N)
         if _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
@@ -306,17 +310,17 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             A[r, R] = 0.0
             A[r, columns - 1] = 0.0
         lo_rows = rows
-        for i in range(N):  # z - v_i.sigma <= o_i
+        for i in range(N):  # z - g_i v_i.sigma <= o_i
             for j in range(R):
-                A[rows, j] = -v[j, i]
+                A[rows, j] = -v[j, i] * ranges[i] / span
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
             b[rows] = y[i]
             rows += 1
         if kind == FAIR:
-            for i in range(N):  # w + v_i.sigma <= top - o_i
+            for i in range(N):  # w + g_i v_i.sigma <= top - o_i
                 for j in range(R):
-                    A[rows, j] = v[j, i]
+                    A[rows, j] = v[j, i] * ranges[i] / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
                 b[rows] = top - y[i]
@@ -324,11 +328,9 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         else:  # the player whose best is lowest bounds the objective most tightly
             smallest = np.inf
             for i in range(N):
-                most = 0.0
-                for j in range(R):
-                    most = max(most, v[j, i])
-                if most + y[i] < smallest:
-                    smallest = most + y[i]
+                most = ranges[i] / span + y[i]
+                if most < smallest:
+                    smallest = most
                     pilot = i
         for j in range(R):
             c[j] = 0.0
@@ -379,10 +381,14 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         return UNCERTIFIED
 
     if kind != ANY:
+        for r in range(rows):  # how large a slack can be: a small price of a large slack still moves the objective
+            size[r] = 1.0
+            for j in range(columns):
+                size[r] = max(size[r], abs(A[r, j]))
         for level in range(N):
             ties = False
             for k in range(n):
-                if d[k] > TIE:
+                if d[k] * (size[nonbasic[k] - columns] if nonbasic[k] >= columns else 1.0) > TIE:
                     barred[nonbasic[k]] = True
                 ties = ties or not barred[nonbasic[k]]
             if not ties:
@@ -439,6 +445,8 @@ def workspace(R, N, actions, correlated):
         np.empty(columns, np.int64),
         np.empty(rows + columns + 2, np.bool_),
         np.empty(1, np.int64),
+        np.empty(N),
+        np.empty(rows + 1),
     )
 
 

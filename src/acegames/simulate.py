@@ -212,16 +212,14 @@ def _ask_singly(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Int
     return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
 
 
-def _ask_together(
-    game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints
-) -> Answers | None:
+def _ask_together(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints) -> Answers | None:
     """Return what `lookup` says; None where there is none that counts as the game does, or its answer is not in order."""
     if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
         return None
     whole = costs.in_units(total, policy.tracker.units)
     if whole is None:
         return None
-    ptr, action, prob = policy.lookup(t, state, whole)
+    ptr, action, prob = (np.asarray(x) for x in policy.lookup(t, state, whole))
     if len(ptr) != len(state) + 1 or len(action) != len(prob) or not (np.diff(ptr) > 0).all() or not (prob > 0).all():
         return None
     row = _rows(game, t, np.repeat(state, np.diff(ptr)), action)
@@ -242,10 +240,16 @@ def _has_lookup(policy: Any) -> bool:
 def _rows(game: MarkovGame, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
     """Return the row of each joint action, given by state (Z,) and indices (Z, N); None when one is not legal."""
     layer = game.layer(t)
-    row, end = layer.row_ptr[state], layer.row_ptr[state + 1]
-    for _ in range(int((end - row).max(initial=0))):  # rows of a state are in order; most are found early
-        ...
-    return row
+    sizes = [len(labels) for labels in game.actions]
+    if len(game.states) * math.prod(sizes) >= 2**62 or action.shape != (len(state), len(sizes)):
+        return None
+    if not ((action >= 0) & (action < np.array(sizes))).all():
+        return None
+    known, code = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)), state
+    for i, size in enumerate(sizes):
+        known, code = known * size + layer.action[:, i], code * size + action[:, i]
+    row = np.minimum(np.searchsorted(known, code), len(known) - 1)  # rows are in order
+    return row if np.array_equal(known[row], code) else None
 
 
 def _support(game: MarkovGame, t: int, state: int, given: Any, spent: Any) -> tuple[list[int], list[float]]:
@@ -264,4 +268,3 @@ def _support(game: MarkovGame, t: int, state: int, given: Any, spent: Any) -> tu
     if not abs(sum(weights.values()) - 1) <= PROBABILITY_SUM:
         raise ValueError(f"{where}: probabilities sum to {sum(weights.values())!r}, must sum to 1")
     return [legal[action] for action in weights], list(weights.values())
-

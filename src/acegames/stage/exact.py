@@ -43,6 +43,7 @@ class _Tableau:
     def __init__(self, program: Program) -> None:
         self.width = program.A.shape[1] + len(program.b)
         self.barred = [False] * self.width
+        self.size = [Fraction(1)] * program.A.shape[1] + [Fraction(x) for x in program.slack_size]
         cells = [
             [Fraction(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [Fraction(b)]
             for j, (row, b) in enumerate(zip(program.A, program.b, strict=True))
@@ -82,7 +83,7 @@ class _Tableau:
     def maximise(self, objective: Row) -> None:
         reduced = self._improve(objective + [Fraction(0)] * (self.width - len(objective)))
         for k, d in enumerate(reduced):
-            self.barred[k] = self.barred[k] or d < -TIE
+            self.barred[k] = self.barred[k] or d * self.size[k] < -TIE
 
     def _improve(self, objective: Row) -> Row:
         while True:

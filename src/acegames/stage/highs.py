@@ -74,8 +74,7 @@ class HighsStageSolver:
             if not _certified(level, A, lower, upper, free, y, dual):
                 return None
             free &= dual @ A - level <= TIE
-            tight = dual > TIE
-            tight[-1] = False
+            tight = np.append(dual[:-1] * program.slack_size > TIE, False)
             lower[tight] = upper[tight]
             self._fix(free, lower, upper)
         sigma = np.where(y[: program.rows] > SUPPORT, y[: program.rows], 0.0)

@@ -1,14 +1,16 @@
 """The linear program of one stage game (spec 4), in a form that every solver of it shares.
 
-Utilities are scaled to v_i = (u_i - min_X u_i) / range, with one range for the stage, the largest of the players'. A deviation
-out of X is valued at `-floor`. For weights y = (sigma, auxiliaries) >= 0:
+Utilities are scaled player by player to v_i = (u_i - min_X u_i) / range_i, so that no player's incentives drown in another's large
+numbers, and a deviation out of X is valued at `-floor`. For weights y = (sigma, auxiliaries) >= 0:
 
     maximise, lexicographically,  objective, v_1, ..., v_N   subject to   A y <= b,   sum(sigma) = 1
 
     CCE, one row per player i and action d:               sum over X       of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
     CE, one row per player i and actions a_i, d:          sum over X | a_i of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
-    egalitarian, auxiliary z, with offsets o_i >= 0:      z - v_i.sigma <= o_i                   maximise z
-    fair, auxiliaries lo and w = top - hi:                lo - v_i.sigma <= o_i,  w + v_i.sigma <= top - o_i    maximise lo + w
+    egalitarian, auxiliary z:                             z - g_i v_i.sigma <= o_i               maximise z
+    fair, auxiliaries lo and w = top - hi:                lo - g_i v_i.sigma <= o_i,  w + g_i v_i.sigma <= top - o_i    maximise lo + w
+
+where u_i / range = g_i v_i + o_i brings the players back to one scale, the largest of the ranges, with o_i >= 0.
 
 b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
 """
@@ -39,6 +41,12 @@ class Program:
     b: Numbers  # (J,)
     levels: Numbers  # (L, rows + auxiliaries); none: any feasible point
 
+    @property
+    def slack_size(self) -> Numbers:
+        """How large each row's slack can be, about: a small price of a large slack still moves the objective."""
+        size: Numbers = np.maximum(abs(self.A).max(axis=1, initial=0), 1)
+        return size
+
 
 def stage_program(
     action: NDArray[np.int32], utility: Numbers, concept: Concept, players: tuple[Hashable, ...]
@@ -48,31 +56,33 @@ def stage_program(
     Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
     """
     low = utility.min(axis=0)
-    span = (utility - low).max() or 1
-    v = (utility - low) / span
+    ranges = (utility - low).max(axis=0)
+    v = (utility - low) / np.where(ranges > 0, ranges, 1)
+    span = ranges.max() or 1
     deviations = deviation_rows(action, v, concept)
     number = Fraction if v.dtype == object else float
     weights = concept.weights(players)
     if concept.objective is None:
         return Program(len(v), deviations, np.zeros(len(deviations)), np.empty((0, len(v))))
     if weights is not None:
-        first = v @ (np.array([number(w) for w in weights]) / number(max(map(abs, weights)) or 1.0))
+        scaled = np.array([number(w) for w in weights]) * ranges
+        first = v @ (scaled / (abs(scaled).max() or 1))
         return Program(len(v), deviations, np.zeros(len(deviations)), np.vstack([first, v.T]))
-    offset = (low - low.min()) / span
-    return _compare_players(v, offset, deviations, fair=concept.objective == "fair")
+    return _compare_players(v, ranges / span, (low - low.min()) / span, deviations, fair=concept.objective == "fair")
 
 
-def _compare_players(v: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool) -> Program:
+def _compare_players(v: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool) -> Program:
     rows, n = v.shape
+    alike = (v * gain).T
     top = offset.max() + 1
     auxiliaries = 2 if fair else 1
     blocks = [
         np.hstack([deviations, np.zeros((len(deviations), auxiliaries), dtype=int)]),
-        np.hstack([-v.T, np.tile([1, 0][:auxiliaries], (n, 1))]),
+        np.hstack([-alike, np.tile([1, 0][:auxiliaries], (n, 1))]),
     ]
     b = [np.zeros(len(deviations), dtype=int), offset]
     if fair:
-        blocks.append(np.hstack([v.T, np.tile([0, 1], (n, 1))]))
+        blocks.append(np.hstack([alike, np.tile([0, 1], (n, 1))]))
         b.append(top - offset)
     levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
     levels[0, rows:] = 1

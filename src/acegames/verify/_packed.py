@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEYS = 2**62
 """Keys stay below this."""
 
-_DENSE = 32
+_DENSE = 16
 """A table has a slot for every key where that is no more than this many slots per pair: successors of neighbours are
 then neighbours, and nothing is searched for. Else it is hashed, at most half full."""
 
