@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import acegames as ace
+import oracle
+from acegames import CE
 from acegames.model.game import MarkovGame
 from acegames.simulate import simulate
 
@@ -174,3 +178,110 @@ def test_an_undefined_pair_propagates():
 
     with pytest.raises(KeyError):
         simulate(solo(coin, horizon=2, budget=5), Call(only_start), episodes=10, rng=0)
+
+
+# -- policies with `lookup` ----------------------------------------------------
+
+
+class Single:
+    """A policy without its `lookup`."""
+
+    def __init__(self, policy):
+        self.policy = policy
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+
+class Spoiled(Single):
+    """A policy whose `lookup` is spoiled."""
+
+    def __init__(self, policy, spoil):
+        super().__init__(policy)
+        self.states, self.actions, self.tracker, self.spoil = policy.states, policy.actions, policy.tracker, spoil
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        return self.spoil(*self.policy.lookup(t, state, total))
+
+
+def assert_same_episodes(one, two):
+    for name in ("returns", "spent", "state", "action"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    assert one.violations == two.violations
+
+
+def test_lookup_changes_nothing_but_the_time():
+    played = 0
+    for seed in range(60):
+        game = oracle.random_game(np.random.default_rng([seed, 8]))
+        try:
+            policy = ace.solve(game, CE("egalitarian")).policy
+        except ace.Infeasible:
+            continue
+        together = simulate(game, policy, episodes=300, rng=seed)
+        assert_same_episodes(together, simulate(game, Single(policy), episodes=300, rng=seed))
+        assert together.violations == 0
+        played += 1
+    assert played > 25
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda ptr, action, prob: (ptr, action, prob / 2),
+        lambda ptr, action, prob: (ptr, action, -prob),
+        lambda ptr, action, prob: (ptr, action + 99, prob),
+        lambda ptr, action, prob: (ptr, action - 99, prob),
+        lambda ptr, action, prob: (ptr[:-1], action, prob),
+        lambda ptr, action, prob: (ptr, action[:, :0], prob),
+    ],
+)
+def test_a_lookup_that_is_not_in_order_is_not_used(spoil):
+    game = solo(coin, horizon=6, budget=3)
+    policy = ace.solve(game).policy
+    honest = simulate(game, policy, episodes=100, rng=0)
+    assert_same_episodes(honest, simulate(game, Spoiled(policy, spoil), episodes=100, rng=0))
+
+
+def test_a_replaced_distribution_is_what_is_played():
+    game = solo(coin, horizon=6, budget=9)
+    policy = ace.solve(game).policy
+
+    class Always(type(policy)):
+        def distribution(self, t, state, spent):
+            return {("x",): 1.0}
+
+    always = Always(**{f: getattr(policy, f) for f in policy.__dataclass_fields__})
+    assert_same_episodes(simulate(game, always, episodes=50, rng=1), simulate(game, ALWAYS, episodes=50, rng=1))
+
+
+def test_lookup_raises_where_no_feasible_play_comes():
+    tight, loose = solo(coin, horizon=4, budget=0), solo(coin, horizon=4, budget=4)
+    policy = ace.solve(tight).policy
+    free = ace.solve(solo(lambda t, s, a: [(1.0, s, 0)], horizon=4, budget=0, initial="heads")).policy
+    simulate(loose, policy, episodes=20, rng=0)  # it never spends
+    with pytest.raises(KeyError):
+        simulate(loose, free, episodes=20, rng=0)  # it knows no state "s"
+
+
+def test_many_episodes_are_quick():
+    game = solo(coin, horizon=20, budget=15, reward=lambda t, s, a: float(a == "x"))
+    policy = ace.solve(game).policy
+    started = time.process_time()
+    simulate(game, policy, episodes=100_000, rng=0)
+    assert time.process_time() - started < 5
+
+
+def test_grouping_where_amounts_do_not_pack_into_64_bits():
+    big = 10**12
+    game = solo(
+        lambda t, s, a: [(0.5, s, tuple(big + k for k in range(6))), (0.5, s, (0,) * 6)],
+        horizon=3,
+        budget=[4 * big] * 6,
+    )
+    asked = []
+    simulate(game, Call(lambda t, s, c: asked.append((t, c)) or {("x",): 1.0}), episodes=300, rng=0)
+    assert len(asked) == len(set(asked)) == 1 + 2 + 3

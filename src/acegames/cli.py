@@ -71,6 +71,9 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt:
             err.print("interrupted; nothing was written")
             raise typer.Exit(130) from None
+        except MemoryError:
+            err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
+            raise typer.Exit(5) from None
         except (ace.AceError, OSError) as error:
             code = next((c for kind, c in EXIT_CODES.items() if isinstance(error, kind)), 2)
             message = str(error)
@@ -329,7 +332,7 @@ def bench(as_json: JsonOption = False) -> None:
 
 def _game(name: str) -> ace.MarkovGame:
     """A file if there is one of that name, else a catalog game."""
-    if Path(name).exists():
+    if Path(name).is_file():
         return ace.load(name)
     if name in ace.catalog.names():
         return ace.catalog.get(name)

@@ -42,7 +42,10 @@ class Reduction:
         assert layers is not None
         states: dict[Label, int] = {}
         numbers = [
-            np.array([states.setdefault(pair, len(states)) for pair in self.feasibility.states(t)], dtype=np.int64)
+            np.array(
+                [states.setdefault((s, as_label(spent)), len(states)) for s, spent in self.feasibility.states(t)],
+                dtype=np.int64,
+            )
             for t in range(len(layers))
         ]
         raw = []
@@ -92,8 +95,13 @@ class LiftedPolicy:
         """Each player's expected reward from here on."""
         return self.reduced.values(t, (state, self._canonical(t, state, spent)), ())
 
-    def _canonical(self, t: int, state: Label, spent: Any) -> tuple[int | float | Fraction, ...]:
-        return self.feasibility.canonical(t, state, spent)
+    def _canonical(self, t: int, state: Label, spent: Any) -> tuple[Label, ...]:
+        return as_label(self.feasibility.canonical(t, state, spent))
+
+
+def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
+    """Spending as part of a state's label that a file can hold: fractions such as 1/3 become text."""
+    return tuple(str(x) if isinstance(x, Fraction) else x for x in spent)
 
 
 def reduce(game: MarkovGame) -> Reduction:

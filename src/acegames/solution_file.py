@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from fractions import Fraction
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any
 
@@ -16,7 +16,7 @@ from acegames.errors import AceError, BadFile
 from acegames.feasibility.cells import Cells, LayerSpace, numbered
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import check_labels
-from acegames.model.written import label_from_data, label_to_data
+from acegames.model.written import label_from_data, label_to_data, read_exact
 from acegames.policy import CostTracker, Policy, PolicyLayer
 from acegames.policy_check import check_layer
 from acegames.solve import Solution, Stats
@@ -104,7 +104,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
 
 def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Policy:
     constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
-    units = tuple(Fraction(u) for u in header["units"])
+    units = tuple(read_exact(u) for u in header["units"])
     dims = tuple(int(d) for d in header["dims"])
     policy = Policy(
         players=tuple(label_from_data("player", x) for x in header["players"]),
@@ -153,9 +153,16 @@ def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:
     return {
         "kind": type(concept).__name__,
-        "objective": label_to_data("objective", concept.objective),
+        "objective": label_to_data("objective", _plain_objective(concept.objective)),
         "floor": concept.floor,
     }
+
+
+def _plain_objective(objective: Any) -> Any:
+    """Weights may be any numbers; a file holds floats."""
+    if isinstance(objective, tuple) and all(isinstance(w, (Real, np.number)) for w in objective):
+        return tuple(w if isinstance(w, int) else float(w) for w in objective)
+    return objective
 
 
 def _concept_from_data(data: Mapping[str, Any]) -> Concept:

@@ -104,10 +104,11 @@ def strict_json(text: str | bytes, **hooks: Any) -> Any:
     """Parse JSON; ValueError also for keys given twice and for NaN and Infinity, which JSON does not have."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            twice = next(key for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i]))
-            raise ValueError(f"the key {twice!r} occurs twice in one object")
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                raise ValueError(f"the key {key!r} occurs twice in one object")
+            found[key] = value
         return found
 
     def refuse(word: str) -> Any:

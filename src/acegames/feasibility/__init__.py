@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import UnknownPair
+from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.explore import explore
 from acegames.feasibility.frontier import Frontier
 from acegames.feasibility.lattice import Lattice, lattice, read_pair, to_units
@@ -97,6 +97,10 @@ class Feasibility:
 
         With more than two constraints: their shadow, the other budgets being as large as needed.
         """
+        if not all(0 <= k < len(self.game.constraints) for k in (x, y)) or x == y:
+            raise InvalidOption(
+                f"curve: x={x}, y={y} must be two of the {len(self.game.constraints)} constraints, by number"
+            )
         points = self.minimal_budgets[:, [x, y]].astype(np.float64)
         points = points[np.lexsort((points[:, 1], points[:, 0]))]
         lowest = np.minimum.accumulate(points[:, 1])

@@ -232,7 +232,10 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 def _prefer_dense(space: Space) -> bool:
     """Whether boxes are worth holding cell by cell: few cells, or not many more than the pairs that can be reached at most."""
-    return space.total <= DENSE_IF_BELOW or space.total <= DENSE_OCCUPANCY * pairs_at_most(space)
+    if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
+        return False
+    cells = int(space.totals.sum())  # the layer at the end is held as well
+    return cells <= DENSE_IF_BELOW or cells <= DENSE_OCCUPANCY * pairs_at_most(space)
 
 
 def pairs_at_most(space: Space) -> float:

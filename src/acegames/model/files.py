@@ -45,13 +45,26 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
 
     document = header_document(game)
     if sum(len(layer.prob) for layer in game.layers) > TEXT_LIMIT:
-        beside = Path(path).with_suffix(f".arrays{ARCHIVE}")
-        tables, arrays = tables_to_archive(game)
-        store.write_archive(beside, TABLES, tables, arrays)
-        document |= {"arrays": beside.name, "arrays_digest": game.digest}
-    else:
-        document |= rules_document(game)
+        _save_beside(game, Path(path), document, suffix)
+        return
+    document |= rules_document(game)
     store.write_text(path, dump(document, suffix))
+
+
+def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix: str) -> None:
+    """Write the tables to an archive named after their content, then the text: an older text keeps its own archive."""
+    beside = path.with_name(f"{path.stem}.{game.digest[:12]}{ARCHIVE}")
+    before = beside.exists()
+    tables, arrays = tables_to_archive(game)
+    store.write_archive(beside, TABLES, tables, arrays)
+    try:
+        from acegames.model.text_formats import dump
+
+        store.write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
+    except BaseException:
+        if not before:
+            beside.unlink(missing_ok=True)
+        raise
 
 
 def load_game(path: store.Path) -> MarkovGame:

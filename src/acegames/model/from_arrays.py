@@ -12,10 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
-from acegames.model.numbers import exact
-
-TINIEST = np.nextafter(0.0, 1.0)
-"""A product of two possible events is possible, even where the product of their probabilities underflows."""
+from acegames.model.numbers import TINIEST, exact
 
 
 def from_arrays(
@@ -108,7 +105,7 @@ def _raw_layer(
         row_action=rows[:, 1:],
         reward=rewards[at],
         out_row=out_row,
-        prob=np.maximum(moves[out_row, nxt] * chances[out_row, k], TINIEST),
+        prob=np.maximum(moves[out_row, nxt] * chances[out_row, k], TINIEST),  # a product may underflow
         next_state=nxt,
         cost=codes[out_row, k],
     )
@@ -128,6 +125,8 @@ def _check_distribution(
 
 def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
     try:
+        if dtype is None and isinstance(value, (list, tuple)):  # numpy would round large ints that stand beside floats
+            value = np.array(value, dtype=object)
         array = np.asarray(value, dtype=dtype)
     except (TypeError, ValueError) as error:
         raise InvalidGame(f"{what}: not an array of numbers ({error})") from None

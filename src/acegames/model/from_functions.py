@@ -22,7 +22,7 @@ from acegames.model.game import (
     plain_label,
     read_initial,
 )
-from acegames.model.numbers import exact, is_scalar
+from acegames.model.numbers import exact, is_scalar, probability
 from acegames.numerics import PROBABILITY_SUM
 
 Outcome = tuple[float, Label, tuple[Fraction, ...]]
@@ -162,15 +162,15 @@ class _Questions:
         found = []
         for item in self.outcomes(t, state, action):
             try:
-                probability, next_state, cost = item
-                probability = float(probability)
+                chance, next_state, cost = item
+                chance = probability(chance)
             except (TypeError, ValueError):
                 raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
             vector = read_vector({} if cost is None else cost, self.constraints, exact, spot, "cost", "constraint")
-            if not 0 <= probability < math.inf:
-                raise InvalidGame(f"{spot}: probability {probability} of next state {next_state!r}, must be at least 0")
-            if probability > 0:
-                found.append((probability, plain_label(f"{spot}: next state", next_state), vector))
+            if not 0 <= chance < math.inf:
+                raise InvalidGame(f"{spot}: probability {chance} of next state {next_state!r}, must be at least 0")
+            if chance > 0:
+                found.append((chance, plain_label(f"{spot}: next state", next_state), vector))
         if not found:
             raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1 within 1e-8")
         total = math.fsum(p for p, _, _ in found)

@@ -59,7 +59,7 @@ def from_table(
         horizon,
         spoken,
         valued,
-        prob=happen.floats("probability"),
+        prob=happen.probabilities("probability"),
         next_state=next_state,
         cost=np.stack([codes for _, codes in costs], axis=1) if costs else np.empty((happen.length, 0), dtype=np.int64),
         reward=np.stack([worth.floats(prize) for prize in prizes], axis=1),

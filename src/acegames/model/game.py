@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.numbers import Bound, text
+from acegames.model.numbers import Bound, probability, text
 
 Label = Hashable
 JointAction = tuple[Label, ...]
@@ -268,10 +268,10 @@ class MarkovGame:
             return seen[id(array)]
 
         content = {
-            "players": [repr(x) for x in self.players],
-            "states": [repr(x) for x in self.states],
-            "actions": [[repr(x) for x in labels] for labels in self.actions],
-            "constraints": [repr(x) for x in self.constraints],
+            "players": [_label_text(x) for x in self.players],
+            "states": [_label_text(x) for x in self.states],
+            "actions": [[_label_text(x) for x in labels] for labels in self.actions],
+            "constraints": [_label_text(x) for x in self.constraints],
             "initial": [[s, p.hex()] for s, p in self.initial],
             "budgets": [[text(b) for b in row] for row in self.budgets],
             "cost_values": [[text(c) for c in values] for values in self.cost_values],
@@ -287,6 +287,13 @@ class MarkovGame:
             f"<MarkovGame{title}: {len(self.players)} players, {len(self.states)} states, horizon {self.horizon}, "
             f"{len(self.constraints)} constraints, {rows} stored joint actions, digest {self.digest[:12]}>"
         )
+
+
+def _label_text(label: Any) -> str:
+    """The text of a label for the digest; a set's does not depend on the order in which Python happens to list it."""
+    if isinstance(label, (set, frozenset)):
+        return "{" + ",".join(sorted(map(_label_text, label))) + "}"
+    return "(" + ",".join(map(_label_text, label)) + ")" if type(label) is tuple else repr(label)
 
 
 LAYER_FIELDS = ("row_ptr", "action", "reward", "out_ptr", "prob", "next_state", "cost")
@@ -377,7 +384,7 @@ def read_initial(initial: Any, index: Mapping[Label, int] | None = None) -> dict
         if index is not None and state not in index:
             raise InvalidGame(f"initial: unknown state {state!r}")
         try:
-            prob = float(p)
+            prob = probability(p)
         except (TypeError, ValueError):
             raise InvalidGame(f"initial: state {state!r} has probability {p!r}, which is not a number") from None
         if not 0.0 <= prob < math.inf:

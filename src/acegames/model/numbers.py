@@ -49,6 +49,16 @@ def is_scalar(value: Any) -> bool:
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
+TINIEST = math.ulp(0.0)
+"""The smallest positive float. What is possible stays possible, even where its probability is smaller than any float."""
+
+
+def probability(value: Any) -> float:
+    """Return a probability as a float that is zero only where the value is; ValueError when it is not a number."""
+    found = float(value)
+    return TINIEST if found == 0.0 and value != 0 else found
+
+
 def plain(value: Bound) -> int | float | Fraction:
     """Return the friendliest number that stands for `value` exactly: int, else float by decimal text, else Fraction."""
     if isinstance(value, float):

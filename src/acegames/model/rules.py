@@ -17,7 +17,16 @@ from typing import Any
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names
 from acegames.model.game import Label
-from acegames.model.written import check_keys, label_from_data, labels_from_data, read_exact, read_float, show, unknown
+from acegames.model.written import (
+    check_keys,
+    label_from_data,
+    labels_from_data,
+    read_exact,
+    read_float,
+    read_probability,
+    show,
+    unknown,
+)
 from acegames.numerics import PROBABILITY_SUM
 
 WILD = "*"
@@ -218,7 +227,7 @@ def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, i
     for k, raw in enumerate(given, start=1):
         spot = where if len(given) == 1 else f"{where}: outcome {k}"
         check_keys(spot, raw, OUTCOME_KEYS)
-        probability = _number(f"{spot}: probability", raw.get("probability", 1), read_float)
+        probability = _number(f"{spot}: probability", raw.get("probability", 1), read_probability)
         if probability < 0:
             raise InvalidGame(f"{spot}: probability {probability}, must be at least 0")
         found.append((probability, _next(f"{spot}: next", raw, words), _cost(f"{spot}: cost", raw.get("cost"), words)))

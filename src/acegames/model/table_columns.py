@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.game import Label, check_labels
-from acegames.model.numbers import exact
+from acegames.model.numbers import exact, probability
 from acegames.model.written import show, unknown
 
 Ints = NDArray[np.int64]
@@ -86,6 +86,13 @@ class Columns:
                 except (TypeError, ValueError):
                     raise self.wrong(column, i, f"{show(value)} is not a number") from None
             raise InvalidGame(f"{self.what}, column {column!r}: not a column of numbers") from None
+
+    def probabilities(self, column: Label) -> NDArray[np.float64]:
+        """Return a column as floats that are zero only where the value is."""
+        found = self.floats(column)
+        if np.asarray(self.get(column)).dtype == object:
+            found = np.array([probability(v) if f == 0 else f for v, f in zip(self.values(column), found, strict=True)])
+        return found
 
     def times(self, horizon: int) -> Ints | None:
         """Return the column `t` as whole numbers in 0 .. H-1, None when there is none."""

@@ -20,7 +20,7 @@ from acegames.model.written import (
     label_to_data,
     labels_from_data,
     read_bound,
-    read_float,
+    read_probability,
     show,
     unknown,
     write_number,
@@ -37,6 +37,8 @@ Reader = Callable[[str], tuple[str, dict[str, Any], Arrays]]
 _LABELS = ("players", "constraints", "states", "actions")
 _RULES = ("rules", "default_legal")
 _ARRAYS = ("arrays", "arrays_digest")
+LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand characters
+
 KEYS = ("format", "version", "name", "horizon", "initial", "budget", *_LABELS, *_RULES, *_ARRAYS)
 
 
@@ -80,8 +82,9 @@ def header_document(game: MarkovGame) -> dict[str, Any]:
 
 
 def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
-    """Return {label: entry} where each label is text, since JSON has no other keys; else the entries in order."""
-    return dict(zip(labels, entries, strict=True)) if all(type(x) is str for x in labels) else entries
+    """Return {label: entry} where each label is short text, since JSON and YAML have no other keys; else the entries in order."""
+    keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
+    return dict(zip(labels, entries, strict=True)) if keys else entries
 
 
 def _budget_data(game: MarkovGame) -> Any:
@@ -199,7 +202,7 @@ def _initial(data: Any) -> Any:
         if state in start:
             raise InvalidGame(f"initial: the state {state!r} occurs twice")
         try:
-            start[state] = read_float(entry["probability"])
+            start[state] = read_probability(entry["probability"])
         except ValueError as error:
             raise InvalidGame(f"initial: probability of {state!r}: {error}") from None
     return start

@@ -15,7 +15,7 @@ from typing import Any
 
 from acegames.errors import InvalidGame
 from acegames.model.game import Label
-from acegames.model.numbers import Bound, exact, plain, text
+from acegames.model.numbers import Bound, exact, plain, probability, text
 
 LABEL_DEPTH = 16
 SCALARS = (str, int, float, bool, type(None))
@@ -147,6 +147,14 @@ def read_float(value: Any) -> float:
         return float(value)
     try:
         return float(read_exact(value))
+    except OverflowError:
+        raise ValueError(f"{show(value)} is too large for a float") from None
+
+
+def read_probability(value: Any) -> float:
+    """Return a probability as a float that is zero only where what is written is; ValueError when it is not a number."""
+    try:
+        return probability(read_exact(value))
     except OverflowError:
         raise ValueError(f"{show(value)} is too large for a float") from None
 

@@ -58,7 +58,7 @@ def _within_budget(packed: Packed) -> list[Ints]:
 
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
-        keys, rules, bound = layers[t], packed.rules(t), packed.bound(t)
+        keys, rules, bound = layers[t], packed.rules_at(t), packed.bound(t)
         table = packed.table(4 * len(keys))
         progress = np.zeros(2, dtype=np.int64)
         while True:
@@ -82,7 +82,7 @@ def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
     for t in reversed(range(len(layers))):
         keys, last = layers[t], t == len(layers) - 1
         alive = np.empty(len(keys), dtype=np.uint8)
-        kernels.find_alive(keys, packed.rules(t), packed.box, packed.bound(t), table, last, alive)
+        kernels.find_alive(keys, packed.rules_at(t), packed.box, packed.bound(t), table, last, alive)
         layers[t] = keys[alive.view(bool)]
         table = packed.table(len(layers[t]))
         kernels.fill(layers[t], table)
@@ -95,7 +95,7 @@ def _leave_reached(packed: Packed, layers: list[Ints]) -> None:
         table = packed.table(len(layers[t + 1]))
         kernels.fill(layers[t + 1], table)
         reached = np.zeros(len(layers[t + 1]), dtype=np.uint8)
-        kernels.find_reached(layers[t], packed.rules(t), packed.box, packed.bound(t), table, reached)
+        kernels.find_reached(layers[t], packed.rules_at(t), packed.box, packed.bound(t), table, reached)
         layers[t + 1] = layers[t + 1][reached.view(bool)]
 
 
@@ -156,7 +156,7 @@ class _Judge:
         table = packed.table(0 if next_keys is None else len(next_keys))
         if next_keys is not None:
             kernels.fill(next_keys, table)
-        rules, bound, numbers, moves = packed.rules(t), packed.bound(t), packed.numbers(t), packed.moves(t)
+        at, bound = packed.game.layer_at[t], packed.bound(t)
         found = _Layer.empty(len(keys), len(packed.game.players), len(packed.game.constraints))
         found.ahead.fill(np.iinfo(np.int64).min)
         self.sentences = []
@@ -166,13 +166,13 @@ class _Judge:
             outside = np.empty(len(keys[block]), dtype=np.int64)
             kernels.judge(
                 keys[block],
-                rules,
+                packed.rules[at],
                 packed.box,
                 bound,
                 table,
                 last,
-                numbers,
-                moves,
+                packed.numbers[at],
+                packed.moves[at],
                 (answers.ptr, answers.row, answers.prob),
                 self.coarse,
                 (following.values, following.ahead, following.fault),

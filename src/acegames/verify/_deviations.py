@@ -33,7 +33,7 @@ class Evaluated:
     values: Floats  # (N,) at the root; NaN where the policy runs into a fault
     regret: Floats  # (N,) NaN when the policy is at fault in some subgame
     where: tuple[Place | None, ...]  # N
-    faults: list[str]  # the first few
+    faults: list[str]  # sentences in order of time, the first few at least
     n_faults: int
 
 

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 Small = NDArray[np.int32]
 Rules = tuple[Ints, Ints, Ints, Ints]
+Numbers = tuple[Floats, Floats, Ints]
+Moves = tuple[Small, Small, Ints]
 Box = tuple[np.int64, Ints, Ints]
 Table = tuple[Ints, Small, np.int64]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,12 +53,8 @@ def _inner(function: F) -> F:
     import numba
 
     jit: Any = numba.njit
-    return cast(
-        F,
-        jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)(
-            function
-        ),
-    )
+    compiled = jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+    return cast(F, compiled(function))
 
 
 @_inner
@@ -243,8 +241,8 @@ def judge(
     bound: Ints,
     table: Table,
     last: bool,
-    numbers: tuple[Floats, Floats, Ints],
-    moves: tuple[Small, Small, Ints],
+    numbers: Numbers,
+    moves: Moves,
     answer: tuple[Ints, Ints, Floats],
     coarse: bool,
     following: tuple[Floats, Ints, Bytes],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from acegames.verify._feasible import Ints
 from acegames.verify._units import Spent, Units
 
 if TYPE_CHECKING:
-    from acegames.verify._kernels import Box, Rules, Table
+    from acegames.verify._kernels import Box, Moves, Numbers, Rules, Table
 
 _KEYS = 2**62
 """Keys stay below this."""
@@ -84,31 +84,35 @@ class Packed:
             [_KEYS if b is None else max(-_KEYS, min(_KEYS, b)) for b in self.units.bounds[t]], dtype=np.int64
         )
 
-    def rules(self, t: int) -> Rules:
-        """Return what can happen at time t, without the numbers."""
-        return self._layers[self.game.layer_at[t]]
-
-    def numbers(self, t: int) -> tuple[Any, Any, Ints]:
-        """Return probabilities (K,), rewards (R, N) and costs (K, M) of time t."""
-        layer = self.game.layer(t)
-        return layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer)
-
-    def moves(self, t: int) -> tuple[Any, Any, Ints]:
-        """Return what each player plays in each row of time t, and the rows by one player playing something else."""
-        layer = self.game.layer(t)
-        tables = [replaced(self.game, layer, i).astype(np.int32) for i in range(len(self.game.players))]
-        offset = np.cumsum([0, *(table.shape[1] for table in tables)], dtype=np.int64)
-        return layer.action.copy(), np.ascontiguousarray(np.column_stack(tables)), offset
+    def rules_at(self, t: int) -> Rules:
+        """Return what can happen at time t."""
+        return self.rules[self.game.layer_at[t]]
 
     @cached_property
-    def _layers(self) -> list[Rules]:
-        rules = []
+    def rules(self) -> list[Rules]:
+        """What can happen, without the numbers, for each distinct layer."""
+        found = []
         for layer in self.game.layers:
             cost = self.units.cost_table(layer)
             jump = layer.next_state.astype(np.int64) * self.span + self._steps(cost)
             worst = np.maximum.reduceat(cost, layer.out_ptr[:-1], axis=0)
-            rules.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump, np.ascontiguousarray(worst)))
-        return rules
+            found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump, np.ascontiguousarray(worst)))
+        return found
+
+    @cached_property
+    def numbers(self) -> list[Numbers]:
+        """Probabilities (K,), rewards (R, N) and costs (K, M) of each distinct layer."""
+        return [(layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer)) for layer in self.game.layers]
+
+    @cached_property
+    def moves(self) -> list[Moves]:
+        """What each player plays in each row, and the rows where one plays something else, for each distinct layer."""
+        found = []
+        offset = np.cumsum([0, *map(len, self.game.actions)], dtype=np.int64)
+        for layer in self.game.layers:
+            tables = [replaced(self.game, layer, i).astype(np.int32) for i in range(len(self.game.players))]
+            found.append((layer.action.copy(), np.ascontiguousarray(np.column_stack(tables)), offset))
+        return found
 
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""
@@ -128,8 +132,11 @@ class Packed:
 
 def _range(game: MarkovGame, units: Units, m: int) -> tuple[int, int]:
     """Return the least and the largest amount that can have been spent at any time while the budgets were kept."""
+    spread = []
+    for layer in game.layers:
+        codes = layer.cost[:, m]  # in the order of the costs
+        spread.append((units.costs[m][int(codes.min())], units.costs[m][int(codes.max())]))
     least, most, lowest, highest = 0, 0, 0, 0
-    spread = [(min(costs), max(costs)) for costs in (units.cost_table(layer)[:, m].tolist() for layer in game.layers)]
     for t in range(game.horizon):
         down, up = spread[game.layer_at[t]]
         bound = units.bounds[t][m]
