@@ -217,11 +217,11 @@ def test_large_games_get_a_companion(tmp_path):
     moves = rng.dirichlet(np.ones(150), size=(150, 1))
     game = MarkovGame.from_arrays(moves, rng.random((150, 1, 1)), horizon=2, name="large")
     game.save(tmp_path / "large.yaml")
-    assert (tmp_path / "large.arrays.npz").exists()
+    (beside,) = tmp_path.glob("large.*.npz")
     assert "rules" not in (tmp_path / "large.yaml").read_text()
     assert load_game(tmp_path / "large.yaml").digest == game.digest
     with pytest.raises(BadFile, match="acegames-tables"):
-        load_game(tmp_path / "large.arrays.npz")
+        load_game(beside)
 
 
 def test_companion_of_another_game(tmp_path, game, monkeypatch):
@@ -236,7 +236,27 @@ def test_companion_of_another_game(tmp_path, game, monkeypatch):
     with pytest.raises(BadFile, match="does not fit"):
         load_game(tmp_path / "one.json")
     load_text(tmp_path, CHICKEN).save(tmp_path / "two.json")
-    (tmp_path / "two.arrays.npz").rename(tmp_path / "one.arrays.npz")
+    (one,), (two,) = tmp_path.glob("one.*.npz"), tmp_path.glob("two.*.npz")
+    two.replace(one)
     (tmp_path / "one.json").write_text(text)
     with pytest.raises(BadFile, match="not the companion"):
         load_game(tmp_path / "one.json")
+
+
+def test_a_failed_save_leaves_the_old_game_whole(tmp_path, game, monkeypatch):
+    monkeypatch.setattr(files, "TEXT_LIMIT", 0)
+    other = load_text(tmp_path, CHICKEN)
+    game.save(tmp_path / "g.yaml")
+    other.save(tmp_path / "g.json")  # the same stem: each text has an archive of its own
+    before = sorted(p.name for p in tmp_path.iterdir())
+
+    def full(*_):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(files.store, "write_text", full)
+    larger = MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), horizon=1)
+    with pytest.raises(OSError, match="no space"):
+        larger.save(tmp_path / "g.yaml")
+    assert sorted(p.name for p in tmp_path.iterdir()) == before
+    assert load_game(tmp_path / "g.yaml").digest == game.digest
+    assert load_game(tmp_path / "g.json").digest == other.digest

@@ -88,6 +88,28 @@ class PolicyLayer:
         return ptr, row, prob
 
 
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Exactly the (state, spent) that feasible play reaches, nothing clipped: to tell apart what cannot occur."""
+
+    dims: tuple[int, ...]  # order of the constraints in the boxes; none leaves one column of zeros
+    layers: tuple[LayerSpace, ...]  # t = 0 .. H-1
+
+    def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
+        """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        layer = self.layers[t]
+        assert layer.cells is not None
+        cell = layer.locate(state, project(spent, self.dims), spent)
+        found = cell >= 0
+        found[found] = layer.cells.rank(cell[found]) >= 0
+        return found
+
+
+def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
+    """The columns of the constraints that boxes count; one column of zeros where they count none."""
+    return spent[:, list(dims)] if dims else np.zeros((len(spent), 1), dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class CostTracker:
     """Adds up costs exactly, in whole units: the memory that a policy needs between steps."""
@@ -120,8 +142,9 @@ class CostTracker:
 class Policy:
     """A joint policy that reads (t, state, spent). It needs no game to be run.
 
-    Spending so little that a budget cannot bind any more is all alike: there the policy answers for every spending between the least
-    and the largest with which the state can be entered.
+    Spending so little that a budget cannot bind any more is all alike and is stored once. `reached` knows which spendings occur; it is None
+    where listing them would take far more than the policy itself, and then the policy answers, in that range, for every spending between
+    the least and the largest with which the state can be entered.
     """
 
     players: tuple[Label, ...]
@@ -133,6 +156,7 @@ class Policy:
     layers: tuple[PolicyLayer, ...]  # t = 0 .. H-1
     concept: Concept
     game_digest: str
+    reached: Reached | None = None
 
     @property
     def horizon(self) -> int:
@@ -152,7 +176,7 @@ class Policy:
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
         """Draw a joint action; hand each player its part."""
         layer, rows, prob = self._strategy(t, state, spent)
-        generator = rng if hasattr(rng, "random") else np.random.default_rng(rng)
+        generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
         return self._labels(layer.action[rows[min(drawn, len(rows) - 1)]])
 
@@ -168,7 +192,7 @@ class Policy:
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
         """
         layer = self.layers[t]
-        pair = layer.pairs(state, self._project(total), total)
+        pair = self._pairs(t, state, total)
         if (pair < 0).any():
             q = int(np.flatnonzero(pair < 0)[0])
             raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
@@ -203,8 +227,10 @@ class Policy:
     def _labels(self, action: NDArray[np.int32]) -> JointAction:
         return tuple(labels[i] for labels, i in zip(self.actions, action.tolist(), strict=True))
 
-    def _project(self, total: Ints) -> Ints:
-        return total[:, list(self.dims)] if self.dims else np.zeros((len(total), 1), dtype=np.int64)
+    def _pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+        """Number of each (state, total) in its layer, -1 where it cannot occur."""
+        pair = self.layers[t].pairs(state, project(total, self.dims), total)
+        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
 
     def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, NDArray[np.float64]]:
         layer, index, pair = self._find(t, state, spent)
@@ -214,7 +240,7 @@ class Policy:
     def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, Ints]:
         index, total = read_pair(t, self.horizon - 1, state, self._state_index, spent, self.tracker.total)
         at = np.array([index])
-        pair = self.layers[t].pairs(at, self._project(total), total)
+        pair = self._pairs(t, at, total)
         if pair[0] < 0:
             raise self._unknown(t, state, spent)
         return self.layers[t], at, pair
@@ -282,9 +308,9 @@ def build_policy(
     dims: tuple[int, ...],
     layers: Sequence[PolicyLayer],
     concept: Concept,
+    reached: Reached | None,
 ) -> Policy:
     """Put a policy's layers together with the labels of its game."""
     tracker = CostTracker(game.constraints, units)
-    return Policy(
-        game.players, game.states, game.actions, game.initial, tracker, dims, tuple(layers), concept, game.digest
-    )
+    labels = (game.players, game.states, game.actions, game.initial)
+    return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)

@@ -19,9 +19,7 @@ def check_layer(layer: PolicyLayer, policy: Policy) -> None:
     """Raise BadFile unless the layer's arrays fit together and all indices are in range."""
     n, n_states = len(policy.players), len(policy.states)
     _check_types(layer)
-    _check_cells(layer.space, max(len(policy.dims), 1), n_states)
-    if layer.space.least.shape[1] != len(policy.constraints):
-        raise BadFile("boxes of the policy do not fit its constraints")
+    check_boxes(layer.space, policy, policy.dims)
     pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
     shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
     if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
@@ -48,6 +46,13 @@ def check_layer(layer: PolicyLayer, policy: Policy) -> None:
     )
     if not fine:
         raise BadFile("the policy has an index or a probability out of range")
+
+
+def check_boxes(space: LayerSpace, policy: Policy, dims: tuple[int, ...]) -> None:
+    """Raise BadFile unless boxes and cells fit the policy's states and constraints."""
+    _check_cells(space, max(len(dims), 1), len(policy.states))
+    if space.least.shape[1] != len(policy.constraints) or not set(dims) <= set(range(len(policy.constraints))):
+        raise BadFile("boxes of the policy do not fit its constraints")
 
 
 def _check_types(layer: PolicyLayer) -> None:

@@ -17,8 +17,8 @@ from acegames.feasibility.cells import Cells, LayerSpace, numbered
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import check_labels
 from acegames.model.written import label_from_data, label_to_data, read_exact
-from acegames.policy import CostTracker, Policy, PolicyLayer
-from acegames.policy_check import check_layer
+from acegames.policy import CostTracker, Policy, PolicyLayer, Reached
+from acegames.policy_check import check_boxes, check_layer
 from acegames.solve import Solution, Stats
 from acegames.store import read_archive, write_archive
 
@@ -81,11 +81,10 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         number = tables.setdefault(id(layer.action), len(tables))
         table_at.append(number)
         arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
-        arrays |= {f"{t}/{name}": getattr(layer.space, name) for name in BOX_ARRAYS}
+        arrays |= _boxes_to_archive(f"{t}", layer.space)
         arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
-        cells = layer.space.cells
-        assert cells is not None
-        arrays |= {f"{t}/bits": cells.bits} if cells.bits is not None else {f"{t}/keys": cells.keys}  # type: ignore[dict-item]
+    for t, space in enumerate(policy.reached.layers if policy.reached else ()):
+        arrays |= _boxes_to_archive(f"reached/{t}", space)
     header = {
         "game_digest": policy.game_digest,
         "concept": _concept_to_data(policy.concept),
@@ -95,11 +94,23 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         "constraints": [label_to_data("constraint", x) for x in policy.constraints],
         "units": [str(u) for u in policy.tracker.units],
         "dims": list(policy.dims),
+        "reached": None if policy.reached is None else list(policy.reached.dims),
         "initial": [[s, p] for s, p in policy.initial],
         "horizon": policy.horizon,
         "table_at": table_at,
     }
     return header, arrays
+
+
+def _boxes_to_archive(prefix: str, space: LayerSpace) -> Arrays:
+    cells = space.cells
+    assert cells is not None
+    found: Arrays = {f"{prefix}/{name}": getattr(space, name) for name in BOX_ARRAYS}
+    if cells.bits is not None:
+        found[f"{prefix}/bits"] = cells.bits
+    elif cells.keys is not None:
+        found[f"{prefix}/keys"] = cells.keys
+    return found
 
 
 def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Policy:
@@ -116,6 +127,7 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         layers=tuple(_layer_from_archive(arrays, t, int(k)) for t, k in enumerate(header["table_at"])),
         concept=_concept_from_data(header["concept"]),
         game_digest=str(header["game_digest"]),
+        reached=_reached_from_archive(header["reached"], arrays, len(header["table_at"])),
     )
     for kind, labels in (("players", policy.players), ("states", policy.states), ("constraints", constraints)):
         check_labels(kind, labels)
@@ -127,13 +139,29 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         raise BadFile("the units of the costs do not fit the constraints")
     for layer in policy.layers:
         check_layer(layer, policy)
+    for space in policy.reached.layers if policy.reached else ():
+        check_boxes(space, policy, policy.reached.dims if policy.reached else ())
     return policy
 
 
+def _reached_from_archive(dims: Any, arrays: Mapping[str, NDArray[Any]], horizon: int) -> Reached | None:
+    if dims is None:
+        return None
+    layers = tuple(_boxes_from_archive(arrays, f"reached/{t}") for t in range(horizon))
+    return Reached(tuple(int(d) for d in dims), layers)
+
+
 def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) -> PolicyLayer:
-    states, lo, size, least, most = (arrays[f"{t}/{name}"] for name in BOX_ARRAYS)
-    listed = f"{t}/keys" in arrays
-    cells = arrays[f"{t}/keys"] if listed else arrays[f"{t}/bits"]
+    rest = (arrays[f"{t}/{name}"] for name in LAYER_ARRAYS)
+    return PolicyLayer(
+        _boxes_from_archive(arrays, f"{t}"), arrays[f"row_ptr/{table}"], arrays[f"action/{table}"], *rest
+    )
+
+
+def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> LayerSpace:
+    states, lo, size, least, most = (arrays[f"{prefix}/{name}"] for name in BOX_ARRAYS)
+    listed = f"{prefix}/keys" in arrays
+    cells = arrays[f"{prefix}/keys"] if listed else arrays[f"{prefix}/bits"]
     ints = [a.dtype == np.int64 and a.ndim == n for a, n in ((states, 1), (lo, 2), (size, 2), (least, 2), (most, 2))]
     if not all(ints) or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
         raise BadFile("an array of the policy has the wrong type")
@@ -145,9 +173,7 @@ def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) 
         raise BadFile("boxes of the policy do not fit together")
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
-    space = replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
-    rest = (arrays[f"{t}/{name}"] for name in LAYER_ARRAYS)
-    return PolicyLayer(space, arrays[f"row_ptr/{table}"], arrays[f"action/{table}"], *rest)
+    return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:

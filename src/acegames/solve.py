@@ -89,7 +89,7 @@ def solve(
     found = (engine or LocalEngine()).solve(game, whole, concept, progress)
     if found is None:
         raise infeasible(game)
-    policy = build_policy(game, whole.units, found.dims, found.layers, concept)
+    policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     return Solution(game, concept, found.values, policy, stats, exact_guarantee(concept))
 

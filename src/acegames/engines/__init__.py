@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
-from acegames.policy import PolicyLayer
+from acegames.policy import PolicyLayer, Reached
 
 __all__ = ["Engine", "EngineResult", "Progress", "Report"]
 
@@ -45,6 +45,7 @@ class EngineResult:
     dims: tuple[int, ...]  # the constraints that the layers' boxes count
     programs: int  # stages that took a linear program
     repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
+    reached: Reached | None = None  # the pairs exactly, where the layers' boxes are clipped
 
 
 class Engine(Protocol):

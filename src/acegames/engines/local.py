@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
+from acegames.errors import TooLarge
 from acegames.feasibility.cells import LayerSpace
 from acegames.feasibility.explore import batches, explore, index_table
 from acegames.feasibility.lattice import Lattice
 from acegames.feasibility.space import Space, Tables, plan
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy import PolicyLayer
+from acegames.policy import PolicyLayer, Reached
 from acegames.stage.batch import deviation_table, objective_code
 from acegames.stage.exact import solve_exactly
 
@@ -35,6 +36,7 @@ NOTHING_MIXED: Mixed = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0
 
 RUN = 8192  # cells that one thread takes at a time
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+REACHED_BYTES = 64 * 2**20  # what knowing exactly which pairs occur may always take
 BY_CELL = 0.5  # layers with at least this share of their cells reached are kept cell by cell
 
 
@@ -73,13 +75,27 @@ class LocalEngine:
             return None
         predicted = estimate_space(space, concept, self.threads)
         check_limits(predicted, space, self.memory, self.seconds)
-        if space.dense and len(game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
+        return replace(
+            self._backward(space, concept, predicted.threads, progress), reached=_reached(game, lattice, predicted)
+        )
+
+    def _backward(self, space: Space, concept: Concept, threads: int, progress: Report | None) -> EngineResult:
+        if space.dense and len(space.game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
             return _backward_alone(space, progress)
-        pool = ThreadPoolExecutor(predicted.threads)
+        pool = ThreadPoolExecutor(threads)
         try:
-            return _backward(space, _Stages(space, concept), pool, predicted.threads, progress)
+            return _backward(space, _Stages(space, concept), pool, threads, progress)
         finally:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
+
+
+def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached | None:
+    """The pairs themselves, nothing clipped; None where they would take more memory than the policy."""
+    try:
+        exact = explore(plan(game, lattice, clip=False), max(REACHED_BYTES, predicted.policy))
+    except TooLarge:
+        return None
+    return Reached(exact.dims, exact.layers[:-1])
 
 
 def _backward(

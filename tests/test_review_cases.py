@@ -1,0 +1,144 @@
+"""Cases that once went wrong, found by trying to break things."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import acegames as ace
+
+
+def alone(costs, budget, horizon, **more):
+    """One player, one state; action k costs costs[k] and pays k."""
+    return ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=horizon,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: [tuple(range(len(costs)))],
+        outcomes=lambda t, s, a: [(1.0, "s", costs[a[0]])],
+        reward=lambda t, s, a: a[0],
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("costs", "budget"), [([1e-9, 1000], [2000]), ([1, 2147483649], [2147483649]), ([0, 3 * 2**31], [5 * 2**31])]
+)
+def test_wide_costs_at_the_last_step(costs, budget):
+    for horizon in (1, 2):
+        found = ace.feasibility(alone(costs, budget, horizon))
+        assert found.feasible
+        plain = ace.solve(found.game, engine=ace.ReferenceEngine())
+        assert found.pairs == plain.stats.pairs
+        assert ace.solve(found.game).values[0] == plain.values[0]
+
+
+def test_fine_costs_with_few_pairs_are_solved_exactly():
+    game = alone([0.6369616873214543, 0.2697867137638703, 0.04097352393619469], [1.5], 3)
+    fast, plain = ace.solve(game), ace.solve(game, engine=ace.ReferenceEngine())
+    assert fast.values == pytest.approx(plain.values)
+    assert ace.verify(game, fast.policy, ace.CCE()).ok
+
+
+@pytest.mark.parametrize("budget", [9, 100, np.inf])
+def test_what_cannot_be_spent_is_unknown(budget):
+    policy = ace.solve(alone([0, 3, 5], [budget], 3)).policy
+    for t, impossible in ((1, [1, 2, 4, 6]), (2, [1, 2, 4, 7, 9])):
+        for spent in impossible:
+            with pytest.raises(KeyError, match=f"t={t}"):
+                policy.distribution(t, "s", [spent])
+    assert policy.distribution(1, "s", [3])
+    assert policy.distribution(1, "s", {0: 5})
+
+
+def test_possible_stays_possible_however_unlikely(tmp_path):
+    def outcomes(t, s, a):
+        if a[0] == "risky":
+            return [(1.0, "s", 0), (Fraction(1, 10**400), "s", 9)]
+        return [(1.0, "s", 0)]
+
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=1,
+        initial="s",
+        budget=[5],
+        actions=lambda t, s: [("risky", "safe")],
+        outcomes=outcomes,
+        reward=lambda t, s, a: float(a[0] == "risky"),
+    )
+    assert ace.feasibility(game).actions(0, "s", [0]) == [("safe",)]
+    path = tmp_path / "game.json"
+    game.save(path)
+    assert ace.load(path).digest == game.digest
+    written = json.loads(path.read_text())
+    for rule in written["rules"]:
+        for outcome in rule.get("outcomes", []):
+            if outcome["probability"] < 1:
+                outcome["probability"] = "1e-400"
+    path.write_text(json.dumps(written))
+    assert ace.feasibility(ace.load(path)).actions(0, "s", [0]) == [("safe",)]
+
+
+def test_large_ints_beside_floats_stay_exact():
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), [[[2**53 + 1], [0.5]]], [1], horizon=1)
+    assert game.cost_values[0] == (Fraction(1, 2), Fraction(2**53 + 1))
+
+
+def test_long_labels_come_back(tmp_path):
+    label = "x" * 3000
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 1, 1)), np.zeros((1, 1, 1)), [[[1]]], [1], horizon=1, players=[label], constraints=[label + "c"]
+    )
+    for suffix in (".yaml", ".json", ".npz"):
+        game.save(tmp_path / f"game{suffix}")
+        assert ace.load(tmp_path / f"game{suffix}").digest == game.digest
+
+
+def test_numpy_numbers_inside_labels_and_weights_can_be_saved(tmp_path):
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"],
+        horizon=2,
+        initial=(np.int64(0), 0),
+        budget={"x": Fraction(2, 3)},
+        actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(1.0, (np.int64(s[0] + 1), 0), Fraction(a[0], 3))],
+        reward=lambda t, s, a: (a[0], a[1]),
+    )
+    for objective in (list(np.array([1.0, 2.0])), np.array([1, 2]), (Fraction(1, 3), np.float64(2)), [1, 2]):
+        solution = ace.solve(game, ace.CE(objective=objective))
+        solution.save(tmp_path / "s.ace")
+        assert ace.Solution.load(tmp_path / "s.ace").values.tolist() == solution.values.tolist()
+    reduction = ace.reduce(game)
+    reduction.game.save(tmp_path / "reduced.yaml")
+    assert ace.load(tmp_path / "reduced.yaml").digest == reduction.game.digest
+    lifted = reduction.lift(ace.solve(reduction.game).policy)
+    assert ace.verify(game, lifted, ace.CCE()).ok
+
+
+def test_a_text_is_not_a_list_of_labels():
+    with pytest.raises(ace.InvalidGame, match="not text"):
+        ace.MarkovGame.from_functions(
+            players=["a", "b"],
+            horizon=1,
+            initial=0,
+            actions=lambda t, s: ["go", "stay"],
+            outcomes=lambda t, s, a: [(1, 0, None)],
+            reward=lambda t, s, a: (0, 0),
+        )
+    with pytest.raises(ace.InvalidGame, match="constraints"):
+        alone([0], [1, 2], 1, constraints="ab")
+
+
+def test_forgotten_budgets_are_noticed():
+    with pytest.raises(ace.InvalidGame, match="no budget"):
+        alone([1, 2], None, 1)
+    with pytest.raises(ace.InvalidGame, match="no budget"):
+        ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), horizon=1)
+
+
+@pytest.mark.parametrize("call", [ace.solve, ace.feasibility, ace.estimate])
+def test_a_name_is_not_a_game(call):
+    with pytest.raises(ace.InvalidGame, match=r"catalog\.get"):
+        call("intersection")
