@@ -123,7 +123,7 @@ def _backward_alone(space: Space, progress: Report | None) -> EngineResult:
     game, tables, started = space.game, space.tables, time.perf_counter()
     cell_start = np.concatenate([[0], np.cumsum(space.totals)])
     value = np.zeros(int(cell_start[-1]))
-    code = np.zeros(len(value), dtype=_code_type(tables.widest[0]))
+    code = np.zeros(len(value), dtype=np.uint8 if tables.widest[0] < 255 else _code_type(tables.widest[0]))
     for t0, t1 in reversed(batches(space.totals[:-1])):
         kernels.alone_range(
             t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, tables.layer_at, tables.row_ptr,
@@ -159,7 +159,7 @@ def _file(
     if len(code) == space.total and space.cells.number < BY_CELL * space.total:
         cells = space.cells.listed(space.total) if cells is None else cells
         code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
-    if int(np.diff(table.row_ptr).max()) < 255:
+    if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])
     return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)

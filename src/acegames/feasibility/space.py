@@ -239,14 +239,10 @@ def _prefer_dense(space: Space) -> bool:
 
 
 def pairs_at_most(space: Space) -> float:
-    """A bound on the pairs that can be reached: the cells of a layer, or the pairs before it times the different outcomes."""
-    game, tables, at_most, reachable = space.game, space.tables, 0.0, float(len(space.game.initial))
-    outs = tables.out_ptr[tables.row_ptr[:, [0, -1]]]
-    ways = [
-        len(np.unique(np.column_stack([tables.next_state[a:b], tables.cost[a:b]]), axis=0)) for a, b in outs.tolist()
-    ]
-    for t in range(game.horizon):
-        reachable = min(reachable, float(space.totals[t]))
+    """A bound on the pairs that can be reached: the cells of a layer, or the pairs before it times the outcomes of a state."""
+    at_most, reachable, ways = 0.0, float(len(space.game.initial)), space.tables.widest[1]
+    for cells in space.totals[:-1].tolist():
+        reachable = min(reachable, float(cells))
         at_most += reachable
-        reachable *= ways[game.layer_at[t]]
+        reachable *= ways
     return at_most

@@ -10,7 +10,6 @@ Successors are worked out anew in each pass. Eight bytes per pair stay, and some
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
@@ -161,35 +160,31 @@ class _Judge:
         found = _Layer.empty(len(keys), len(packed.game.players), len(packed.game.constraints))
         found.ahead.fill(np.iinfo(np.int64).min)
         self.sentences = []
-        asked: list[tuple[Ints, Answers, Future[Ints]]] = []
-        with ThreadPoolExecutor(1) as beside:  # while one block is judged the policy is asked for the next
-            for start in range(0, len(keys), _BLOCK):
-                block = slice(start, start + _BLOCK)
-                answers = self.reader.read(t, *packed.unpack(keys[block]))
-                while asked:
-                    self._note(t, *asked.pop())
-                part = _Layer(found.values[block], found.ahead[block], found.fault[block])
-                judged = beside.submit(self._judge, at, bound, table, last, keys[block], answers, following, part)
-                asked.append((keys[block], answers, judged))
-            while asked:
-                self._note(t, *asked.pop())
+        for start in range(0, len(keys), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            answers = self.reader.read(t, *packed.unpack(keys[block]))
+            outside = np.empty(len(keys[block]), dtype=np.int64)
+            kernels.judge(
+                keys[block],
+                packed.rules[at],
+                packed.box,
+                bound,
+                table,
+                last,
+                packed.numbers[at],
+                packed.moves[at],
+                (answers.ptr, answers.row, answers.prob),
+                self.coarse,
+                (following.values, following.ahead, following.fault),
+                (found.values[block], found.ahead[block], found.fault[block]),
+                outside,
+                self._scratch,
+            )
+            self._note(t, keys[block], answers, outside)
         return found
 
-    def _judge(self, at, bound, table, last, keys, answers, following, part) -> Ints:
-        from acegames.verify import _kernels as kernels
-
-        outside = np.empty(len(keys), dtype=np.int64)
-        kernels.judge(
-            keys, self.packed.rules[at], self.packed.box, bound, table, last, self.packed.numbers[at],
-            self.packed.moves[at], (answers.ptr, answers.row, answers.prob), self.coarse,
-            (following.values, following.ahead, following.fault), (part.values, part.ahead, part.fault), outside,
-            self._scratch,
-        )
-        return outside
-
-    def _note(self, t: int, keys: Ints, answers: Answers, judged) -> None:
+    def _note(self, t: int, keys: Ints, answers: Answers, outside: Ints) -> None:
         """Count the faults of a block, and put the first into words."""
-        outside = judged.result()
         rows = dict(zip(np.flatnonzero(outside >= 0).tolist(), outside[outside >= 0].tolist(), strict=True))
         self.n_faults += len(rows) + len(answers.faults)
         for p in sorted([*rows, *answers.faults])[: FAULTS_SHOWN - len(self.sentences)]:
