@@ -212,7 +212,7 @@ def test_verify(solution):
     assert told["values"] == pytest.approx(ace.Solution.load(solution).values.tolist())
     assert told["problems"] == []
     assert told["witness"] is None
-    assert answer("verify", solution, "--tol", "0.5")["tolerance"] == 0.5
+    assert answer("verify", solution, "--tol", "0.5")["tolerance"] == [0.5, 0.5]
 
 
 def test_verify_a_policy_file_with_its_game(solution):

@@ -93,7 +93,7 @@ def random_policy(game, seed, *, faults):
 
 
 def assert_same(one, two, *, exactly=True):
-    assert (one.pairs, one.ok, one.tol, one.limits) == (two.pairs, two.ok, two.tol, two.limits)
+    assert (one.pairs, one.ok, one.tol.tolist(), one.limits) == (two.pairs, two.ok, two.tol.tolist(), two.limits)
     assert one.max_spent.tolist() == two.max_spent.tolist() or np.isnan(one.max_spent.astype(float)).all()
     assert one.witness == two.witness
     if exactly:

@@ -25,6 +25,6 @@ SUPPORT = 1e-12
 """Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of
 the game itself are never cut: 1e-300 is still possible.)"""
 
-VERIFY = 1e-7
-"""Default largest regret that the verifier accepts, in units of the largest total reward the game can pay (at least 1).
-A hundred times the sum of what the stage certificates allow over a long horizon."""
+VERIFY = 1e-8
+"""Default largest regret of a player that the verifier accepts, in units of what its rewards can differ by in total. Ten times what the
+stage certificates may add up to over all steps."""

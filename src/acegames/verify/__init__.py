@@ -21,16 +21,17 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.concepts import CCE, CE
-from acegames.model.game import MarkovGame
-from acegames.numerics import VERIFY
+from acegames.model.game import MarkovGame, check_game
 from acegames.verify._certificate import Certificate, limit_phrases
 from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
 from acegames.verify._deviations import Evaluated, evaluate
 from acegames.verify._feasible import feasible_stages
 from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
+from acegames.verify._tolerance import default_tolerance
 from acegames.verify._units import Units
 from acegames.verify._walk import Step, Walked, Witness, walk
 
@@ -49,8 +50,8 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
             labels and units. It must answer at every (t, state, spent) that some feasible play reaches. A `lookup` as
             in `acegames.Policy`, of the same class, is used and compared with `distribution` at some pairs.
         concept: `CE()` or `CCE()`: which deviations count. Its objective plays no part.
-        tol: the largest gain by a deviation that is accepted, in units of reward. By default
-            `numerics.VERIFY` times the largest total that a player's rewards can differ by (at least 1), or
+        tol: the largest gain by a deviation that is accepted, in units of reward. By default, for each player,
+            `numerics.VERIFY` times the total that its rewards can differ by over the steps of safe play, or
             rounding error where that is larger.
 
     Returns:
@@ -61,11 +62,12 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         ValueError: `tol` is not a finite number of at least 0.
     """
     _check_arguments(policy, concept, tol)
-    tol = _default_tolerance(game) if tol is None else float(tol)
+    check_game(game)
     units = Units(game)
+    accepted = default_tolerance(game, units) if tol is None else np.full(len(game.players), float(tol))
     reader = Reader(game, policy, units)
     found, walked = _judge(game, units, reader, coarse=isinstance(concept, CCE))
-    problems = _problems(game, policy, reader, walked, found, tol=tol)
+    problems = _problems(game, policy, reader, walked, found, accepted)
     return Certificate(
         ok=not problems,
         regret=found.regret,
@@ -74,7 +76,7 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         values=found.values,
         witness=walked.witness,
         problems=problems,
-        tol=tol,
+        tol=accepted,
         pairs=found.pairs,
         concept=concept,
         game_digest=game.digest,
@@ -107,22 +109,8 @@ def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
         raise ValueError(f"tol: got {tol!r}, must be a finite number of at least 0")
 
 
-def _default_tolerance(game: MarkovGame) -> float:
-    """Return VERIFY times the largest total spread of a player's rewards, never below rounding error."""
-    spread = np.zeros(len(game.players))
-    size = np.zeros(len(game.players))
-    for t in range(game.horizon):
-        reward = game.layer(t).reward
-        with np.errstate(over="ignore"):
-            spread += reward.max(axis=0) - reward.min(axis=0)
-            size += np.abs(reward).max(axis=0)
-    float64 = np.finfo(np.float64)
-    rounding = 8 * float(float64.eps) * float(size.max())
-    return min(max(VERIFY * max(1.0, float(spread.max())), rounding), float(float64.max))
-
-
 def _problems(
-    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, *, tol: float
+    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, accepted: NDArray[np.float64]
 ) -> tuple[str, ...]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
@@ -140,7 +128,7 @@ def _problems(
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
         problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
-    for player, gain, where in zip(game.players, found.regret, found.where, strict=True):
+    for player, gain, where, tol in zip(game.players, found.regret, found.where, accepted, strict=True):
         if where is not None and not gain <= tol:
             t, state, spent = where
             problems.append(

@@ -33,8 +33,8 @@ class Certificate:
     """A history of positive probability that breaks a rule; None when there is none."""
     problems: tuple[str, ...]
     """One sentence per reason why the policy is not certified; empty when `ok`."""
-    tol: float
-    """The largest gain accepted, in units of reward."""
+    tol: NDArray[np.float64]
+    """(N,) the largest gain of each player that is accepted, in units of reward."""
     pairs: int
     """Number of subgames (t, state, spent) checked: all that some feasible policy reaches."""
     concept: CE | CCE
@@ -78,7 +78,8 @@ class Certificate:
         if np.isnan(self.regret).any():
             return "Stability could not be judged; see the problems."
         gain = f"{max(0.0, float(self.regret.max())):.2g}"
-        scope = f"in any of {self.pairs:,} situations (accepted: {self.tol:.2g})"
+        accepted = ", ".join(f"{x:.2g}" for x in dict.fromkeys(self.tol.tolist()))
+        scope = f"in any of {self.pairs:,} situations (accepted: {accepted})"
         if (self.regret <= self.tol).all():
             return f"Stable: no player gains more than {gain} by any safe deviation, {scope}."
         return f"Not stable: by a safe deviation some player gains {gain}, the most {scope}."
