@@ -249,14 +249,18 @@ def numpy_knapsack(weight, value, budget):
 
 def growth():
     """Time and working memory per pair over three decades of pairs."""
-    sizes = ((3, 8, 12), (4, 12, 24), (6, 18, 50), (8, 30, 90), (10, 45, 150), (12, 70, 240))
+    sizes = ((3, 8, 12), (4, 12, 24), (6, 18, 50), (8, 30, 90), (10, 45, 150), (14, 90, 300))
     return [_grown(random_game(*size), {"states": size[0], "horizon": size[1], "budget": size[2]}) for size in sizes]
 
 
 def constraints():
     """One, two and three constraints, with about as many pairs each."""
-    sizes = {1: (10, 60, 2500), 2: (8, 40, 90), 3: (5, 26, 26)}
-    return [_grown(random_game(*size, constraints=m), {"constraints": m}) for m, size in sizes.items()]
+    games = {
+        1: random_game(10, 60, 6000, constraints=1, largest=400),
+        2: random_game(8, 40, 90),
+        3: random_game(5, 26, 26, constraints=3),
+    }
+    return [_grown(game, {"constraints": m}) for m, game in games.items()]
 
 
 def _grown(game, facts):

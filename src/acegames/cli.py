@@ -169,6 +169,8 @@ def solve(
         raise ace.InvalidOption(
             f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
         )
+    if output is not None and not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
     model = _game(game)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, engine=runs_on, progress=bar), quiet=as_json)

@@ -258,10 +258,11 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
 
     u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
     deviation (rows, sum of actions): the row reached when one player switches, or -1; position (rows,) is the inverse of
-    rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in W.chosen[0]),
-    MIXED or UNCERTIFIED.
+    rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in chosen[0]), MIXED or
+    UNCERTIFIED; chosen[1] says whether it took a program.
     """
     v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size = W
+    chosen[1] = 0
     span = 0.0
     lowest = np.inf
     for i in range(N):
@@ -296,6 +297,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             chosen[0] = a
             return PURE
 
+    chosen[1] = 1
     rows = _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
     columns = R
     for r in range(rows):
@@ -444,7 +446,7 @@ def workspace(R, N, actions, correlated):
         np.empty(rows + 1, np.int64),
         np.empty(columns, np.int64),
         np.empty(rows + columns + 2, np.bool_),
-        np.empty(1, np.int64),
+        np.zeros(2, np.int64),
         np.empty(N),
         np.empty(rows + 1),
     )
@@ -454,8 +456,9 @@ def workspace(R, N, actions, correlated):
 def solve_batch(
     ptr, act, utility, deviation, first_action, correlated, floor, kind, weights, sigma, status, W, rows_of, position, s
 ):
-    """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled."""
+    """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled. Returns the number of programs."""
     N = act.shape[1]
+    programs = np.int64(0)
     for g in range(len(ptr) - 1):
         first, last = ptr[g], ptr[g + 1]
         R = last - first
@@ -467,11 +470,13 @@ def solve_batch(
             utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action, correlated, floor,
             kind, weights, s, W,
         )
+        programs += W[12][1]
         if status[g] == PURE:
             sigma[first + W[12][0]] = 1.0
         elif status[g] == MIXED:
             for j in range(R):
                 sigma[first + j] = s[j]
+    return programs
 
 
 # -- boxes: bounds on what can be spent, per state --------------------------------------------------------------------
@@ -766,6 +771,24 @@ def pack(marks, bits):
         bits[k // 8] |= np.uint8(marks[k] << (k % 8))
 
 
+@_jit
+def rank_bits(bits, counts, ones, cells, rank):
+    """Number of each cell among the set bits, -1 where its bit is not set; bits (blocks, bytes), counts before each block."""
+    width = bits.shape[1]
+    for q in range(len(cells)):
+        block = cells[q] // (8 * width)
+        byte = cells[q] % (8 * width) // 8
+        bit = cells[q] % 8
+        own = bits[block, byte]
+        if (own >> bit) & 1 == 0:
+            rank[q] = -1
+            continue
+        total = counts[block]
+        for k in range(byte):
+            total += ones[bits[block, k]]
+        rank[q] = total + ones[own & ((1 << bit) - 1)]
+
+
 # -- backward induction over a dense layer ----------------------------------------------------------------------------
 
 SEGMENT = 128  # cells of a line whose utilities are computed together
@@ -902,7 +925,7 @@ def _store_stage(
         status = solve_stage(
             u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
         )
-        programs += np.int64(status != PURE)
+        programs += W[12][1]
     if status == PURE:
         j = W[12][0]
         code[cell] = 1 + rows_of[j]

@@ -77,12 +77,11 @@ class Cells:
             at = np.minimum(np.searchsorted(self.keys, cells), max(self.number - 1, 0))
             return np.where(self.keys[at] == cells, at, -1) if self.number else np.full(len(cells), -1)
         assert self.bits is not None and self.counts is not None
-        block, byte, bit = cells // RANK_BLOCK, cells % RANK_BLOCK // 8, (cells % 8).astype(np.uint8)
-        own = self.bits[block, byte]
-        before = np.arange(RANK_BLOCK // 8) < byte[:, None]
-        rank = self.counts[block] + (_BITS_SET[self.bits[block]] * before).sum(axis=1, dtype=np.int64)
-        rank += _BITS_SET[own & ((np.uint8(1) << bit) - np.uint8(1))]
-        return np.where((own >> bit) & 1, rank, -1)
+        from acegames import kernels
+
+        rank = np.empty(len(cells), dtype=np.int64)
+        kernels.rank_bits(self.bits, self.counts, _BITS_SET, cells, rank)
+        return rank
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,7 +66,7 @@ class BatchStageSolver:
             ]
             sigma[best] = 1.0
             return StageStrategies(sigma, 0, 0)
-        kernel.solve_batch(
+        programs = kernel.solve_batch(
             batch.ptr, batch.action, batch.utility, deviation_table(group, batch.action, counts), first_action, correlated,
             float(concept.floor), kind, weights, sigma, status, kernel.workspace(widest, N, counts, correlated),
             np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
@@ -75,4 +75,4 @@ class BatchStageSolver:
         for g in failed:
             rows = slice(batch.ptr[g], batch.ptr[g + 1])
             sigma[rows] = solve_exactly(batch.action[rows], batch.utility[rows], concept, players)
-        return StageStrategies(sigma, int((status != kernel.PURE).sum()), len(failed))
+        return StageStrategies(sigma, int(programs), len(failed))
