@@ -249,7 +249,7 @@ def numpy_knapsack(weight, value, budget):
 
 def growth():
     """Time and working memory per pair over three decades of pairs."""
-    sizes = ((3, 8, 12), (4, 12, 24), (6, 18, 50), (8, 30, 90), (10, 45, 150), (14, 90, 300))
+    sizes = ((3, 8, 12), (4, 12, 24), (6, 18, 50), (8, 30, 90), (10, 45, 150), (14, 100, 330))
     return [_grown(random_game(*size), {"states": size[0], "horizon": size[1], "budget": size[2]}) for size in sizes]
 
 

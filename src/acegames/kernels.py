@@ -203,8 +203,8 @@ def _reduced_costs(d, c, T, basic, nonbasic, m, n, columns):
 
 
 @_inner
-def _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor):
-    """Fill A with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+def _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor):
+    """Fill A and b with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
     count = 0
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
@@ -222,8 +222,28 @@ def _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N,
                     A[count, j] = g
                     binds = binds or g > 0.0
                 if binds:
+                    b[count] = 0.0
                     count += 1
     return count
+
+
+@_inner
+def _merge_equal(v, i, R, blur, order):
+    """Values of player i that follow each other within the blur get the lowest of them; see `stage.program.merge_equal`."""
+    for j in range(R):
+        k = j
+        while k > 0 and v[order[k - 1], i] > v[j, i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
+    last = v[order[0], i]
+    lowest = last
+    for k in range(1, R):
+        here = v[order[k], i]
+        if here - last > blur:
+            lowest = here
+        v[order[k], i] = lowest
+        last = here
 
 
 @_inner
@@ -253,7 +273,7 @@ def _best_pure(c, v, R, N):
 
 
 @_inner
-def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W):
+def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W):
     """Write an equilibrium of one stage game into sigma[:R].
 
     u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
@@ -261,7 +281,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in chosen[0]), MIXED or
     UNCERTIFIED; chosen[1] says whether it took a program.
     """
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size = W
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size, margin = W
     chosen[1] = 0
     span = 0.0
     lowest = np.inf
@@ -271,8 +291,9 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         for j in range(1, R):
             low = min(low, u[j, i])
             high = max(high, u[j, i])
-        ranges[i] = high - low
-        span = max(span, high - low)
+        ranges[i] = high - low if high - low > noise[i] else 0.0
+        margin[i] = noise[i] / (ranges[i] if ranges[i] > 0.0 else 1.0)
+        span = max(span, ranges[i])
         lowest = min(lowest, low)
         y[i] = low
     if span == 0.0:
@@ -280,9 +301,10 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         return PURE
     largest = 0.0
     for i in range(N):
-        scale = ranges[i] if ranges[i] > 0.0 else 1.0
         for j in range(R):
-            v[j, i] = (u[j, i] - y[i]) / scale
+            v[j, i] = (u[j, i] - y[i]) / ranges[i] if ranges[i] > 0.0 else 0.0
+        if ranges[i] > 0.0:
+            _merge_equal(v, i, R, margin[i], nonbasic)
         y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
         largest = max(largest, abs(weights[i]) * ranges[i])
 
@@ -298,16 +320,18 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             return PURE
 
     chosen[1] = 1
-    rows = _deviation_rows(A, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
+    rows = _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
     columns = R
-    for r in range(rows):
-        b[r] = 0.0
     pilot = np.int64(0)
     if comparing:
         columns = R + (2 if kind == FAIR else 1)
-        top = 1.0
+        least = np.inf  # the lowest value is at most this, the highest at least `most`, whatever is played
+        most = 0.0
         for i in range(N):
-            top = max(top, y[i] + 1.0)
+            most = max(most, y[i])
+            if y[i] + ranges[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
+                least = y[i] + ranges[i] / span
+                pilot = i
         for r in range(rows):
             A[r, R] = 0.0
             A[r, columns - 1] = 0.0
@@ -317,7 +341,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
                 A[rows, j] = -v[j, i] * ranges[i] / span
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
-            b[rows] = y[i]
+            b[rows] = min(y[i], least)
             rows += 1
         if kind == FAIR:
             for i in range(N):  # w + g_i v_i.sigma <= top - o_i
@@ -325,15 +349,8 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
                     A[rows, j] = v[j, i] * ranges[i] / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = top - y[i]
+                b[rows] = most + 1.0 - max(y[i], most - ranges[i] / span)
                 rows += 1
-        else:  # the player whose best is lowest bounds the objective most tightly
-            smallest = np.inf
-            for i in range(N):
-                most = ranges[i] / span + y[i]
-                if most < smallest:
-                    smallest = most
-                    pilot = i
         for j in range(R):
             c[j] = 0.0
         c[R] = 1.0
@@ -449,12 +466,13 @@ def workspace(R, N, actions, correlated):
         np.zeros(2, np.int64),
         np.empty(N),
         np.empty(rows + 1),
+        np.empty(N),
     )
 
 
 @_jit
 def solve_batch(
-    ptr, act, utility, deviation, first_action, correlated, floor, kind, weights, sigma, status, W, rows_of, position, s
+    ptr, act, utility, deviation, first_action, correlated, floor, kind, weights, noise, sigma, status, W, rows_of, position, s
 ):
     """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled. Returns the number of programs."""
     N = act.shape[1]
@@ -468,7 +486,7 @@ def solve_batch(
             sigma[first + j] = 0.0
         status[g] = solve_stage(
             utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action, correlated, floor,
-            kind, weights, s, W,
+            kind, weights, noise, s, W,
         )
         programs += W[12][1]
         if status[g] == PURE:
@@ -839,7 +857,7 @@ def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0
 @_jit
 def solve_dense(
     begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
-    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, widest, value, code,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, noise, widest, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
 ):
     """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
@@ -898,7 +916,7 @@ def solve_dense(
                             R += 1
                     mixed, entries, bad, programs = _store_stage(
                         cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]],
-                        position, first_action, correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell,
+                        position, first_action, correlated, floor, kind, weights, noise, sigma, W, value, code, mixed_code, mixed_cell,
                         mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
                     )
             cell += k1 - k0
@@ -908,7 +926,7 @@ def solve_dense(
 
 @_inner
 def _store_stage(
-    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W, value, code,
+    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
 ):
     """Solve one stage and file the answer under `cell`."""
@@ -923,7 +941,7 @@ def _store_stage(
         W[12][0] = best
     else:
         status = solve_stage(
-            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, sigma, W
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W
         )
         programs += W[12][1]
     if status == PURE:
@@ -1178,7 +1196,7 @@ def sweep(
 @_jit
 def solve_sparse(
     begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget, slot,
-    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, widest, value, code,
+    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, noise, widest, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
 ):
     """As `solve_dense`, for the listed cells number begin .. end-1; value, code and the mixed records go by that number."""
@@ -1218,7 +1236,7 @@ def solve_sparse(
                 R += 1
         mixed, entries, bad, programs = _store_stage(
             p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action,
-            correlated, floor, kind, weights, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
+            correlated, floor, kind, weights, noise, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
             failed, mixed, entries, bad, programs,
         )
     return mixed, bad, programs

@@ -21,6 +21,10 @@ TIE = 1e-9
 """Utilities closer than this, in units of the stage's utility range, count as tied, so that the lexicographic
 choice does not follow rounding errors of 1e-16."""
 
+NOISE = 64 * 2.0**-52
+"""Utilities that differ by less than this share of the largest total reward of their player are equal: the difference is what adding up in
+another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives."""
+
 SUPPORT = 1e-12
 """Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of
 the game itself are never cut: 1e-300 is still possible.)"""

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
+from acegames.numerics import NOISE
 from acegames.policy import PolicyLayer, Reached
 
-__all__ = ["Engine", "EngineResult", "Progress", "Report"]
+__all__ = ["Engine", "EngineResult", "Progress", "Report", "reward_noise"]
+
+
+def reward_noise(game: MarkovGame) -> NDArray[np.float64]:
+    """How much of a player's utilities is rounding, (N,): a share of the largest total reward, whatever the order of adding."""
+    per_layer = np.array([np.abs(layer.reward).max(axis=0) for layer in game.layers])
+    noise: NDArray[np.float64] = NOISE * per_layer[list(game.layer_at)].sum(axis=0)
+    return noise
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept
-from acegames.engines import EngineResult, Progress, Report
+from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
 from acegames.errors import TooLarge
 from acegames.feasibility.cells import LayerSpace
@@ -188,7 +188,15 @@ class _Stages:
         counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
         self.first_action = np.concatenate([[0], np.cumsum(counts)])
         self.kind, self.weights = objective_code(concept, game.players)
-        self.options = (self.first_action, isinstance(concept, CE), float(concept.floor), self.kind, self.weights)
+        self.noise = reward_noise(game)
+        self.options = (
+            self.first_action,
+            isinstance(concept, CE),
+            float(concept.floor),
+            self.kind,
+            self.weights,
+            self.noise,
+        )
         self.widest = space.tables.widest
         self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
 
@@ -301,7 +309,7 @@ class _Stages:
                     rows.append(r)
                     utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
         u = np.array(utility)
-        sigma = solve_exactly(table.action[rows], u, self.concept, self.players)
+        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise)
         value[at] = sigma @ u
         played = np.flatnonzero(sigma > 0)
         if len(played) == 1:
@@ -316,8 +324,8 @@ class _Stages:
 
 
 def _runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut a layer into runs; small layers stay whole and take one thread."""
-    step = max(least, -(-count // (threads * 64))) if threads > 1 and count > least else max(count, 1)
+    """Cut a layer into runs, which bounds the buffers of a run; small layers stay whole and take one thread."""
+    step = max(least, -(-count // (threads * 64))) if count > least else max(count, 1)
     for begin in range(0, count, step):
         yield begin, min(begin + step, count)
 

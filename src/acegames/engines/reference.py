@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
-from acegames.engines import EngineResult, Progress, Report
+from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.feasibility.cells import Cells, LayerSpace, number_boxes
 from acegames.feasibility.graph import NodeLayer, feasible_graph
 from acegames.feasibility.lattice import Lattice
@@ -43,6 +43,7 @@ class ReferenceEngine:
             return None
         started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
         values = np.zeros((len(graph[-1].state), len(game.players)))
+        noise = reward_noise(game)
         layers: list[PolicyLayer] = []
         programs = repaired = 0
         for t in reversed(range(game.horizon)):
@@ -50,7 +51,7 @@ class ReferenceEngine:
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
             utility = table.reward[nodes.row] + future
             found = self.stages.solve(
-                StageBatch(nodes.row_ptr, table.action[nodes.row], utility), concept, game.players
+                StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise), concept, game.players
             )
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
             layers.append(_policy_layer(nodes, table, found.sigma, values))

@@ -20,8 +20,8 @@ from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.model.written import unknown
 
-LARGEST = 2**62
-"""Totals stay below this, so that sums of two of them fit into int64."""
+LARGEST = 2**60
+"""Totals stay below this, so that sums of a few of them, and the kernels' marks for "none" at 2**61, fit into int64."""
 
 
 @dataclass(frozen=True, eq=False)

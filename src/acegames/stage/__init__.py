@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
+from acegames.numerics import NOISE
 
-__all__ = ["StageBatch", "StageSolver", "StageStrategies"]
+__all__ = ["StageBatch", "StageSolver", "StageStrategies", "noise_of"]
+
+
+def noise_of(utility: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rounding of utilities (R, N) of this size, (N,)."""
+    found: NDArray[np.float64] = NOISE * np.abs(utility).max(axis=0)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +28,14 @@ class StageBatch:
     ptr: NDArray[np.int64]  # (G+1,)
     action: NDArray[np.int32]  # (R, N) lexicographic within a stage
     utility: NDArray[np.float64]  # (R, N)
+    noise: NDArray[np.float64] | None = (
+        None  # (N,) differences up to this are rounding; by default judged from the utilities
+    )
+
+    @property
+    def blur(self) -> NDArray[np.float64]:
+        """The noise of each player."""
+        return noise_of(self.utility) if self.noise is None else self.noise
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 
 import numpy as np
@@ -28,8 +29,10 @@ def deviation_table(
     """For each row, player and action: the row of the same group where that player switches to it, relative to the group's
     first row, or -1. Shape (R, sum of counts). Rows are in lexicographic order of (group, action).
     """
+    size = math.prod(counts.tolist())
+    if size * (int(row_group[-1]) + 1 if len(row_group) else 1) >= 2**62:
+        return _looked_up_deviations(row_group, action, counts)
     radix = np.concatenate([np.cumprod(counts[::-1])[::-1][1:], [1]])
-    size = int(np.prod(counts))
     key = row_group * size + action @ radix
     first = np.searchsorted(row_group, row_group)
     table = np.empty((len(key), int(counts.sum())), dtype=np.int32)
@@ -40,6 +43,25 @@ def deviation_table(
             at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
             table[:, column] = np.where(key[at] == wanted, at - first, -1)
             column += 1
+    return table
+
+
+def _looked_up_deviations(
+    row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """The same where joint actions cannot be numbered in 64 bits (many players, few legal joint actions)."""
+    keys = list(zip(row_group.tolist(), map(tuple, action.tolist()), strict=True))
+    at = {key: r for r, key in enumerate(keys)}
+    first = np.searchsorted(row_group, row_group)
+    table = np.full((len(keys), int(counts.sum())), -1, dtype=np.int32)
+    for r, (group, own) in enumerate(keys):
+        column = 0
+        for i, count in enumerate(counts.tolist()):
+            for target in range(count):
+                to = at.get((group, (*own[:i], target, *own[i + 1 :])))
+                if to is not None:
+                    table[r, column + target] = to - first[r]
+            column += count
     return table
 
 
@@ -68,11 +90,11 @@ class BatchStageSolver:
             return StageStrategies(sigma, 0, 0)
         programs = kernel.solve_batch(
             batch.ptr, batch.action, batch.utility, deviation_table(group, batch.action, counts), first_action, correlated,
-            float(concept.floor), kind, weights, sigma, status, kernel.workspace(widest, N, counts, correlated),
+            float(concept.floor), kind, weights, batch.blur, sigma, status, kernel.workspace(widest, N, counts, correlated),
             np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
         )  # fmt: skip
         failed = np.flatnonzero(status == kernel.UNCERTIFIED)
         for g in failed:
             rows = slice(batch.ptr[g], batch.ptr[g + 1])
-            sigma[rows] = solve_exactly(batch.action[rows], batch.utility[rows], concept, players)
+            sigma[rows] = solve_exactly(batch.action[rows], batch.utility[rows], concept, players, batch.blur)
         return StageStrategies(sigma, int(programs), len(failed))

@@ -11,30 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.numerics import TIE
+from acegames.stage import noise_of
 from acegames.stage.program import Floats, Program, stage_program
 
 Row = list[Fraction]
 
 
 def solve_exactly(
-    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...]
+    action: NDArray[np.int32],
+    utility: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    noise: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    rational = np.array([[Fraction(x) for x in row] for row in utility.tolist()], dtype=object)
-    program = stage_program(action, rational, concept, players)
+    rational = np.array([[_rational(x) for x in row] for row in utility.tolist()], dtype=object)
+    blur = noise_of(utility) if noise is None else noise
+    program = stage_program(action, rational, concept, players, blur)
     table = _Tableau(program)
     table.make_feasible()
     for level in program.levels:
-        table.maximise([Fraction(x) for x in level])
+        table.maximise([_rational(x) for x in level])
     sigma: Floats = np.array([float(x) for x in table.point()[: program.rows]])
     sigma /= sigma.sum()
     return sigma
+
+
+def _rational(x: Any) -> Fraction:
+    """A Fraction of plain Python ints; numpy's would overflow."""
+    return Fraction(x.item() if isinstance(x, np.generic) else x)
 
 
 class _Tableau:
@@ -43,9 +55,9 @@ class _Tableau:
     def __init__(self, program: Program) -> None:
         self.width = program.A.shape[1] + len(program.b)
         self.barred = [False] * self.width
-        self.size = [Fraction(1)] * program.A.shape[1] + [Fraction(x) for x in program.slack_size]
+        self.size = [Fraction(1)] * program.A.shape[1] + [_rational(x) for x in program.slack_size]
         cells = [
-            [Fraction(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [Fraction(b)]
+            [_rational(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [_rational(b)]
             for j, (row, b) in enumerate(zip(program.A, program.b, strict=True))
         ]
         total = [Fraction(int(k < program.rows)) for k in range(self.width)] + [Fraction(1)]

@@ -39,14 +39,14 @@ class HighsStageSolver:
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage."""
-        sigma = np.zeros(len(batch.utility))
+        sigma, blur = np.zeros(len(batch.utility)), batch.blur
         programs = repaired = 0
         for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
             utility = batch.utility[first:last]
             if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players)
+            stage = (batch.action[first:last], utility, concept, players, blur)
             found = self._solve_program(stage_program(*stage))
             programs += 1
             if found is None:

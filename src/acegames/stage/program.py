@@ -10,7 +10,8 @@ numbers, and a deviation out of X is valued at `-floor`. For weights y = (sigma,
     egalitarian, auxiliary z:                             z - g_i v_i.sigma <= o_i               maximise z
     fair, auxiliaries lo and w = top - hi:                lo - g_i v_i.sigma <= o_i,  w + g_i v_i.sigma <= top - o_i    maximise lo + w
 
-where u_i / range = g_i v_i + o_i brings the players back to one scale, the largest of the ranges, with o_i >= 0.
+where u_i / range = g_i v_i + o_i brings the players back to one scale, the largest of the ranges, with o_i >= 0. Utilities
+of a player that differ by no more than its noise (`numerics.NOISE`) count as equal, in every solver alike.
 
 b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
 """
@@ -49,44 +50,64 @@ class Program:
 
 
 def stage_program(
-    action: NDArray[np.int32], utility: Numbers, concept: Concept, players: tuple[Hashable, ...]
+    action: NDArray[np.int32],
+    utility: Numbers,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    noise: NDArray[np.float64],
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions (R, N) and utilities (R, N).
+    """Build the program of one stage from its feasible joint actions (R, N), utilities (R, N) and their noise (N,).
 
     Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
     """
     low = utility.min(axis=0)
+    number = Fraction if utility.dtype == object else float
+    blur = np.array([number(x) for x in noise])
     ranges = (utility - low).max(axis=0)
-    v = (utility - low) / np.where(ranges > 0, ranges, 1)
-    span = ranges.max() or 1
+    ranges = np.where(ranges > blur, ranges, ranges * 0)
+    unit = np.where(ranges > 0, ranges, 1)
+    v = merge_equal((utility - low) / unit * (ranges > 0), blur / unit)
     deviations = deviation_rows(action, v, concept)
-    number = Fraction if v.dtype == object else float
+    nothing = np.zeros(len(deviations), dtype=int)
     weights = concept.weights(players)
     if concept.objective is None:
-        return Program(len(v), deviations, np.zeros(len(deviations)), np.empty((0, len(v))))
+        return Program(len(v), deviations, nothing, np.empty((0, len(v))))
     if weights is not None:
         scaled = np.array([number(w) for w in weights]) * ranges
         first = v @ (scaled / (abs(scaled).max() or 1))
-        return Program(len(v), deviations, np.zeros(len(deviations)), np.vstack([first, v.T]))
+        return Program(len(v), deviations, nothing, np.vstack([first, v.T]))
+    span = ranges.max() or 1
     return _compare_players(v, ranges / span, (low - low.min()) / span, deviations, fair=concept.objective == "fair")
 
 
 def _compare_players(v: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool) -> Program:
+    """Offsets are cut to where they matter: the lowest value is at most `least`, the highest at least `most`, whatever is played."""
     rows, n = v.shape
     alike = (v * gain).T
-    top = offset.max() + 1
+    least, most = (offset + gain).min(), offset.max()
     auxiliaries = 2 if fair else 1
     blocks = [
         np.hstack([deviations, np.zeros((len(deviations), auxiliaries), dtype=int)]),
         np.hstack([-alike, np.tile([1, 0][:auxiliaries], (n, 1))]),
     ]
-    b = [np.zeros(len(deviations), dtype=int), offset]
+    b = [np.zeros(len(deviations), dtype=int), np.minimum(offset, least)]
     if fair:
         blocks.append(np.hstack([alike, np.tile([0, 1], (n, 1))]))
-        b.append(top - offset)
+        b.append(most + 1 - np.maximum(offset, most - gain))
     levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
     levels[0, rows:] = 1
     return Program(rows, np.vstack(blocks), np.concatenate(b), levels)
+
+
+def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
+    """Give values of a player that follow each other within its blur the lowest of them: ties that rounding broke are ties again."""
+    merged = v.copy()
+    for i in range(v.shape[1]):
+        order = np.argsort(v[:, i], kind="stable")
+        ordered = v[order, i]
+        fresh = np.append(True, ordered[1:] - ordered[:-1] > blur[i])
+        merged[order, i] = ordered[np.maximum.accumulate(np.where(fresh, np.arange(len(v)), 0))]
+    return merged
 
 
 def deviation_rows(action: NDArray[np.int32], v: Numbers, concept: Concept) -> Numbers:
