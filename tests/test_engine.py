@@ -176,7 +176,7 @@ def test_too_large_is_said_beforehand_with_help():
     assert needs.pairs > 50_000
     with pytest.raises(ace.TooLarge, match=r"GiB|MiB") as problem:
         ace.solve(game, engine=ace.LocalEngine(memory=201 * 2**20))
-    assert "multiples of" in str(problem.value)
+    assert "horizons" in str(problem.value)
     with pytest.raises(ace.TooLarge, match="s allowed"):
         ace.solve(game, engine=ace.LocalEngine(seconds=1e-6))
     with pytest.raises(ace.TooLarge, match="safe play can reach"):
@@ -207,3 +207,67 @@ def test_an_interrupt_leaves_at_once():
 
     with pytest.raises(KeyboardInterrupt):
         ace.solve(big_game(), progress=stop)
+
+
+def test_too_fine_costs_are_told_how_coarse_would_do():
+    rng = np.random.default_rng(0)
+    cost = rng.integers(0, 100, size=(8, 3, 3, 1)) * 0.001
+    cost[:, 0, 0] = 0
+    transition = np.full((8, 3, 3, 8), 1 / 8)
+    game = ace.MarkovGame.from_arrays(transition, rng.normal(size=(8, 3, 3, 2)), np.round(cost, 3), [1.0], horizon=30)
+    with pytest.raises(ace.TooLarge, match=r"multiples of 0\.0"):
+        ace.solve(game, engine=ace.LocalEngine(memory=203 * 2**20))
+
+
+@pytest.mark.parametrize("options", [{"threads": 0}, {"memory": -1}, {"seconds": 0}])
+def test_senseless_limits_are_refused(options):
+    with pytest.raises(ace.InvalidOption, match=next(iter(options))):
+        ace.LocalEngine(**options)
+
+
+def test_rounding_is_no_incentive():
+    """A player who always gets 0.1 is indifferent, although sums of 0.1 with random probabilities differ in the last bits."""
+    rng = np.random.default_rng(4)
+    for _ in range(12):
+        transition = rng.dirichlet(np.ones(3), size=(3, 2, 2))
+        reward = np.stack([np.full((3, 2, 2), 0.1), rng.integers(0, 3, size=(3, 2, 2)) * 0.1], axis=-1)
+        game = ace.MarkovGame.from_arrays(transition, reward, horizon=4)
+        for concept in (ace.CE(), ace.CCE(), ace.CE("fair")):
+            fast, plain = ace.solve(game, concept), ace.solve(game, concept, engine=ace.ReferenceEngine())
+            np.testing.assert_allclose(fast.values, plain.values, atol=1e-9)
+            team = ace.solve(game, ace.CE(objective=(0, 1)))
+            assert fast.values[1] <= team.values[1] + 1e-9
+
+
+def test_many_players_with_few_legal_joint_actions():
+    """A prisoners' dilemma between two of 22 players: joint actions cannot be numbered in 64 bits."""
+    pay = {("c", "c"): (3, 3), ("c", "d"): (0, 4), ("d", "c"): (4, 0), ("d", "d"): (1, 1)}
+    others = tuple(f"x{k}" for k in range(8))
+    players = [f"p{i}" for i in range(22)]
+    outcomes = {"state": [0] * 4, "probability": [1.0] * 4, "next_state": [0] * 4}
+    rewards = {"state": [0] * 4}
+    for i, player in enumerate(players):
+        column = [a[i] for a in pay] if i < 2 else [others[0]] * 4
+        outcomes[player] = rewards[player] = column
+        rewards[f"reward_{player}"] = [u[i] for u in pay.values()] if i < 2 else [0] * 4
+    actions = [("c", "d")] * 2 + [others] * 20
+    game = ace.MarkovGame.from_table(outcomes, rewards, players=players, horizon=1, initial=0, actions=actions)
+    found = ace.solve(game, ace.CE())
+    assert found.values[:2].tolist() == [1, 1]
+    assert ace.verify(game, found.policy, ace.CE()).ok
+
+
+def test_totals_near_the_limit():
+    costs = (2**58, 2**58 + 2**57 + 1)
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial=0,
+        budget=[int(2.75 * 2**58)],
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1.0, 0, costs[a[0]])],
+        reward=lambda t, s, a: a[0],
+    )
+    engines = (ace.LocalEngine(), ENGINES["sparse"], ace.ReferenceEngine())
+    values = [ace.solve(game, engine=e).values[0] for e in engines]
+    assert values[0] == values[1] == values[2] == 1

@@ -24,7 +24,7 @@ LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
 
 FEASIBLE = 1e-11  # rows violated by less are rounding, in unit utilities
-PIVOT = 1e-9  # smaller pivots are not trusted
+PIVOT = 1e-12  # smaller pivots are rounding; what a small one spoils, the certificate notices
 HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
 
 

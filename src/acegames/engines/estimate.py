@@ -10,6 +10,7 @@ import numpy as np
 from acegames.concepts import CE, Concept
 from acegames.errors import TooLarge
 from acegames.feasibility.explore import SPARSE_BYTES
+from acegames.feasibility.lattice import common_unit
 from acegames.feasibility.space import Space, pairs_at_most
 from acegames.machine import available_memory, processors
 from acegames.model.numbers import plain
@@ -99,20 +100,17 @@ def _advice(space: Space, factor: float) -> str:
     coarser = factor ** (1 / len(space.dims)) * 1.1
     parts = []
     for m in space.dims:
-        values = [v for v in game.cost_values[m] if v]
-        unit = min(map(abs, values)) if values else Fraction(1)
-        cell = float(_unit(values) if values else unit) * coarser
-        parts.append(
-            f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})"
-        )
-    fewer = " Fewer constraints shrink it most." if len(space.dims) > 1 else ""
-    return f"Rounding the costs of {', of '.join(parts)} would make it fit.{fewer} Shorter horizons and smaller budgets help too."
-
-
-def _unit(values: list[Fraction]) -> Fraction:
-    from acegames.feasibility.lattice import common_unit
-
-    return common_unit(values)
+        cell = float(common_unit(game.cost_values[m])) * coarser
+        largest = max((abs(float(row[m])) for row in game.budgets if isinstance(row[m], Fraction)), default=0.0)
+        if game.horizon * cell <= largest:
+            parts.append(
+                f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})"
+            )
+    rounding = (
+        f"Rounding the costs of {', of '.join(parts)} would make it fit. " if len(parts) == len(space.dims) else ""
+    )
+    fewer = "Fewer constraints shrink it most; shorter" if len(space.dims) > 1 else "Shorter"
+    return f"{rounding}{fewer} horizons and smaller budgets help too."
 
 
 def _bytes(number: float) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept
 from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
-from acegames.errors import TooLarge
+from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
 from acegames.feasibility.explore import batches, explore, index_table
 from acegames.feasibility.lattice import Lattice
@@ -55,6 +55,13 @@ class LocalEngine:
     memory: int | None = None
     seconds: float | None = None
     dense: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and self.threads < 1:
+            raise InvalidOption(f"threads: got {self.threads!r}, must be at least 1")
+        for name, limit in (("memory", self.memory), ("seconds", self.seconds)):
+            if limit is not None and not limit > 0:
+                raise InvalidOption(f"{name}: got {limit!r}, must be more than 0")
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""

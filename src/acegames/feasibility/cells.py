@@ -147,8 +147,9 @@ def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
     cells = np.prod(size.astype(np.float64), axis=1).sum()
     if cells >= 2.0**62:
         raise TooLarge(
-            f"{cells:.3g} different amounts can have been spent, which cannot even be numbered in 64 bits; solve "
-            "approximately, with costs rounded to a coarser unit"
+            f"the spendings that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
+            "62 bits (however few of them occur together); solve approximately, with costs rounded to a coarser unit, or with "
+            "fewer constraints"
         )
     base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
     kernels.number_boxes(start, size, base, line)
