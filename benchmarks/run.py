@@ -178,6 +178,7 @@ def _ours(actions, u, kind):
             1.0,
             kind_code,
             weights,
+            batch.blur,
             sigma,
             status,
             work_space,
