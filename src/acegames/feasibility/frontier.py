@@ -130,7 +130,7 @@ class Frontier:
     def _whole(self, m: int, values: tuple[Fraction, ...]) -> NDArray[np.int64]:
         whole = [int(v / self._units[m]) for v in values]
         extent = self._game.horizon * max(map(abs, whole)) + max(
-            [abs(int((b - self._reference[m]) / self._units[m])) for b, *_ in self._column(m)] or [0]
+            [abs(int((b - self._reference[m]) / self._units[m])) for b in self._finite(m)] or [0]
         )
         if extent >= LARGEST:
             raise TooLarge(
@@ -139,8 +139,9 @@ class Frontier:
             )
         return np.array(whole, dtype=np.int64)
 
-    def _column(self, m: int) -> list[tuple[Fraction]]:
-        return [(row[m],) for row in self._game.budgets if isinstance(row[m], Fraction)]  # type: ignore[misc]
+    def _finite(self, m: int) -> list[Fraction]:
+        column = [row[m] for row in self._game.budgets]
+        return [b for b in column if isinstance(b, Fraction)]
 
     def _at_least(self, t: int, cost: NDArray[np.int64]) -> NDArray[np.int64]:
         """What each outcome needs at once: c' - D_t, nothing where the budget is infinite."""
