@@ -228,22 +228,32 @@ def _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R,
 
 
 @_inner
-def _merge_equal(v, i, R, blur, order):
+def _merge_equal(v, i, R, blur, order, sorted_v):
     """Values of player i that follow each other within the blur get the lowest of them; see `stage.program.merge_equal`."""
+    nearly = False  # rarely: look for two that are close but not equal before sorting
     for j in range(R):
+        here = v[j, i]
+        sorted_v[j] = here
+        for k in range(j):
+            gap = abs(sorted_v[k] - here)
+            nearly |= (gap <= blur) & (gap > 0.0)
+    if not nearly:
+        return
+    for j in range(R):
+        here = v[j, i]
         k = j
-        while k > 0 and v[order[k - 1], i] > v[j, i]:
+        while k > 0 and sorted_v[k - 1] > here:
+            sorted_v[k] = sorted_v[k - 1]
             order[k] = order[k - 1]
             k -= 1
+        sorted_v[k] = here
         order[k] = j
-    last = v[order[0], i]
-    lowest = last
+    lowest = sorted_v[0]
     for k in range(1, R):
-        here = v[order[k], i]
-        if here - last > blur:
-            lowest = here
-        v[order[k], i] = lowest
-        last = here
+        if sorted_v[k] - sorted_v[k - 1] > blur:
+            lowest = sorted_v[k]
+        else:
+            v[order[k], i] = lowest
 
 
 @_inner
@@ -303,8 +313,6 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     for i in range(N):
         for j in range(R):
             v[j, i] = (u[j, i] - y[i]) / ranges[i] if ranges[i] > 0.0 else 0.0
-        if ranges[i] > 0.0:
-            _merge_equal(v, i, R, margin[i], nonbasic)
         y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
         largest = max(largest, abs(weights[i]) * ranges[i])
 
@@ -320,6 +328,9 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             return PURE
 
     chosen[1] = 1
+    for i in range(N):
+        if ranges[i] > 0.0:
+            _merge_equal(v, i, R, margin[i], nonbasic, x)
     rows = _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
     columns = R
     pilot = np.int64(0)
