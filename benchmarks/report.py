@@ -7,7 +7,7 @@ from pathlib import Path
 
 HEAD = """# Benchmarks
 
-Made by `make bench` (about {minutes:.0f} minutes) on a machine with {cores} cores, Python {python}. Everything is measured side by side in one run;
+Made by `make bench` (about {minutes:.0f} minutes) on a machine with {cores} cores, Python {python}. Each table is measured side by side in one run;
 times are medians; every timed result is verified. Absolute times vary from machine to machine, ratios less.
 
 """
