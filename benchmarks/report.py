@@ -73,7 +73,7 @@ def write(results, folder: Path):
     )
     parts.append(
         table(
-            ("items", "budget", "acegames", "numpy", "ratio"),
+            ("items", "budget", "acegames", "numpy with choices", "ratio", "numpy, values only", "ratio"),
             [
                 (
                     str(r["items"]),
@@ -81,6 +81,8 @@ def write(results, folder: Path):
                     f"{r['ours'] * 1e3:.1f} ms",
                     f"{r['numpy'] * 1e3:.1f} ms",
                     f"{r['ratio']:.1f}",
+                    f"{r['numpy_values'] * 1e3:.1f} ms",
+                    f"{r['ours'] / r['numpy_values']:.1f}",
                 )
                 for r in results["knapsacks"]
             ],

@@ -205,8 +205,10 @@ def knapsacks():
         assert ace.verify(game, solution.policy, ace.CCE()).ok
         ours = median_seconds(lambda game=game: ace.solve(game), 15)
         theirs = median_seconds(lambda a=(weight, value, budget): numpy_knapsack(*a), 15)
+        bare = median_seconds(lambda a=(weight, value, budget): numpy_values(*a), 15)
         found.append(
             {
+                "numpy_values": bare,
                 "items": items,
                 "budget": budget,
                 "ours": ours,
@@ -229,6 +231,16 @@ def knapsack(weight, value, budget):
         outcomes=lambda t, s, a: [(1.0, "bag", int(weight[t]) if a[0] == "take" else 0)],
         reward=lambda t, s, a: float(value[t]) if a[0] == "take" else 0.0,
     )
+
+
+def numpy_values(weight, value, budget):
+    """The same without the choices: the bare optimum, from which no policy can be read."""
+    best = np.zeros(budget + 1)
+    for t in range(len(weight) - 1, -1, -1):
+        after = best.copy()
+        np.maximum(after[weight[t] :], best[: budget + 1 - weight[t]] + value[t], out=after[weight[t] :])
+        best = after
+    return best[-1]
 
 
 def numpy_knapsack(weight, value, budget):

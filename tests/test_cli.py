@@ -337,7 +337,7 @@ def test_a_game_is_no_solution():
         assert "intersection" in fails(verb, "intersection")
 
 
-@pytest.mark.parametrize("objective", ["wellfare", "1", "1,2,3", "1,nan", "nobody", ""])
+@pytest.mark.parametrize("objective", ["wellfare", "1", "1,2,3", "1,x", "1,nan", "nobody", ""])
 def test_bad_objectives(objective):
     words = fails("solve", "intersection", "--objective", objective, "-o", "x.ace")
     assert "objective" in words

@@ -258,12 +258,12 @@ def test_many_players_with_few_legal_joint_actions():
 
 
 def test_totals_near_the_limit():
-    costs = (2**58, 2**58 + 2**57 + 1)
+    costs = (2**59, 2**59 + 2**58 + 1)
     game = ace.MarkovGame.from_functions(
         players=["p"],
         horizon=2,
         initial=0,
-        budget=[int(2.75 * 2**58)],
+        budget=[int(2.75 * 2**59)],
         actions=lambda t, s: [(0, 1)],
         outcomes=lambda t, s, a: [(1.0, 0, costs[a[0]])],
         reward=lambda t, s, a: a[0],

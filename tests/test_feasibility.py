@@ -98,8 +98,8 @@ def feasible(game):
         ([1 / 3] * 3, 1, True),  # 0.3333333333333333, sixteen digits, three times is below 1
         ([0.6666666666666666, 1 / 3], 1, True),
         ([0.6666666666666667, 0.3333333333333334], 1, False),
-        ([1e-8, 1e9], 1e9, False),
-        ([1e-8, 1e9], Decimal("1000000000.00000001"), True),
+        ([1e-9, 1e9], 1e9, False),
+        ([1e-9, 1e9], Decimal("1000000000.000000001"), True),
         ([-0.1, 0.1], 0, True),
         ([0.1, -0.1], 0, False),  # it is 0.1 in between
         ([0.1, -0.1], 0.1, True),

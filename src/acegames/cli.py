@@ -5,6 +5,7 @@ Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equil
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Hashable
@@ -365,10 +366,8 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     elif objective in players:
         chosen = players[objective]
     elif "," in objective:
-        try:
+        with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
-        except ValueError:
-            raise ace.InvalidOption(f"--objective {objective}: weights must be numbers such as 1,2") from None
     return kinds[kind.lower()](objective=chosen, floor=floor)
 
 

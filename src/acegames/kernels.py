@@ -584,11 +584,11 @@ def backward_boxes(layer_at, row_ptr, out_ptr, next_state, cost, budget, start, 
     """
     S, D = row_ptr.shape[1] - 1, cost.shape[1]
     H = len(layer_at)
-    worst, best = np.full((S, D), -np.int64(2**61)), np.full((S, D), -np.int64(2**61))
+    worst, best = np.full((S, D), -np.int64(2**62)), np.full((S, D), -np.int64(2**62))
     next_worst, next_best = worst.copy(), best.copy()
     for p in range(start[H], start[H + 1]):
         for m in range(D):
-            lo[p, m] = np.int64(2**61) if clip else least[p, m]
+            lo[p, m] = np.int64(2**62) if clip else least[p, m]
             top = max(min(most[p, m], budget[H - 1, m]), least[p, m])
             size[p, m] = 1 if clip else top - least[p, m] + 1
     for t in range(H - 1, -1, -1):
@@ -598,10 +598,10 @@ def backward_boxes(layer_at, row_ptr, out_ptr, next_state, cost, budget, start, 
         for p in range(start[t], start[t + 1]):
             s = states[p]
             for m in range(D):
-                most_excess = -np.int64(2**61)
-                least_excess = np.int64(2**61)
+                most_excess = -np.int64(2**62)
+                least_excess = np.int64(2**62)
                 for r in range(rows[s], rows[s + 1]):
-                    here = -np.int64(2**61)
+                    here = -np.int64(2**62)
                     for o in range(out_ptr[r], out_ptr[r + 1]):
                         to = next_state[o]
                         most_excess = max(most_excess, cost[o, m] + max(next_worst[to, m], -budget[t, m]))
@@ -651,11 +651,11 @@ def _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last):
 @_inner
 def _threshold(r, c, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_line, n_height, last):
     """Largest total of the last constraint at which row r is feasible, the other totals being c."""
-    threshold = np.int64(2**61)
+    threshold = np.int64(2**62)
     for o in range(out_ptr[r], out_ptr[r + 1]):
         line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
         if line < 0 or n_height[line] < 0:
-            return -np.int64(2**61)
+            return -np.int64(2**62)
         threshold = min(threshold, min(budget[last], n_lo[to, last] + n_height[line]) - cost[o, last])
     return threshold
 
@@ -679,7 +679,7 @@ def heights(
         s = states[a]
         for nth in range(line[a + 1] - line[a]):
             _line_totals(c, nth, lo, size, a, last)
-            most = -np.int64(2**61)
+            most = -np.int64(2**62)
             for r in range(row_ptr[s], row_ptr[s + 1]):
                 most = max(
                     most,

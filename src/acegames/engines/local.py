@@ -224,7 +224,7 @@ class _Stages:
         def run(bounds: tuple[int, int]) -> _Run:
             return self._run(bounds, t, here, after, into, step, marks, index, next_values, value, code)
 
-        index = None if space.dense else index_table(after.cells.keys)  # type: ignore[arg-type]
+        index = None if after.cells.keys is None else index_table(after.cells.keys)
         bounds = list(_runs(count, threads, RUN_ALONE if self.alone else RUN))
         found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
         cells = np.flatnonzero(marks) if marks is not None else here.cells.keys

@@ -20,8 +20,8 @@ from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.model.written import unknown
 
-LARGEST = 2**60
-"""Totals stay below this, so that sums of a few of them, and the kernels' marks for "none" at 2**61, fit into int64."""
+LARGEST = 2**61
+"""Totals stay below this, and the kernels' marks for "none" are at 2**62, so that sums of one of each fit into int64."""
 
 
 @dataclass(frozen=True, eq=False)
