@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.cells import Cells, LayerSpace
-from acegames.feasibility.lattice import from_units, read_pair, to_units
+from acegames.feasibility.lattice import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.numbers import plain
+from acegames.tracker import CostTracker, Rounding, Spent
 
-__all__ = ["CostTracker", "Policy", "PolicyLayer", "Runner"]
+__all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
 
-Spent = tuple[int | float | Fraction, ...]
 Ints = NDArray[np.int64]
 
 
@@ -110,37 +111,11 @@ def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
     return spent[:, list(dims)] if dims else np.zeros((len(spent), 1), dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class CostTracker:
-    """Adds up costs exactly, in whole units: the memory that a policy needs between steps."""
-
-    constraints: tuple[Label, ...]
-    units: tuple[Fraction, ...]  # M
-
-    def start(self) -> tuple[int, ...]:
-        """Nothing spent."""
-        return (0,) * len(self.units)
-
-    def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
-        """Return the new total; InvalidOption when the cost is no whole number of units. (Whether it can occur is not checked.)"""
-        try:
-            step = self.total({} if cost is None else cost)
-        except (ValueError, TypeError) as error:
-            raise InvalidOption(f"cost {cost!r}: {error}") from None
-        return tuple(a + b for a, b in zip(total, step, strict=True))
-
-    def spent(self, total: Sequence[int]) -> Spent:
-        """A total in the user's units."""
-        return from_units(self.units, total)
-
-    def total(self, spent: Any) -> tuple[int, ...]:
-        """Whole units of what was spent (a number, a sequence or a dict); ValueError where it is none."""
-        return to_units(self.constraints, self.units, spent)
-
-
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A joint policy that reads (t, state, spent). It needs no game to be run.
+
+    `spent` is what the policy's tracker counts: with an exact policy what was spent, with an approximate one the sum of the rounded costs.
 
     Spending so little that a budget cannot bind any more is all alike and is stored once. `reached` knows which spendings occur; it is None
     where listing them would take far more than the policy itself, and then the policy answers, in that range, for every spending between
@@ -264,10 +239,16 @@ class Runner:
         self.policy, self.rng = policy, rng
         self.t, self.state = 0, state
         self._total = policy.tracker.start()
+        self._spent = (Fraction(0),) * len(policy.constraints)
 
     @property
     def spent(self) -> Spent:
         """What was spent so far, one exact number per constraint."""
+        return tuple(map(plain, self._spent))
+
+    @property
+    def counted(self) -> Spent:
+        """What the policy counts as spent; the same as `spent` unless the policy rounds costs."""
         return self.policy.tracker.spent(self._total)
 
     @property
@@ -278,7 +259,7 @@ class Runner:
     def act(self) -> JointAction:
         """Draw the joint action to play now."""
         self._check_running()
-        return self.policy.act(self.t, self.state, self.spent, self.rng)
+        return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
@@ -295,6 +276,8 @@ class Runner:
                 f"next state {next_state!r}: not a state of the game; give observe(action, cost, next_state)"
             )
         self._total = self.policy.tracker.add(self._total, cost)
+        step = read_amounts(self.policy.constraints, {} if cost is None else cost)
+        self._spent = tuple(a + b for a, b in zip(self._spent, step, strict=True))
         self.t, self.state = self.t + 1, next_state
 
     def _check_running(self) -> None:
@@ -309,8 +292,9 @@ def build_policy(
     layers: Sequence[PolicyLayer],
     concept: Concept,
     reached: Reached | None,
+    rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
     """Put a policy's layers together with the labels of its game."""
-    tracker = CostTracker(game.constraints, units)
+    tracker = CostTracker(game.constraints, units, rounding)
     labels = (game.players, game.states, game.actions, game.initial)
     return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)

@@ -17,7 +17,7 @@ from acegames.feasibility.cells import Cells, LayerSpace, numbered
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import check_labels
 from acegames.model.written import label_from_data, label_to_data, read_exact
-from acegames.policy import CostTracker, Policy, PolicyLayer, Reached
+from acegames.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
 from acegames.policy_check import check_boxes, check_layer
 from acegames.solve import Solution, Stats
 from acegames.store import read_archive, write_archive
@@ -93,6 +93,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         "actions": [[label_to_data("action", x) for x in labels] for labels in policy.actions],
         "constraints": [label_to_data("constraint", x) for x in policy.constraints],
         "units": [str(u) for u in policy.tracker.units],
+        "rounding": [_rounding_to_data(r) for r in policy.tracker.rounding],
         "dims": list(policy.dims),
         "reached": None if policy.reached is None else list(policy.reached.dims),
         "initial": [[s, p] for s, p in policy.initial],
@@ -122,7 +123,7 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         states=tuple(label_from_data("state", x) for x in header["states"]),
         actions=tuple(tuple(label_from_data("action", x) for x in labels) for labels in header["actions"]),
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
-        tracker=CostTracker(constraints, units),
+        tracker=CostTracker(constraints, units, tuple(map(_rounding_from_data, header.get("rounding", ())))),
         dims=dims,
         layers=tuple(_layer_from_archive(arrays, t, int(k)) for t, k in enumerate(header["table_at"])),
         concept=_concept_from_data(header["concept"]),
@@ -137,6 +138,8 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         raise BadFile("an initial state is out of range")
     if len(units) != len(constraints) or any(u <= 0 for u in units) or not set(dims) <= set(range(len(units))):
         raise BadFile("the units of the costs do not fit the constraints")
+    if len(policy.tracker.rounding) not in (0, len(constraints)):
+        raise BadFile("the rounding of the costs does not fit the constraints")
     for layer in policy.layers:
         check_layer(layer, policy)
     for space in policy.reached.layers if policy.reached else ():
@@ -174,6 +177,22 @@ def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Laye
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
     return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+
+
+def _rounding_to_data(rounding: Rounding | None) -> dict[str, Any] | None:
+    if rounding is None:
+        return None
+    lowest = None if rounding.lowest is None else str(rounding.lowest)
+    return {"cell": str(rounding.cell), "direction": rounding.direction, "lowest": lowest}
+
+
+def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
+    if data is None:
+        return None
+    cell, lowest = read_exact(data["cell"]), data["lowest"]
+    if cell <= 0 or data["direction"] not in ("down", "up", "ignore"):
+        raise BadFile(f"costs rounded {data['direction']!r} to multiples of {cell}")
+    return Rounding(cell, data["direction"], None if lowest is None else read_exact(lowest))
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:

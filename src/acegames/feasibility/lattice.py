@@ -75,8 +75,8 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
-def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
-    """Whole units of costs in the user's units: a number, one number per constraint, or {constraint: number} (absent means 0).
+def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
+    """Exact amounts, one per constraint: from a number, one number per constraint, or {constraint: number} (absent means 0).
 
     Raises:
         ValueError: naming the value and the rule.
@@ -88,14 +88,19 @@ def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: A
         given = [amounts.get(c, 0) for c in constraints]
     else:
         given = [amounts] if is_scalar(amounts) else list(amounts)
-    if len(given) != len(units):
-        raise ValueError(f"{len(given)} numbers given, there are {len(units)} constraints {list(constraints)!r}")
+    if len(given) != len(constraints):
+        raise ValueError(f"{len(given)} numbers given, there are {len(constraints)} constraints {list(constraints)!r}")
+    return tuple(map(exact, given))
+
+
+def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
+    """Whole units of amounts as in `read_amounts`; ValueError where there are none."""
     whole = []
-    for label, unit, amount in zip(constraints, units, given, strict=True):
-        count = exact(amount) / unit
+    for label, unit, amount in zip(constraints, units, read_amounts(constraints, amounts), strict=True):
+        count = amount / unit
         if count.denominator != 1:
             raise ValueError(
-                f"{amount!r} of {label!r} is no whole multiple of {unit}, which every cost is; "
+                f"{plain(amount)!r} of {label!r} is no whole multiple of {unit}, which every cost is; "
                 "add up exactly (ints, Fractions, Decimals), or let a Runner keep track"
             )
         whole.append(int(count))

@@ -1,0 +1,80 @@
+"""What a policy remembers between steps: how much was spent of each constraint, counted as the policy counts it (spec 5).
+
+An exact policy counts every cost as it is. An approximate one rounds each observed cost to a whole number of *cells* before adding it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from acegames.errors import InvalidOption
+from acegames.feasibility.lattice import from_units, read_amounts, to_units
+from acegames.model.game import Label
+
+__all__ = ["CostTracker", "Rounding", "Spent"]
+
+Spent = tuple[int | float | Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
+
+    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as zero.
+    """
+
+    cell: Fraction
+    direction: str
+    lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
+
+    def of(self, cost: Fraction) -> Fraction:
+        """What a cost counts as."""
+        if self.direction == "ignore":
+            return Fraction(0)
+        whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
+        counted = whole * self.cell
+        return counted if self.lowest is None else max(counted, self.lowest)
+
+
+@dataclass(frozen=True)
+class CostTracker:
+    """Adds up costs exactly, in whole units: the memory that a policy needs between steps."""
+
+    constraints: tuple[Label, ...]
+    units: tuple[Fraction, ...]  # M
+    rounding: tuple[Rounding | None, ...] = ()  # M, None where costs count as they are; empty: all of them
+
+    @property
+    def exact(self) -> bool:
+        """Whether every cost counts as it is."""
+        return not any(self.rounding)
+
+    def start(self) -> tuple[int, ...]:
+        """Nothing spent."""
+        return (0,) * len(self.units)
+
+    def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
+        """Return the new total; InvalidOption when the cost is none that this policy can count. (Whether it can occur is not checked.)"""
+        try:
+            step = self.total(self.counted({} if cost is None else cost))
+        except (ValueError, TypeError) as error:
+            raise InvalidOption(f"cost {cost!r}: {error}") from None
+        return tuple(a + b for a, b in zip(total, step, strict=True))
+
+    def counted(self, cost: Any) -> tuple[Fraction, ...]:
+        """What an observed cost counts as, in the user's units; ValueError where it is no cost."""
+        amounts = read_amounts(self.constraints, cost)
+        rules = self.rounding or (None,) * len(amounts)
+        return tuple(c if r is None else r.of(c) for c, r in zip(amounts, rules, strict=True))
+
+    def spent(self, total: Sequence[int]) -> Spent:
+        """A total in the user's units."""
+        return from_units(self.units, total)
+
+    def total(self, spent: Any) -> tuple[int, ...]:
+        """Whole units of what was spent, as counted (a number, a sequence or a dict); ValueError where it is none."""
+        return to_units(self.constraints, self.units, spent)
