@@ -12,6 +12,8 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
 from acegames import catalog
+from acegames.approximate import Rounded, discount, round_costs
+from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
@@ -29,6 +31,7 @@ from acegames.errors import (
     UnknownPair,
 )
 from acegames.feasibility import Feasibility, feasibility
+from acegames.guarantee import Guarantee
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.policy import CostTracker, Policy, Runner
@@ -44,6 +47,10 @@ __all__ = [
     "MarkovGame",
     "load",
     "catalog",
+    # made easier, with a bound
+    "round_costs",
+    "Rounded",
+    "discount",
     # can it be played safely
     "feasibility",
     "Feasibility",
@@ -56,7 +63,10 @@ __all__ = [
     "estimate",
     "Estimate",
     "Solution",
+    "Guarantee",
     "Stats",
+    "bracket",
+    "Bracket",
     "Progress",
     "Report",
     "LocalEngine",

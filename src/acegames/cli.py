@@ -185,7 +185,8 @@ def solve(
             {
                 "values": dict(zip(map(str, model.players), solution.values, strict=True)),
                 "concept": repr(solution.concept),
-                "guarantee": solution.guarantee,
+                "guarantee": str(solution.guarantee),
+                "excess": dict(zip(map(str, model.constraints), solution.guarantee.excess, strict=True)),
                 "stats": vars(solution.stats),
                 "certificate": certificate_data(certificate),
                 "file": None if output is None else str(output),

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.numbers import Bound, probability, text
+from acegames.model.tails import Tails
 
 Label = Hashable
 JointAction = tuple[Label, ...]
@@ -74,6 +75,7 @@ class MarkovGame:
     layers: tuple[Layer, ...]  # the distinct layers, in order of first use
     layer_at: tuple[int, ...]  # H indices into layers
     name: str = field(default="")  # for people; not part of the digest
+    tails: Tails | None = None  # where infinite discounted play was cut short: what comes later, at most
 
     # -- building -----------------------------------------------------------------------------------------------
 
@@ -278,6 +280,8 @@ class MarkovGame:
             "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers],
             "layer_at": list(self.layer_at),
         }
+        if self.tails is not None:
+            content["tails"] = self.tails.to_data()
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:

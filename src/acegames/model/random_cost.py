@@ -45,3 +45,10 @@ def random_cost(source: Any) -> RandomCost:
     if not math.isfinite(high):
         raise ValueError(f"{source!r} has no finite upper bound, so no budget holds with probability one")
     return RandomCost(source, exact(float(high)), exact(float(low)) if math.isfinite(low) else -math.inf)
+
+
+def probabilities(
+    cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None
+) -> list[tuple[Fraction, float]]:
+    """What the cost counts as when rounded, with probabilities."""
+    raise NotImplementedError
