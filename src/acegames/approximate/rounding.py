@@ -130,7 +130,9 @@ def _rule(
     if not endless and common_unit(c for c in costs if not isinstance(c, RandomCost)) >= cell:
         return None  # as coarse as that already
     counted = Rounding(cell, direction).of(largest)
-    lowest = math.floor((min(finite) - horizon * counted) / cell) * cell
+    lowest = (
+        min(0, math.floor((min(finite) - horizon * counted) / cell)) * cell
+    )  # what is cut off must not count as spending
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
     return Rounding(cell, direction, lowest if least < lowest else None)
 
