@@ -86,6 +86,17 @@ def show_values(solution: ace.Solution) -> None:
     out.print(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s.")
 
 
+def solution_data(solution: ace.Solution) -> dict[str, Any]:
+    """A solution for JSON."""
+    return {
+        "values": dict(zip(map(str, solution.game.players), solution.values, strict=True)),
+        "concept": repr(solution.concept),
+        "guarantee": str(solution.guarantee),
+        "excess": dict(zip(map(str, solution.game.constraints), solution.guarantee.excess, strict=True)),
+        "stats": vars(solution.stats),
+    }
+
+
 def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
     """Print the minimal budgets as a table."""
     out.print("[bold]Minimal budgets[/]: each line is enough, nothing below it is")

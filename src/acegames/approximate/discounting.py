@@ -2,6 +2,7 @@
 
 The game is played forever with the same rules; at step t rewards count gamma^t and costs cost_gamma^t. After H steps the rest of a
 player's reward is at most max |r| gamma^H / (1 - gamma), and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma).
+Costs of late steps have very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted with the tail.
 """
 
 from __future__ import annotations
@@ -23,8 +24,14 @@ from acegames.model.tails import Tails
 
 __all__ = ["discount"]
 
-LONGEST = 10_000
-"""Steps beyond which a truncated game is refused: the exact costs of step t have t times as many digits as the discount."""
+LONGEST = 20_000
+"""Steps beyond which a truncated game is refused."""
+
+CUT = Fraction(1, 10**9)
+"""Share of epsilon that may be lost by cutting the digits of all costs together."""
+
+DIGITS = 10**40
+"""Denominators up to this are kept as they are."""
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
@@ -40,7 +47,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     Raises:
         InvalidGame: when the rules or budgets depend on time, or a state has no actions yet.
         InvalidOption: naming the option and the rule.
-        TooLarge: when more than 10,000 steps would be needed.
+        TooLarge: when more than 20,000 steps would be needed.
     """
     check_game(game)
     rate = _rate("gamma", gamma)
@@ -53,20 +60,19 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
         )
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
     worst = [max([Fraction(0), *map(_upper, costs)]) for costs in game.cost_values]
-    needed = (
-        _steps(Fraction(float(size.max())), rate, small),
-        _steps(max(worst, default=Fraction(0)), cost_rate, small),
-    )
-    horizon = max(1, *needed)
+    by_reward = _steps(Fraction(float(size.max())), rate, small)
+    by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small * (1 - CUT))
+    horizon = max(1, by_reward, by_cost)
+    grain = Fraction(1, 10 ** math.ceil(math.log10((horizon + 1) / (small * CUT))))
     tails = Tails(
         rate,
         cost_rate,
         small,
         tuple(_above(_tail(Fraction(float(x)), rate, horizon)) for x in size),
         tuple(_above(_tail(Fraction(float(x)), rate, horizon)) for x in spread),
-        tuple(_tail(c, cost_rate, horizon) for c in worst),
+        tuple(_cut(*_tail(c, cost_rate, horizon).as_integer_ratio(), grain) + (horizon + 1) * grain for c in worst),
     )
-    return replace(_truncated(game, rules, rate, cost_rate, horizon), tails=tails)
+    return replace(_truncated(game, rules, rate, cost_rate, horizon, grain), tails=tails)
 
 
 def _rate(what: str, value: Any) -> Fraction:
@@ -176,18 +182,26 @@ def _joined(layers: list[Layer]) -> Layer:
     return Layer(**whole)
 
 
-def _truncated(game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int) -> MarkovGame:
+def _cut(up: int, down: int, grain: Fraction) -> Fraction:
+    """The fraction up / down, cut downwards to a multiple of the grain where it has very many digits (and is slow to reduce)."""
+    return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
+
+
+def _truncated(
+    game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int, grain: Fraction
+) -> MarkovGame:
     """The rules at t = 0 .. horizon-1, with rewards and costs discounted."""
     owner = np.repeat(np.arange(len(game.states)), np.diff(rules.row_ptr))
     row = np.repeat(np.arange(len(rules.reward)), np.diff(rules.out_ptr))
     values: list[list[Any]] = [[] for _ in game.constraints]
     raw = []
+    up = down = 1
     for t in range(horizon):
         offset = np.array([len(column) for column in values], dtype=np.int64)
-        factor = cost_rate**t
         for column, costs in zip(values, game.cost_values, strict=True):
-            column += [_times(c, factor) for c in costs]
-        reward = rules.reward * float(rate**t)
+            column += [_times(c, up, down, grain) for c in costs]
+        reward = rules.reward * float(rate) ** t
+        up, down = up * cost_rate.numerator, down * cost_rate.denominator
         raw.append(RawLayer((t,), owner, rules.action, reward, row, rules.prob, rules.next_state, rules.cost + offset))
     return assemble(
         Names(game.players, game.states, game.actions, game.constraints),
@@ -200,12 +214,11 @@ def _truncated(game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fracti
     )
 
 
-def _times(cost: Fraction | RandomCost, factor: Fraction) -> Fraction | RandomCost:
-    """The cost, that many times; with a factor of zero nothing is left to be random."""
-    if isinstance(cost, RandomCost):
-        return (
-            replace(cost, scale=cost.scale * factor, upper=cost.upper * factor, lower=cost.lower * factor)
-            if factor
-            else Fraction(0)
-        )
-    return cost * factor
+def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:
+    """The cost, up / down times; with a factor of zero nothing is left to be random."""
+    if not isinstance(cost, RandomCost):
+        return _cut(cost.numerator * up, cost.denominator * down, grain)
+    share = _cut(up, down, grain / max(1, math.ceil(cost.upper)))
+    if not share:
+        return Fraction(0)
+    return replace(cost, scale=cost.scale * share, upper=cost.upper * share, lower=cost.lower * share)

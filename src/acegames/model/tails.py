@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-
-from acegames.model.numbers import exact
 
 
 @dataclass(frozen=True)
@@ -39,19 +36,6 @@ class Tails:
             "gain": list(self.gain),
             "cost": [str(c) for c in self.cost],
         }
-
-    @staticmethod
-    def from_data(data: Mapping[str, Any], players: int, constraints: int) -> Tails:
-        """Read what `to_data` wrote; ValueError, KeyError or TypeError where it is none."""
-        gamma, cost_gamma, epsilon = (Fraction(str(data[k])) for k in ("gamma", "cost_gamma", "epsilon"))
-        reward, gain = (tuple(float(exact(x)) for x in data[k]) for k in ("reward", "gain"))
-        cost = tuple(Fraction(str(x)) for x in data["cost"])
-        if (len(reward), len(gain), len(cost)) != (players, players, constraints):
-            raise ValueError("discount: one bound per player and per constraint is needed")
-        bounds = [gamma, cost_gamma, epsilon, *map(exact, reward), *map(exact, gain), *cost]
-        if min(bounds) < 0 or max(gamma, cost_gamma) >= 1:
-            raise ValueError("discount: rates must be below 1 and no bound negative")
-        return Tails(gamma, cost_gamma, epsilon, reward, gain, cost)
 
 
 def _short(rate: Fraction) -> str:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.archive_form import check_file_horizon, game_from_plain, labels_to_data, tables_from_archive
+from acegames.model.archive_form import (
+    check_file_horizon,
+    game_from_plain,
+    labels_to_data,
+    tables_from_archive,
+    tails_from_data,
+)
 from acegames.model.assemble import Names, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_labels, read_initial
 from acegames.model.numbers import Bound
@@ -39,7 +46,7 @@ _RULES = ("rules", "default_legal")
 _ARRAYS = ("arrays", "arrays_digest")
 LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand characters
 
-KEYS = ("format", "version", "name", "horizon", "initial", "budget", *_LABELS, *_RULES, *_ARRAYS)
+KEYS = ("format", "version", "name", "horizon", "initial", "budget", "discount", *_LABELS, *_RULES, *_ARRAYS)
 
 
 def check_format(document: Any) -> None:
@@ -60,7 +67,11 @@ def game_from_document(document: Mapping[str, Any], read_companion: Reader) -> M
         raise InvalidGame(f"the file: {mixed[0]} and {'' if by_arrays else 'no '}arrays do not go together")
     if not isinstance(document.get("name", ""), str):
         raise InvalidGame(f"name: {show(document['name'])}, must be text")
-    return _by_arrays(document, read_companion) if by_arrays else _by_rules(document)
+    game = _by_arrays(document, read_companion) if by_arrays else _by_rules(document)
+    if "discount" not in document:
+        return game
+    names = Names(game.players, game.states, game.actions, game.constraints)
+    return replace(game, tails=tails_from_data(document["discount"], names))
 
 
 def header_document(game: MarkovGame) -> dict[str, Any]:
@@ -75,6 +86,7 @@ def header_document(game: MarkovGame) -> dict[str, Any]:
         "players": labels["players"],
         **({"constraints": labels["constraints"], "budget": _budget_data(game)} if game.constraints else {}),
         "horizon": check_file_horizon(game.horizon),
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
         "initial": initial[0]["state"] if certain else initial,
         "states": labels["states"],
         "actions": _by_label(game.players, labels["actions"]),
