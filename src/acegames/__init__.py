@@ -13,6 +13,7 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 
 from acegames import catalog
 from acegames.concepts import CCE, CE
+from acegames.curve import BudgetCurve, budget_curve
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
@@ -56,6 +57,8 @@ __all__ = [
     "estimate",
     "Estimate",
     "Solution",
+    "budget_curve",
+    "BudgetCurve",
     "Stats",
     "Progress",
     "Report",

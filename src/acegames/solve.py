@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from acegames.feasibility.lattice import lattice
 from acegames.model.game import MarkovGame, check_game
 from acegames.policy import Policy, build_policy
 from acegames.reduction import infeasible
+
+if TYPE_CHECKING:
+    from acegames.curve import BudgetCurve
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -45,6 +48,12 @@ class Solution:
     policy: Policy
     stats: Stats
     guarantee: str
+
+    def budget_curve(self, constraint: Any = None, **options: Any) -> BudgetCurve:
+        """The values as a function of the initial budget, with one more solve; arguments as in `acegames.budget_curve`."""
+        from acegames.curve import budget_curve
+
+        return budget_curve(self.game, self.concept, constraint, **options)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""
