@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import oracle
 import pytest
 
 import acegames as ace
+import oracle
 from acegames.feasibility.frontier import last_finite
 
 OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
@@ -21,7 +22,9 @@ def shifted(game, row):
     own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
     rows = []
     for old in game.budgets:
-        rows.append(tuple(b if b == math.inf or x == math.inf else b - o + x for b, o, x in zip(old, own, row, strict=True)))
+        rows.append(
+            tuple(b if b == math.inf or x == math.inf else b - o + x for b, o, x in zip(old, own, row, strict=True))
+        )
         rows[-1] = tuple(math.inf if x == math.inf else b for b, x in zip(rows[-1], row, strict=True))
     return replace(game, budgets=tuple(rows))
 
@@ -96,8 +99,10 @@ def test_default_budgets_are_all_at_which_something_changes(block):
         check(game, concept, curve, rows)
         assert curve.feasible.all() and not curve.thinned and curve.is_minimal[0]
         assert rows[-1][m] == last_finite([row[m] for row in game.budgets])
-        for low, high in zip(rows, rows[1:], strict=False):  # between two rows the values are those of the lower one
-            between = tuple(b if k != m else low[m] + (high[m] - low[m]) * Fraction(999, 1000) for k, b in enumerate(low))
+        for low, high in itertools.pairwise(rows):  # between two rows the values are those of the lower one
+            between = tuple(
+                b if k != m else low[m] + (high[m] - low[m]) * Fraction(999, 1000) for k, b in enumerate(low)
+            )
             np.testing.assert_allclose(alone(game, concept, between), alone(game, concept, low), atol=1e-12)
         below = tuple(b - Fraction(1, 1000) if k == m else b for k, b in enumerate(rows[0]))
         assert np.isnan(alone(game, concept, below)).all()
@@ -136,7 +141,9 @@ def test_knapsack_curve_is_the_textbook_column():
     game = ace.catalog.get("knapsack")
     curve = ace.solve(game).budget_curve(points=200)
     best = np.zeros(166)
-    for value, weight in zip(*(ace.catalog.describe("knapsack").parameters[k] for k in ("values", "weights")), strict=True):
+    for value, weight in zip(
+        *(ace.catalog.describe("knapsack").parameters[k] for k in ("values", "weights")), strict=True
+    ):
         best[weight:] = np.maximum(best[weight:], best[:-weight] + value)
     assert curve.budgets[:, 0].tolist() == list(range(166))
     np.testing.assert_array_equal(curve.values[:, 0], best)

@@ -30,6 +30,7 @@ from acegames.errors import (
     UnknownPair,
 )
 from acegames.feasibility import Feasibility, feasibility
+from acegames.model.almost_sure import almost_sure
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.policy import CostTracker, Policy, Runner
@@ -43,6 +44,7 @@ __version__ = "0.1.0"
 __all__ = [
     # the game
     "MarkovGame",
+    "almost_sure",
     "load",
     "catalog",
     # can it be played safely
