@@ -166,6 +166,29 @@ def frontier(
         show_curve(worth)
 
 
+@app.command(epilog="Example:  acegames reduce intersection -o reduced.yaml")
+@_verb
+def reduce(
+    game: GameArg,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe ones."""
+    reduced = ace.reduce(_game(game)).game
+    if output is not None:
+        reduced.save(output)
+    if as_json:
+        print_json({**describe(reduced), "file": None if output is None else str(output)})
+        return
+    show_game(reduced)
+    out.print("Its states are (state, spent); every legal joint action is safe, whatever follows.")
+    if output is not None:
+        out.print(f"Written to {escape(str(output))}.")
+
+
 @app.command(epilog="Example:  acegames solve intersection --concept ce --objective egalitarian -o solution.ace")
 @_verb
 def solve(
@@ -289,7 +312,8 @@ def simulate(
             out.print(
                 f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})"
             )
-        out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
+        if model.constraints:
+            out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
     if rollouts.violations:
         raise typer.Exit(1)
 

@@ -52,7 +52,7 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     """Print a game as a table, with further lines."""
     table = Table(show_header=False)
     for key, value in {**describe(game), **more}.items():
-        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) if isinstance(value, dict) else value
+        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
         listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
         table.add_row(key.replace("_", " "), escape(listed))
     out.print(table)
