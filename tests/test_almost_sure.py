@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -165,7 +166,7 @@ def test_feasibility_is_the_oracles():
 
 
 @pytest.mark.parametrize("kind", [ace.CE, ace.CCE])
-def test_solved_verified_played_and_kept(kind, tmp_path):
+def test_solved_verified_played_and_kept(kind, tmp_path, monkeypatch):
     done = 0
     for k, game in enumerate(random_games(40, 3, players=2)):
         expected = oracle.root_values(game, kind())
@@ -175,9 +176,13 @@ def test_solved_verified_played_and_kept(kind, tmp_path):
             continue
         solution = ace.solve(game, kind())
         np.testing.assert_allclose(solution.values, [float(v) for v in expected], atol=1e-7)
-        certificate = ace.verify(game, solution.policy, kind())
-        assert certificate.ok, str(certificate)
-        assert certificate.pairs == ace.feasibility(game).pairs
+        for plain in (10**6, -1):  # both ways of the verifier: plain and compiled passes
+            monkeypatch.setattr(sys.modules["acegames.verify"], "_PLAIN", plain)
+            certificate = ace.verify(game, solution.policy, kind())
+            assert certificate.ok, str(certificate)
+            assert certificate.pairs == ace.feasibility(game).pairs
+        listed = ace.solve(game, kind(), engine=ace.LocalEngine(dense=False))
+        np.testing.assert_allclose(listed.values, solution.values, atol=1e-9)
         assert ace.simulate(game, solution.policy, episodes=50, rng=k).violations == 0
         solution.save(tmp_path / "x.ace")
         kept = ace.Solution.load(tmp_path / "x.ace")

@@ -113,7 +113,7 @@ def budget_curve(
 ) -> BudgetCurve:
     """Equilibrium values as a function of the initial budget, all from one solve.
 
-    Takes about the time and memory of solving the game under the largest budget of the curve, the pairs of the smaller ones included.
+    Time and memory are linear in the pairs that the budgets reach together: a few times those of the largest budget alone.
 
     Args:
         game: the game.

@@ -49,10 +49,19 @@ class Solution:
     stats: Stats
     guarantee: str
 
-    def budget_curve(self, constraint: Any = None, **options: Any) -> BudgetCurve:
-        """The values as a function of the initial budget, with one more solve; arguments as in `acegames.budget_curve`."""
+    def budget_curve(
+        self,
+        constraint: Any = None,
+        *,
+        budgets: Any = None,
+        points: int = 100,
+        engine: Engine | None = None,
+        progress: Report | None = None,
+    ) -> BudgetCurve:
+        """The values as a function of the initial budget, by one more solve; arguments as in `acegames.budget_curve`."""
         from acegames.curve import budget_curve
 
+        options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
         return budget_curve(self.game, self.concept, constraint, **options)
 
     def save(self, path: str | PathLike[str]) -> None:
