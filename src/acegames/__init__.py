@@ -15,6 +15,7 @@ from acegames import catalog
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE
+from acegames.curve import BudgetCurve, budget_curve
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
@@ -32,6 +33,7 @@ from acegames.errors import (
 )
 from acegames.feasibility import Feasibility, feasibility
 from acegames.guarantee import Guarantee
+from acegames.model.almost_sure import almost_sure
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.policy import CostTracker, Policy, Runner
@@ -45,6 +47,7 @@ __version__ = "0.1.0"
 __all__ = [
     # the game
     "MarkovGame",
+    "almost_sure",
     "load",
     "catalog",
     # made easier, with a bound
@@ -64,6 +67,8 @@ __all__ = [
     "Estimate",
     "Solution",
     "Guarantee",
+    "budget_curve",
+    "BudgetCurve",
     "Stats",
     "bracket",
     "Bracket",

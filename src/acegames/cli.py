@@ -21,12 +21,14 @@ import acegames as ace
 from acegames.model.written import read_exact
 from acegames.terminal import (
     certificate_data,
+    curve_data,
     describe,
     err,
     number,
     out,
     own_budget,
     print_json,
+    show_curve,
     show_frontier,
     show_game,
     show_values,
@@ -144,24 +146,67 @@ def check(game: GameArg, as_json: JsonOption = False) -> None:
         raise typer.Exit(3)
 
 
-@app.command(epilog="Example:  acegames frontier partition")
+@app.command(epilog="Example:  acegames frontier knapsack --curve --points 12")
 @_verb
 def frontier(
     game: GameArg,
-    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many budgets.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve", help="Solve, and show what the players get with each budget up to the game's own."),
+    ] = False,
+    constraint: Annotated[
+        list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
+    ] = None,
+    points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
+    concept: ConceptOption = "cce",
+    objective: ObjectiveOption = "welfare",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the smallest budgets with which the game can be played safely: the Pareto frontier."""
+    """Show the smallest budgets with which the game can be played safely: the Pareto frontier. With --curve, what a budget is worth."""
     model = _game(game)
+    worth = None
+    if curve:
+        labels = {str(c): c for c in model.constraints}
+        chosen = [labels.get(c, c) for c in constraint] if constraint else None
+        worth = ace.budget_curve(model, _concept(concept, objective, 1.0, model), chosen, points=points)
+    elif constraint:
+        raise ace.InvalidOption("--constraint: goes with --curve")
     budgets = ace.feasibility(model).minimal_budgets
     if as_json:
         facts = {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
-        print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets})
+        found = {"curve": curve_data(worth)} if worth else {}
+        print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets, **found})
         return
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
         return
     show_frontier(model, budgets, most)
+    if worth:
+        show_curve(worth)
+
+
+@app.command(epilog="Example:  acegames reduce intersection -o reduced.yaml")
+@_verb
+def reduce(
+    game: GameArg,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe ones."""
+    reduced = ace.reduce(_game(game)).game
+    if output is not None:
+        reduced.save(output)
+    if as_json:
+        print_json({**describe(reduced), "file": None if output is None else str(output)})
+        return
+    show_game(reduced)
+    out.print("Its states are (state, spent); every legal joint action is safe, whatever follows.")
+    if output is not None:
+        out.print(f"Written to {escape(str(output))}.")
 
 
 @app.command(epilog="Example:  acegames solve intersection --concept ce --objective egalitarian -o solution.ace")
@@ -289,7 +334,7 @@ def simulate(
     model, policy, _ = _policy(file, against)
     rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
-    largest = rollouts.spent.max(axis=(0, 1))
+    largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:
         players, constraints = list(map(str, model.players)), list(map(str, model.constraints))
         print_json(
@@ -298,6 +343,7 @@ def simulate(
                 "mean_return": dict(zip(players, mean, strict=True)),
                 "standard_error": dict(zip(players, error, strict=True)),
                 "largest_spending": dict(zip(constraints, largest, strict=True)),
+                "largest_spending_at_end": dict(zip(constraints, at_end, strict=True)),
                 "violations": rollouts.violations,
             }
         )
@@ -309,11 +355,14 @@ def simulate(
         for i, player in enumerate(model.players):
             table.add_row(escape(str(player)), f"{mean[i]:.6g}", f"{error[i]:.2g}")
         out.print(table)
-        for label, most in zip(model.constraints, largest, strict=True):
+        for label, most, last in zip(model.constraints, largest, at_end, strict=True):
+            budget = own_budget(model)[label]
+            ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
             out.print(
-                f"Largest spending seen of {escape(str(label))}: {number(most)} (budget {number(own_budget(model)[label])})"
+                f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})"
             )
-        out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
+        if model.constraints:
+            out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
     if rollouts.violations:
         raise typer.Exit(1)
 

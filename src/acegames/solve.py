@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from acegames.model.numbers import exact, is_scalar, plain
 from acegames.policy import Policy, build_policy
 from acegames.reduction import infeasible
 from acegames.tracker import Rounding
+
+if TYPE_CHECKING:
+    from acegames.curve import BudgetCurve
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -50,6 +53,21 @@ class Solution:
     policy: Policy
     stats: Stats
     guarantee: Guarantee
+
+    def budget_curve(
+        self,
+        constraint: Any = None,
+        *,
+        budgets: Any = None,
+        points: int = 100,
+        engine: Engine | None = None,
+        progress: Report | None = None,
+    ) -> BudgetCurve:
+        """The values as a function of the initial budget, by one more solve; arguments as in `acegames.budget_curve`."""
+        from acegames.curve import budget_curve
+
+        options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
+        return budget_curve(self.game, self.concept, constraint, **options)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import BadFile, InvalidGame
+from acegames.model.almost_sure import AtEnd, is_almost_sure
 from acegames.model.archive_form import (
     check_file_horizon,
     game_from_plain,
@@ -100,13 +101,20 @@ def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
 
 
 def _budget_data(game: MarkovGame) -> Any:
-    constant = len(set(game.budgets)) == 1
-    rows = [[write_number(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)]
-    if constant:
-        return _by_label(game.constraints, rows[0])
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    by_label = _by_label(game.constraints, [c[0] if len(set(c)) == 1 else c for c in columns])
-    return by_label if isinstance(by_label, dict) else rows
+    entries = [_schedule_data(column) for column in zip(*game.budgets, strict=True)]
+    by_label = _by_label(game.constraints, entries)
+    if isinstance(by_label, dict) or not any(isinstance(entry, list) for entry in entries):
+        return by_label
+    return [[write_number(b) for b in row] for row in game.budgets]
+
+
+def _schedule_data(column: tuple[Bound, ...]) -> Any:
+    """One constraint's budget: a number, `at_end` for one on the total alone, or one number per time."""
+    if len(set(column)) == 1:
+        return write_number(column[0])
+    if is_almost_sure(column):
+        return {"at_end": write_number(column[-1])}
+    return [write_number(b) for b in column]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -235,7 +243,10 @@ def _budget(document: Mapping[str, Any]) -> tuple[Any, list[Label] | None]:
     return _bounds("budget", data, 2), labels
 
 
-def _bounds(where: str, data: Any, depth: int) -> Bound | list[Any]:
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | list[Any]:
+    if isinstance(data, Mapping):
+        check_keys(where, data, ("at_end",), ("at_end",))
+        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
     if isinstance(data, list) and depth:
         return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
     try:
