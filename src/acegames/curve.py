@@ -50,6 +50,7 @@ class BudgetCurve:
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
     steps: int  # budgets in the range at which the values can change; where there are more than are shown, the curve is thinned
     schedule: bool  # the budgets of the game change with time: a row stands for their last finite entries, the others shifted along
+    remarks: tuple[str, ...] = ()  # further sentences on what the rows stand for
 
     @property
     def thinned(self) -> bool:
@@ -65,7 +66,7 @@ class BudgetCurve:
     @property
     def notes(self) -> list[str]:
         """Sentences on what the rows stand for."""
-        said = []
+        said = list(self.remarks)
         if self.thinned:
             said.append(
                 f"Thinned: {len(self.budgets):,} of the {self.steps:,} budgets at which values can change; points= shows more."

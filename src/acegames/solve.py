@@ -6,14 +6,14 @@ game (-> rounded costs) -> integer lattice -> engine (feasible pairs, then backw
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import round_costs
+from acegames.approximate.rounding import round_costs, rounded_by
 from acegames.concepts import CCE, Concept
 from acegames.engines import Engine, Report
 from acegames.engines.estimate import Estimate
@@ -63,11 +63,28 @@ class Solution:
         engine: Engine | None = None,
         progress: Report | None = None,
     ) -> BudgetCurve:
-        """The values as a function of the initial budget, by one more solve; arguments as in `acegames.budget_curve`."""
+        """The values as a function of the initial budget, by one more solve; arguments as in `acegames.budget_curve`.
+
+        Of an approximate solution it is the curve of the game with rounded costs, where that has one: costs that were cut off, or not
+        counted at all, because the game's own budget is what it is, would count under a smaller one (InvalidOption).
+        """
         from acegames.curve import budget_curve
 
         options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
-        return budget_curve(self.game, self.concept, constraint, **options)
+        rules = self.policy.tracker.rounding
+        if self.policy.tracker.exact:
+            return budget_curve(self.game, self.concept, constraint, **options)
+        varied = self.game.constraints if constraint is None else constraint
+        for label, rule in zip(self.game.constraints, rules, strict=True):
+            named = label == varied or (isinstance(varied, (list, tuple)) and label in varied)
+            if named and rule is not None and (rule.direction == "ignore" or rule.lowest is not None):
+                how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
+                raise InvalidOption(
+                    f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong for smaller ones; "
+                    "solve the game with the smaller budget instead"
+                )
+        curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
+        return replace(curve, remarks=(f"Costs are rounded. At the game's own budget: {self.guarantee}",))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

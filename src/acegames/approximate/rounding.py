@@ -67,7 +67,7 @@ def round_costs(game: MarkovGame, epsilon: Any, *, relative: bool = False, round
             strict=True,
         )
     )
-    return Rounded(game, _rounded_game(game, rules), rules)
+    return Rounded(game, rounded_by(game, rules), rules)
 
 
 def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
@@ -137,7 +137,8 @@ def _rule(
     return Rounding(cell, direction, lowest if least < lowest else None)
 
 
-def _rounded_game(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGame:
+def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGame:
+    """The game with every cost as the rules count it."""
     values: list[list[Fraction]] = []
     cells: list[_Cells] = []
     for costs, rule in zip(game.cost_values, rules, strict=True):
