@@ -17,16 +17,17 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import TINIEST, plain
+from acegames.model.numbers import TINIEST, exact, plain
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import PROBABILITY_SUM
 
 Cost = Fraction | RandomCost
 
-_MOST_CELLS = 10**6
+_MOST_CELLS = 10**7
 """Cells of one random cost at most; each is one outcome of every joint action that has this cost."""
 
 _COMPARED = 1000
@@ -215,21 +216,54 @@ def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
             f"constraint {label!r}: a random cost falls into {last - first + 1:,} cells of {plain(rule.cell)}, must be at most "
             f"{_MOST_CELLS:,}; solve with a larger epsilon"
         )
-    found = []
-    before = 0.0
-    for k in range(first, last + 1):
-        low, high = _edges(rule, k)
-        upto = cost.below(high) if rule.direction == "down" else cost.at_most(high)
-        if math.isnan(upto):
-            raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is {upto} at {plain(high)}")
-        if upto > before or _possible(cost, low, high, down=rule.direction == "down"):
-            found.append(Cell(rule.at_least(k), max(upto - before, TINIEST), min(high, cost.upper)))
-        before = max(before, upto)
-    if not abs(before - 1) <= PROBABILITY_SUM:
+    down = rule.direction == "down"
+    ends = [(k + 1 if down else k) * rule.cell for k in range(first, last + 1)]  # of each cell
+    upto = _distribution(label, cost, ends, strict=down)
+    share = np.diff(upto, prepend=0.0)
+    return [
+        Cell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
+        for k, end, p in zip(range(first, last + 1), ends, share.tolist(), strict=True)
+        if p > 0 or _possible(cost, end - rule.cell, end, down=down)
+    ]
+
+
+def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
+    """Return Pr[cost < x] (strict) or Pr[cost <= x] at each x; it never falls, and ends at 1."""
+    single = _has_single_values(cost.source)
+    inside = [min(x, cost.upper) / cost.scale for x in ends]
+    at = np.array([_float_at(x, strict=strict and y <= cost.upper) for x, y in zip(inside, ends, strict=True)])
+    if not single:
+        at = np.array([float(x) for x in inside])
+    with np.errstate(all="ignore"):
+        try:
+            found = np.asarray(cost.source.cdf(at), dtype=np.float64).reshape(at.shape)
+        except (TypeError, ValueError):  # one number at a time
+            found = np.array([float(cost.source.cdf(float(x))) for x in at])
+    if np.isnan(found).any():
+        raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(found)][0]}")
+    if not abs(found[-1] - 1) <= PROBABILITY_SUM:
         raise InvalidGame(
-            f"constraint {label!r}: the cdf of a random cost reaches {before:.12g} at its upper bound {plain(cost.upper)}, must be 1"
+            f"constraint {label!r}: the cdf of a random cost is {found[-1]:.12g} at its upper bound {plain(cost.upper)}, must be 1"
         )
-    return found
+    for j, x in enumerate(ends):  # at the bounds, whatever the last digits of the function say
+        if x > cost.upper or (x == cost.upper and not (strict and single)):
+            found[j] = 1.0
+        elif x < cost.lower or (x == cost.lower and (strict or not single)):
+            found[j] = 0.0
+    return np.maximum.accumulate(np.maximum(found, 0.0))
+
+
+def _has_single_values(source: Any) -> bool:
+    """Whether single values may have positive probability, so that < and <= differ."""
+    said = getattr(source, "continuous", None)
+    return not said if isinstance(said, bool) else hasattr(source, "pmf") or not hasattr(source, "pdf")
+
+
+def _float_at(x: Fraction, *, strict: bool) -> float:
+    """The largest float that stands for a number up to x, or below x."""
+    nearest = float(x)
+    over = exact(nearest) >= x if strict else exact(nearest) > x
+    return math.nextafter(nearest, -math.inf) if over else nearest
 
 
 def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
@@ -241,11 +275,6 @@ def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
     cut = math.floor(rule.lowest / rule.cell)
     first = cut if isinstance(cost.lower, float) else max(cut, rule.index(cost.lower))
     return min(first, last), last
-
-
-def _edges(rule: Rule, k: int) -> tuple[Fraction, Fraction]:
-    """Return where cell k begins and ends."""
-    return (k * rule.cell, (k + 1) * rule.cell) if rule.direction == "down" else ((k - 1) * rule.cell, k * rule.cell)
 
 
 def _possible(cost: RandomCost, low: Fraction, high: Fraction, *, down: bool) -> bool:

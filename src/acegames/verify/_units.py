@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,8 @@ class Units:
     """The exact integer scale of a game's costs."""
 
     def __init__(self, game: MarkovGame) -> None:
-        fixed: Any = game.cost_values  # no random ones: those are counted first
-        self.scale = [math.lcm(*(v.denominator for v in values)) for values in fixed]
-        self.costs = [[int(v * k) for v in values] for values, k in zip(fixed, self.scale, strict=True)]
+        self.scale = [math.lcm(*(v.denominator for v in values)) for values in game.cost_values]
+        self.costs = [[int(v * k) for v in values] for values, k in zip(game.cost_values, self.scale, strict=True)]
         self.bounds: list[list[int | None]] = [  # (T, M); None where nothing is required
             [None if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self.scale, strict=True)]
             for row in game.budgets
