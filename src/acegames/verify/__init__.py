@@ -8,6 +8,13 @@ Both together certify a subgame-perfect anytime-constrained equilibrium. Nothing
 the game itself: feasibility is counted in money spent (not left) and pair by pair (not by height maps), and
 deviations are found by dynamic programming (not by linear programs), so a mistake there is not repeated here.
 
+A policy that rounds costs (its `tracker.rounding` says how) is asked by what it counts, and judged by what is truly spent:
+
+    safe    the largest true total, found by a forward maximum over what the policy counts (`_rounded_walk`), exceeds no budget
+            by more than the rounding allows: a cell per step where costs are rounded down, else nothing;
+    stable  as above in the game with costs as counted (`_counted`). Rounding down makes no deviation infeasible, so the gains
+            found there bound the gains of every deviation that keeps the true budgets.
+
 There are two ways to the same verdict. Small games take plain numpy passes over the graph of pairs (`_feasible`,
 `_deviations`); large ones take compiled passes that recompute successors (`_compiled`). Time is linear in the edges of
 the feasible graph, plus one question to the policy per subgame, in bulk where it has a `lookup`: about a microsecond per
@@ -27,13 +34,16 @@ from acegames.concepts import CCE, CE
 from acegames.model.game import MarkovGame, check_game
 from acegames.verify._certificate import Certificate, limit_phrases
 from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
+from acegames.verify._counted import Counted
 from acegames.verify._deviations import Evaluated, evaluate
 from acegames.verify._feasible import feasible_stages
 from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
+from acegames.verify._rounded_walk import walk_rounded
+from acegames.verify._rounding import EXACT, read_rules, unsound
 from acegames.verify._tolerance import default_tolerance
 from acegames.verify._units import Units
-from acegames.verify._walk import Step, Walked, Witness, walk
+from acegames.verify._walk import Step, Walked, Witness, amounts, walk
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
@@ -48,7 +58,8 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         game: the game.
         policy: any object with `distribution(t, state, spent) -> {joint action: probability}`, in the user's
             labels and units. It must answer at every (t, state, spent) that some feasible play reaches. A `lookup` as
-            in `acegames.Policy`, of the same class, is used and compared with `distribution` at some pairs.
+            in `acegames.Policy`, of the same class, is used and compared with `distribution` at some pairs. Where it has a
+            `tracker.rounding` as in `acegames.CostTracker`, `spent` is what it counts by that.
         concept: `CE()` or `CCE()`: which deviations count. Its objective plays no part.
         tol: the largest gain by a deviation that is accepted, in units of reward. By default, for each player,
             `numerics.VERIFY` times the total that its rewards can differ by over the steps of safe play, or
@@ -60,14 +71,23 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
     Raises:
         TypeError: `concept` is neither CE nor CCE, or `policy` has no `distribution`.
         ValueError: `tol` is not a finite number of at least 0.
+        InvalidOption: costs of the game are random, and the policy counts costs as they are.
+        TooLarge: random costs fall into too many cells.
     """
     _check_arguments(policy, concept, tol)
     check_game(game)
-    units = Units(game)
-    accepted = default_tolerance(game, units) if tol is None else np.full(len(game.players), float(tol))
-    reader = Reader(game, policy, units)
-    found, walked = _judge(game, units, reader, coarse=isinstance(concept, CCE))
+    rules, nonsense = read_rules(game, policy)
+    if nonsense:
+        return _unjudged(game, concept, tol, nonsense)
+    counted = None if all(rule is EXACT for rule in rules) else Counted.of(game, rules)
+    seen = game if counted is None else counted.game
+    units = Units(seen)
+    accepted = default_tolerance(seen, units) if tol is None else np.full(len(game.players), float(tol))
+    reader = Reader(seen, policy, units, rounded=counted is not None)
+    found, walked = _judge(seen, units, reader, counted, coarse=isinstance(concept, CCE))
     problems = _problems(game, policy, reader, walked, found, accepted)
+    if counted is not None:
+        problems = (*unsound(game, policy, rules), *problems)
     return Certificate(
         ok=not problems,
         regret=found.regret,
@@ -83,10 +103,39 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         players=game.players,
         constraints=game.constraints,
         limits=limit_phrases(game.budgets),
+        counting=tuple(rule.direction for rule in rules),
+        allowance=np.zeros(len(rules)) if counted is None else amounts(counted.allowances(), len(rules)),
+        excess=walked.excess,
     )
 
 
-def _judge(game: MarkovGame, units: Units, reader: Reader, *, coarse: bool) -> tuple[Evaluated, Walked]:
+def _unjudged(game: MarkovGame, concept: CE | CCE, tol: float | None, problems: list[str]) -> Certificate:
+    """The certificate of a policy that does not say how it counts."""
+    n, m = len(game.players), len(game.constraints)
+    return Certificate(
+        ok=False,
+        regret=np.full(n, np.nan),
+        where=(None,) * n,
+        max_spent=np.full(m, np.nan),
+        values=np.full(n, np.nan),
+        witness=None,
+        problems=tuple(problems),
+        tol=np.full(n, np.nan if tol is None else float(tol)),
+        pairs=0,
+        concept=concept,
+        game_digest=game.digest,
+        players=game.players,
+        constraints=game.constraints,
+        limits=limit_phrases(game.budgets),
+        counting=("unclear",) * m,
+        allowance=np.full(m, np.nan),
+        excess=np.full(m, np.nan),
+    )
+
+
+def _judge(
+    game: MarkovGame, units: Units, reader: Reader, counted: Counted | None, *, coarse: bool
+) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
     packed = Packed.of(game, units)
     stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
@@ -96,6 +145,8 @@ def _judge(game: MarkovGame, units: Units, reader: Reader, *, coarse: bool) -> t
     else:
         assert packed is not None
         found, walked = evaluate_keys(packed, feasible_keys(packed), reader, coarse=coarse)
+    if counted is not None:
+        return found, walk_rounded(counted, reader, units)
     return found, walked or walk(game, reader, units)
 
 
@@ -122,7 +173,8 @@ def _problems(
     if reader.disagreement is not None:
         problems.append(reader.disagreement)
     if not found.pairs:
-        problems.append("No policy keeps every budget of this game with probability one.")
+        counting = ", as this policy counts costs" if reader.rounded else ""
+        problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
     if walked.witness is not None:
         problems.append(walked.witness.reason)
     problems += found.faults[:FAULTS_SHOWN]
@@ -132,7 +184,10 @@ def _problems(
         if where is not None and not gain <= tol:
             t, state, spent = where
             problems.append(
-                f"Player {player!r} gains {gain:.6g} by a safe deviation "
+                f"Player {player!r} gains {gain:.6g} by a deviation that keeps the budgets as the policy counts costs, "
+                f"at t={t}, state {state!r}, counted {spent!r}; accepted is {tol:.3g}."
+                if reader.rounded
+                else f"Player {player!r} gains {gain:.6g} by a safe deviation "
                 f"at t={t}, state {state!r}, spent {spent!r}; accepted is {tol:.3g}."
             )
     if found.pairs and not found.n_faults and not np.isfinite(found.values).all():

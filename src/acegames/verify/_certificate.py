@@ -20,13 +20,15 @@ class Certificate:
     """What the verifier found. `print(certificate)` says it in plain words."""
 
     ok: bool
-    """True: safe on every possible history, and stable in every subgame up to `tol`."""
+    """True: safe on every possible history (within `allowance`), and stable in every subgame up to `tol` (see `covers`)."""
     regret: NDArray[np.float64]
-    """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is faulty."""
+    """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is faulty. Where the policy
+    rounds costs: an upper bound on the gains of all deviations that are covered."""
     where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
-    """N places (t, state, spent) where that gain occurs; None where there is nothing to gain."""
+    """N places (t, state, spent) where that gain occurs; None where there is nothing to gain. `spent` as the policy counts."""
     max_spent: NDArray[Any]
-    """(M,) the largest cumulative cost on any history the policy can realise, in the user's units."""
+    """(M,) the largest true cumulative cost on any history the policy can realise, in the user's units. Where costs are
+    random: the limit that it comes close to."""
     values: NDArray[np.float64]
     """(N,) expected total reward of the policy, computed here; NaN when a fault can be reached."""
     witness: Witness | None
@@ -47,10 +49,27 @@ class Certificate:
     """M labels, in the order of `max_spent`."""
     limits: tuple[str, ...]
     """M phrases that say each budget."""
+    counting: tuple[str, ...]
+    """M words for how the policy counts each constraint's costs: "exact", "down", "up", "ignore"; "unclear" if it does not say."""
+    allowance: NDArray[Any]
+    """(M,) the most by which a budget may be exceeded by the policy's rounding: a cell per step for "down", else 0."""
+    excess: NDArray[Any]
+    """(M,) the most by which a budget is truly exceeded on any history; 0 where never, NaN where that is unknown."""
+
+    @property
+    def covers(self) -> str:
+        """Which deviations the statement on stability is about."""
+        if "up" not in self.counting:
+            return "every deviation that keeps the true budgets"
+        labels = [c for c, how in zip(self.constraints, self.counting, strict=True) if how == "up"]
+        which = "" if len(labels) == len(self.constraints) else f" of {', '.join(map(repr, labels))}"
+        return f"deviations that keep the budgets with costs{which} rounded up"
 
     def __str__(self) -> str:
         kind = "coarse correlated equilibrium" if isinstance(self.concept, CCE) else "correlated equilibrium"
         verdict = f"CERTIFIED: a safe {kind}" if self.ok else f"NOT CERTIFIED as a safe {kind}"
+        if self.ok and self._exceeded():
+            verdict = f"CERTIFIED: a {kind}, safe within the rounding"
         lines = [f"{verdict} (game {self.game_digest[:12]}).", self._safety(), self._stability()]
         if np.isfinite(self.values).all():
             each = ", ".join(f"{_called('player', p)} {v:.6g}" for p, v in zip(self.players, self.values, strict=True))
@@ -70,9 +89,25 @@ class Certificate:
         worst = f" (worst spending: {spending})" if walked else ""
         if self.witness is not None:
             return f"Not safe: some possible history breaks a rule{worst}."
+        if "unclear" in self.counting:
+            return "Safety could not be judged; see the problems."
         if not self.constraints:
             return "Safe: there are no budgets, and only legal actions are played."
+        if self._exceeded():
+            return f"Safe within the rounding: {self._exceeded()}; worst true spending: {spending}."
         return f"Safe: every budget holds on every possible history{worst}."
+
+    def _exceeded(self) -> str:
+        """By how much budgets are exceeded, and how much the rounding allows; empty where none is."""
+        if not any(over > 0 for over in self.excess):
+            return ""
+        each = [
+            f"{_exactly(over)} (promised: at most {_exactly(allowed)})"
+            for over, allowed in zip(self.excess, self.allowance, strict=True)
+        ]
+        if len(each) > 1:
+            each = [f"{_called('constraint', c)} {amount}" for c, amount in zip(self.constraints, each, strict=True)]
+        return f"no budget is exceeded by more than {', '.join(each)}"
 
     def _stability(self) -> str:
         if np.isnan(self.regret).any():
@@ -80,9 +115,26 @@ class Certificate:
         gain = f"{max(0.0, float(self.regret.max())):.2g}"
         accepted = ", ".join(f"{x:.2g}" for x in dict.fromkeys(self.tol.tolist()))
         scope = f"in any of {self.pairs:,} situations (accepted: {accepted})"
-        if (self.regret <= self.tol).all():
+        stable = bool((self.regret <= self.tol).all())
+        if any(how != "exact" for how in self.counting):
+            return self._rounded_stability(gain, scope, stable=stable)
+        if stable:
             return f"Stable: no player gains more than {gain} by any safe deviation, {scope}."
         return f"Not stable: by a safe deviation some player gains {gain}, the most {scope}."
+
+    def _rounded_stability(self, gain: str, scope: str, *, stable: bool) -> str:
+        if not stable:
+            return (
+                "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player "
+                f"gains {gain}, the most {scope}."
+            )
+        beyond = (
+            " Nothing is said about deviations that keep the true budgets but not the rounded ones: this policy does not "
+            "say what is played after them."
+            if "up" in self.counting
+            else ""
+        )
+        return f"Stable against {self.covers}: no player gains more than {gain} by one, {scope}.{beyond}"
 
 
 def _called(kind: str, label: Label) -> str:

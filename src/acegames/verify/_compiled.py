@@ -126,7 +126,8 @@ def evaluate_keys(
     )
     if not layers or here.fault.any():
         return found, None
-    return found, Walked(in_user_units(tuple(here.ahead.max(axis=0).tolist()), packed.units), None)
+    max_spent = in_user_units(tuple(here.ahead.max(axis=0).tolist()), packed.units)
+    return found, Walked(max_spent, np.zeros(len(max_spent)), None)
 
 
 class _Judge:

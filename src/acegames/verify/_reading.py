@@ -51,8 +51,8 @@ class Answers:
 class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
-    def __init__(self, game: MarkovGame, policy: Any, units: Units) -> None:
-        self.game, self.policy, self.units = game, policy, units
+    def __init__(self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False) -> None:
+        self.game, self.policy, self.units, self.rounded = game, policy, units, rounded
         self.disagreement: str | None = None  # a sentence where `lookup` does not say what `distribution` says
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
@@ -124,14 +124,16 @@ class Reader:
 
     def place(self, t: int, state: int, spent: Spent) -> str:
         """Return a pair as words for a sentence."""
-        return f"t={t}, state {self.game.states[state]!r}, spent {self.units.user(spent)!r}"
+        counted = "counted" if self.rounded else "spent"
+        return f"t={t}, state {self.game.states[state]!r}, {counted} {self.units.user(spent)!r}"
 
     def unsafe(self, t: int, state: int, spent: Spent, row: int) -> str:
         """Return the sentence for a joint action that is played and is not in FA."""
         action = self.game.joint_action(self.game.layer(t).action[row])
+        counting = ", as the policy counts costs" if self.rounded else ""
         return (
             f"At {self.place(t, state, spent)}: the policy may play {action!r}, "
-            "after which no play keeps every budget for certain."
+            f"after which no play keeps every budget for certain{counting}."
         )
 
     def rows(self, t: int, state: int) -> dict[JointAction, int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.numbers import plain, plain_array
+from acegames.model.numbers import Bound, plain, plain_array
 from acegames.verify._feasible import Ints, number_pairs, spans
 from acegames.verify._reading import Reader
 from acegames.verify._units import Number, Spent, Units
@@ -49,6 +49,7 @@ class Walked(NamedTuple):
     """The outcome of a walk."""
 
     max_spent: NDArray[Any]  # (M,) largest cumulative cost after any step; NaN when no step could be taken
+    excess: NDArray[Any]  # (M,) the most by which a budget is exceeded; 0 where never, NaN when no step could be taken
     witness: Witness | None
 
 
@@ -76,6 +77,7 @@ def walk(game: MarkovGame, reader: Reader, units: Units) -> Walked:
     layers = [_Reached(start, zero, none, none)]
     costs = [units.cost_table(layer) for layer in game.layers]
     worst: Spent | None = None
+    over_by = (Fraction(0),) * len(game.constraints)
     witness: Witness | None = None
     for t in range(game.horizon):
         here, layer = layers[t], game.layer(t)
@@ -88,6 +90,7 @@ def walk(game: MarkovGame, reader: Reader, units: Units) -> Walked:
         if len(total):
             highest = tuple(total.max(axis=0).tolist())
             worst = highest if worst is None else tuple(map(max, worst, highest))
+            over_by = exceeded(over_by, highest, units.scale, game.budgets[t])
         if witness is None:
             over = np.flatnonzero(~units.keeps(total, t))[:1].tolist()
             faulty = next(iter(answers.faults), len(here.state))
@@ -100,7 +103,7 @@ def walk(game: MarkovGame, reader: Reader, units: Units) -> Walked:
         next_state = layer.next_state[out].astype(np.int64)
         first = np.sort(number_pairs(next_state, total)[1])
         layers.append(_Reached(next_state[first], total[first], node[first], row[first]))
-    return Walked(in_user_units(worst, units), witness)
+    return Walked(in_user_units(worst, units), amounts(None if worst is None else over_by, len(over_by)), witness)
 
 
 def _history(game: MarkovGame, units: Units, layers: list[_Reached], t: int, p: int) -> tuple[Step, ...]:
@@ -138,9 +141,22 @@ def _broken(
     return Witness((*before, step), reason)
 
 
+def exceeded(
+    so_far: tuple[Fraction, ...], highest: Spent, scale: list[int], budgets: tuple[Bound, ...]
+) -> tuple[Fraction, ...]:
+    """Return the most by which each budget was exceeded, with the largest totals of one more time taken in."""
+    return tuple(
+        most if isinstance(bound, float) else max(most, Fraction(total, k) - bound)
+        for most, total, k, bound in zip(so_far, highest, scale, budgets, strict=True)
+    )
+
+
 def in_user_units(worst: Spent | None, units: Units) -> NDArray[Any]:
     """Return amounts (M,) as the user writes them; NaN for None."""
-    if worst is None:
-        return np.full(len(units.scale), np.nan)
-    row = tuple(Fraction(c, k) for c, k in zip(worst, units.scale, strict=True))
-    return plain_array([row], len(row)).reshape(-1)
+    row = None if worst is None else tuple(Fraction(c, k) for c, k in zip(worst, units.scale, strict=True))
+    return amounts(row, len(units.scale))
+
+
+def amounts(row: tuple[Fraction, ...] | None, width: int) -> NDArray[Any]:
+    """Return exact numbers as an array (M,); NaN for None."""
+    return np.full(width, np.nan) if row is None else plain_array([row], width).reshape(-1)

@@ -1,0 +1,177 @@
+"""The game as a policy that rounds costs sees it: each cost replaced by what it counts as (spec 5, 7).
+
+Outcomes that lead to the same state and count alike are one outcome here. What they can truly cost is kept beside it, as the
+largest cost per constraint: totals add up along histories, so the largest total is found constraint by constraint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+from acegames.model.game import Layer, MarkovGame
+from acegames.model.numbers import TINIEST, Bound
+from acegames.verify._feasible import Bools, Ints, offsets, spans
+from acegames.verify._rounding import Cell, Rule, cells
+
+_MOST_OUTCOMES = 2**25
+"""Outcomes of one time at most: some gigabytes."""
+
+
+class _Tables(NamedTuple):
+    """The cells of one constraint's costs: those of cost code v are ptr[v] : ptr[v+1]."""
+
+    ptr: Ints  # (V+1,)
+    counted: Ints  # (C,) codes into `counted_values`
+    prob: NDArray[np.float64]  # (C,)
+    top: Ints  # (C,) codes into `top_values`
+    counted_values: tuple[Fraction, ...]  # ascending
+    top_values: tuple[Fraction, ...]  # ascending
+
+
+class Fine(NamedTuple):
+    """The outcomes of a layer, cell by cell, before those that count alike became one."""
+
+    top: Ints  # (E, M) codes: the largest true costs
+    highest: Ints  # (K, M) which of them costs most, for each outcome of the counted layer and each constraint
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A game as counted, and what it truly costs."""
+
+    original: MarkovGame
+    rules: tuple[Rule, ...]  # M
+    game: MarkovGame  # costs as they count; the budgets of the original
+    promised: (
+        MarkovGame  # the same outcomes with the largest true cost per constraint; budgets with the allowance added
+    )
+    fine: tuple[Fine, ...]  # one per layer
+
+    @staticmethod
+    def of(game: MarkovGame, rules: tuple[Rule, ...]) -> Counted:
+        """Count every cost of a game by the rules; TooLarge or InvalidGame where random costs cannot be counted."""
+        tables = [
+            _tables([cells(label, cost, rule) for cost in values])
+            for label, values, rule in zip(game.constraints, game.cost_values, rules, strict=True)
+        ]
+        built = [_count(layer, tables) for layer in game.layers]
+        return Counted(
+            original=game,
+            rules=rules,
+            game=replace(
+                game,
+                cost_values=tuple(table.counted_values for table in tables),
+                layers=tuple(layer for layer, _, _ in built),
+            ),
+            promised=replace(
+                game,
+                cost_values=tuple(table.top_values for table in tables),
+                layers=tuple(replace(layer, cost=top) for layer, top, _ in built),
+                budgets=tuple(
+                    tuple(_raised(b, r, t) for b, r in zip(row, rules, strict=True)) for t, row in _times(game)
+                ),
+            ),
+            fine=tuple(fine for _, _, fine in built),
+        )
+
+    def allowances(self) -> tuple[Fraction, ...]:
+        """The most by which each budget may be exceeded: what the rounding allows at the last time that has a budget."""
+        return tuple(
+            max(
+                (rule.allowance(t) for t, row in _times(self.original) if not isinstance(row[m], float)),
+                default=Fraction(0),
+            )
+            for m, rule in enumerate(self.rules)
+        )
+
+    def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
+        """A true cost that such an outcome can have, as large as possible for constraint m."""
+        fine = self.fine[self.game.layer_at[t]]
+        codes = fine.top[fine.highest[outcome, m]]
+        return tuple(values[code] for values, code in zip(self.promised.cost_values, codes.tolist(), strict=True))
+
+
+def _times(game: MarkovGame) -> list[tuple[int, tuple[Bound, ...]]]:
+    return list(enumerate(game.budgets))
+
+
+def _raised(bound: Bound, rule: Rule, t: int) -> Bound:
+    return bound if isinstance(bound, float) else bound + rule.allowance(t)
+
+
+def _tables(found: list[list[Cell]]) -> _Tables:
+    every = [cell for line in found for cell in line]
+    counted_values = tuple(sorted({cell.counted for cell in every}))
+    top_values = tuple(sorted({cell.top for cell in every}))
+    counted_code = {v: k for k, v in enumerate(counted_values)}
+    top_code = {v: k for k, v in enumerate(top_values)}
+    return _Tables(
+        offsets(np.array([len(line) for line in found], dtype=np.int64)),
+        np.array([counted_code[cell.counted] for cell in every], dtype=np.int64),
+        np.array([cell.probability for cell in every]),
+        np.array([top_code[cell.top] for cell in every], dtype=np.int64),
+        counted_values,
+        top_values,
+    )
+
+
+def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32], Fine]:
+    """Return the layer as counted, the codes of its largest true costs, and its outcomes cell by cell."""
+    out, prob, counted, top = _by_cell(layer, tables)
+    row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))[out]
+    columns = np.column_stack([row, layer.next_state[out], counted])
+    order = np.lexsort(columns.T[::-1])
+    new = _changes(columns[order])
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new) - 1
+    kept = order[new]
+    highest = np.column_stack([_largest(group, column, len(kept)) for column in top.T])
+    merged = replace(
+        layer,
+        out_ptr=offsets(np.bincount(row[kept], minlength=len(layer.reward))),
+        prob=np.maximum(np.add.reduceat(prob[order], np.flatnonzero(new)), TINIEST),
+        next_state=layer.next_state[out[kept]],
+        cost=counted[kept].astype(np.int32),
+    )
+    largest = np.column_stack([column[which] for column, which in zip(top.T, highest.T, strict=True)])
+    return merged, largest.astype(np.int32), Fine(top, highest)
+
+
+def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
+    """Return every outcome once per combination of cells: its number (E,), probability (E,), and codes (E, M) twice."""
+    out, prob = np.arange(len(layer.prob)), layer.prob
+    counted: list[Ints] = []
+    top: list[Ints] = []
+    for m, table in enumerate(tables):
+        code = layer.cost[out, m]
+        count = table.ptr[code + 1] - table.ptr[code]
+        if int(count.sum()) > _MOST_OUTCOMES:
+            raise TooLarge(
+                f"random costs make {int(count.sum()):,} outcomes of one time step, must be at most {_MOST_OUTCOMES:,}; "
+                "solve with a larger epsilon"
+            )
+        cell, line = spans(table.ptr[code], table.ptr[code + 1]), np.repeat(np.arange(len(out)), count)
+        out, prob = out[line], prob[line] * table.prob[cell]
+        counted = [*(column[line] for column in counted), table.counted[cell]]
+        top = [*(column[line] for column in top), table.top[cell]]
+    return out, prob, np.column_stack(counted), np.column_stack(top)
+
+
+def _changes(lines: Ints) -> Bools:
+    """Return which lines differ from the one before."""
+    new = np.ones(len(lines), dtype=bool)
+    new[1:] = (lines[1:] != lines[:-1]).any(axis=1)
+    return new
+
+
+def _largest(group: Ints, value: Ints, groups: int) -> Ints:
+    """Return which line of each group has the largest value."""
+    order = np.lexsort((value, group))
+    last = np.searchsorted(group[order], np.arange(groups), "right") - 1
+    return order[last]

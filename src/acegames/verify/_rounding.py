@@ -1,0 +1,308 @@
+"""How a policy counts costs, read from its tracker as plain data, and what each cost counts as (spec 5).
+
+    exact    every cost counts as it is
+    down     floor(c / cell) cells          up    ceil(c / cell) cells
+             both at least `lowest`: whatever is below counts as that much
+    ignore   nothing, for a constraint that cannot bind
+
+The costs that count alike are a *cell*. A fixed cost is a cell of its own; a random cost falls into many, with probabilities
+from its distribution function. The rounding is the verifier's own; nothing here runs the policy's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.game import Label, MarkovGame
+from acegames.model.numbers import TINIEST, exact, plain
+from acegames.model.random_cost import RandomCost
+from acegames.numerics import PROBABILITY_SUM
+
+Cost = Fraction | RandomCost
+
+_MOST_CELLS = 10**7
+"""Cells of one random cost at most; each is one outcome of every joint action that has this cost."""
+
+_COMPARED = 1000
+"""Costs of a constraint, about, for which the policy's own way of counting is compared with its record."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the costs of one constraint are counted."""
+
+    direction: str  # "exact", "down", "up" or "ignore"
+    cell: Fraction
+    lowest: Fraction | None
+
+    def index(self, cost: Fraction) -> int:
+        """Number of whole cells that a cost is rounded to, before the cut-off."""
+        return math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
+
+    def counted(self, cost: Fraction) -> Fraction:
+        """What a cost counts as."""
+        if self.direction == "exact":
+            return cost
+        return Fraction(0) if self.direction == "ignore" else self.at_least(self.index(cost))
+
+    def at_least(self, index: int) -> Fraction:
+        """What a whole number of cells counts as: no less than `lowest`."""
+        amount = index * self.cell
+        return amount if self.lowest is None else max(amount, self.lowest)
+
+    def allowance(self, t: int) -> Fraction:
+        """How much more than counted can have been spent after acting at time t."""
+        return (t + 1) * self.cell if self.direction == "down" else Fraction(0)
+
+
+EXACT = Rule("exact", Fraction(0), None)
+
+
+class Cell(NamedTuple):
+    """Costs that count alike."""
+
+    counted: Fraction
+    probability: float  # positive
+    top: Fraction  # their largest value, or the limit that they come close to
+
+
+def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[str]]:
+    """Return how a policy counts each constraint, and a sentence for each part of that which makes no sense.
+
+    Raises:
+        InvalidOption: costs of the game are random, and the policy counts them as they are.
+    """
+    tracker = getattr(policy, "tracker", None)
+    given = getattr(tracker, "rounding", ())
+    if not isinstance(given, (tuple, list)):
+        return (), [f"The policy's rounding is {given!r:.60}, must be one record per constraint."]
+    exactly = (EXACT,) * len(game.constraints)
+    if all(entry is None for entry in given):
+        rules, faults = exactly, []
+    elif tuple(getattr(tracker, "constraints", ())) != game.constraints or len(given) != len(game.constraints):
+        theirs, ours = list(getattr(tracker, "constraints", ())), list(game.constraints)
+        return exactly, [f"The policy rounds the costs of {theirs!r}, the constraints of the game are {ours!r}."]
+    else:
+        read = [_read_rule(label, entry) for label, entry in zip(game.constraints, given, strict=True)]
+        rules, faults = tuple(rule for rule, _ in read), [fault for _, fault in read if fault]
+    for label, rule, values in zip(game.constraints, rules, game.cost_values, strict=True):
+        if not faults:
+            faults += _check_random(label, rule, values)
+    return rules, faults
+
+
+def _read_rule(label: Label, entry: Any) -> tuple[Rule, str]:
+    """Return one constraint's rule, and what is wrong with it."""
+    if entry is None:
+        return EXACT, ""
+    direction = getattr(entry, "direction", None)
+    if direction == "ignore":
+        return Rule("ignore", Fraction(0), None), ""
+    cell: Any = getattr(entry, "cell", None)
+    lowest: Any = getattr(entry, "lowest", None)
+    place = f"Constraint {label!r}: the policy's rounding has"
+    if direction not in ("down", "up"):
+        return EXACT, f"{place} the direction {direction!r}, must be 'down', 'up' or 'ignore'."
+    if not _rational(cell) or not cell > 0:
+        return EXACT, f"{place} a cell of {cell!r}, must be an exact number above 0."
+    if lowest is not None and not _rational(lowest):
+        return EXACT, f"{place} {lowest!r} as its lowest value, must be an exact number or None."
+    return Rule(direction, Fraction(cell), None if lowest is None else Fraction(lowest)), ""
+
+
+def _rational(x: Any) -> bool:
+    return isinstance(x, (int, Fraction)) and not isinstance(x, bool)
+
+
+def _check_random(label: Label, rule: Rule, values: tuple[Cost, ...]) -> list[str]:
+    """What keeps random costs from being counted by a rule."""
+    random = [v for v in values if isinstance(v, RandomCost)]
+    if random and rule.direction == "exact":
+        raise InvalidOption(
+            f"policy: it counts the costs of constraint {label!r} exactly, but some of them are random, with more values "
+            "than can be counted; solve with epsilon=... for a policy that rounds them"
+        )
+    endless = any(v.lower == -math.inf for v in random)
+    if endless and rule.direction in ("down", "up") and rule.lowest is None:
+        return [f"Constraint {label!r}: some costs have no lower bound, and the policy's rounding has no lowest value."]
+    return []
+
+
+# -- is the rounding sound for this game ------------------------------------------------------------------------
+
+
+def unsound(game: MarkovGame, policy: Any, rules: tuple[Rule, ...]) -> list[str]:
+    """Return a sentence for each reason why the way a policy counts does not suit the budgets of a game."""
+    problems: list[str] = []
+    for m, (label, rule) in enumerate(zip(game.constraints, rules, strict=True)):
+        tops = [_top(v) for v in game.cost_values[m]]
+        finite = [(t, row[m]) for t, row in enumerate(game.budgets) if not isinstance(row[m], float)]
+        if rule.direction == "ignore":
+            most = max([Fraction(0), *tops])
+            over = [(t, b) for t, b in finite if (t + 1) * most > b]
+            if over:
+                t, bound = over[0]
+                problems.append(
+                    f"Constraint {label!r} is ignored by the policy, but it can bind: costs of {plain(most)} add up to "
+                    f"{plain((t + 1) * most)} after t={t}, over its budget of {plain(bound)}."
+                )
+        elif rule.lowest is not None and any(_is_cut(v, rule) for v in game.cost_values[m]):
+            most = max([Fraction(0), *(rule.counted(top) for top in tops)])
+            over = [(t, b) for t, b in finite if rule.lowest + t * most > b]
+            if over:
+                t, bound = over[0]
+                problems.append(
+                    f"Constraint {label!r}: costs below {plain(rule.lowest)} count as that much, but from there it can still "
+                    f"bind: {plain(rule.lowest + t * most)} after t={t} is over its budget of {plain(bound)}."
+                )
+        problems += _counts_otherwise(label, rule, game.cost_values[m], policy.tracker.rounding[m])
+    return problems
+
+
+def _top(value: Cost) -> Fraction:
+    return value.upper if isinstance(value, RandomCost) else value
+
+
+def _is_cut(value: Cost, rule: Rule) -> bool:
+    """Whether some cost counts as more than its whole cells because of the cut-off."""
+    assert rule.lowest is not None
+    least = value.lower if isinstance(value, RandomCost) else value
+    return isinstance(least, float) or rule.index(least) * rule.cell < rule.lowest
+
+
+def _counts_otherwise(label: Label, rule: Rule, values: tuple[Cost, ...], entry: Any) -> list[str]:
+    """Compare the policy's own way of counting, where it has one, with what its record says."""
+    own = getattr(entry, "of", None)
+    if not callable(own):
+        return []
+    some = values[:: max(1, len(values) // _COMPARED)]
+    for cost in dict.fromkeys(_top(v) for v in (*some, *values[-1:])):
+        try:
+            counted = own(cost)
+        except Exception as error:  # a judge must not fall over what it judges
+            counted = f"{type(error).__name__}: {error}"
+        if counted != rule.counted(cost):
+            return [
+                f"Constraint {label!r}: the policy counts a cost of {plain(cost)} as {counted}, its rounding says "
+                f"{plain(rule.counted(cost))}."
+            ]
+    return []
+
+
+# -- cells ------------------------------------------------------------------------------------------------------
+
+
+def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
+    """Return the cells that a cost can fall into, in the order of what they count as.
+
+    Raises:
+        TooLarge: there are too many of them.
+        InvalidGame: the distribution function is none.
+    """
+    if not isinstance(cost, RandomCost):
+        return [Cell(rule.counted(cost), 1.0, cost)]
+    if rule.direction == "ignore":
+        return [Cell(Fraction(0), 1.0, cost.upper)]
+    first, last = _range(cost, rule)
+    if last - first >= _MOST_CELLS:
+        raise TooLarge(
+            f"constraint {label!r}: a random cost falls into {last - first + 1:,} cells of {plain(rule.cell)}, must be at most "
+            f"{_MOST_CELLS:,}; solve with a larger epsilon"
+        )
+    down = rule.direction == "down"
+    ends = [(k + 1 if down else k) * rule.cell for k in range(first, last + 1)]  # of each cell
+    upto = _distribution(label, cost, ends, strict=down)
+    share = np.diff(upto, prepend=0.0)
+    return [
+        Cell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
+        for k, end, p in zip(range(first, last + 1), ends, share.tolist(), strict=True)
+        if p > 0 or _possible(cost, end - rule.cell, end, down=down)
+    ]
+
+
+def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
+    """Return Pr[cost < x] (strict) or Pr[cost <= x] at each x; it never falls, and ends at 1."""
+    single = _has_single_values(cost.source)
+    inside = [min(x, cost.upper) / cost.scale for x in ends]
+    at = np.array([_float_at(x, strict=strict and y <= cost.upper) for x, y in zip(inside, ends, strict=True)])
+    if not single:
+        at = np.array([float(x) for x in inside])
+    with np.errstate(all="ignore"):
+        try:
+            found = np.asarray(cost.source.cdf(at), dtype=np.float64).reshape(at.shape)
+        except (TypeError, ValueError):  # one number at a time
+            found = np.array([float(cost.source.cdf(float(x))) for x in at])
+    if np.isnan(found).any():
+        raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(found)][0]}")
+    if not abs(found[-1] - 1) <= PROBABILITY_SUM:
+        raise InvalidGame(
+            f"constraint {label!r}: the cdf of a random cost is {found[-1]:.12g} at its upper bound {plain(cost.upper)}, must be 1"
+        )
+    for j, x in enumerate(ends):  # at the bounds, whatever the last digits of the function say
+        if x > cost.upper or (x == cost.upper and not (strict and single)):
+            found[j] = 1.0
+        elif x < cost.lower or (x == cost.lower and (strict or not single)):
+            found[j] = 0.0
+    return np.maximum.accumulate(np.maximum(found, 0.0))
+
+
+def _has_single_values(source: Any) -> bool:
+    """Whether single values may have positive probability, so that < and <= differ."""
+    said = getattr(source, "continuous", None)
+    return not said if isinstance(said, bool) else hasattr(source, "pmf") or not hasattr(source, "pdf")
+
+
+def _float_at(x: Fraction, *, strict: bool) -> float:
+    """The largest float that stands for a number up to x, or below x."""
+    nearest = float(x)
+    over = exact(nearest) >= x if strict else exact(nearest) > x
+    return math.nextafter(nearest, -math.inf) if over else nearest
+
+
+def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
+    """Return the first and the last cell; the first takes all that is below it."""
+    last = rule.index(cost.upper)
+    if rule.lowest is None:
+        assert isinstance(cost.lower, Fraction)
+        return rule.index(cost.lower), last
+    cut = math.floor(rule.lowest / rule.cell)
+    first = cut if isinstance(cost.lower, float) else max(cut, rule.index(cost.lower))
+    return min(first, last), last
+
+
+def _possible(cost: RandomCost, low: Fraction, high: Fraction, *, down: bool) -> bool:
+    """Whether costs between two edges occur, although the distribution function is too coarse to tell."""
+    begin, end = max(low, cost.lower), min(high, cost.upper)
+    if not begin <= end:
+        return False
+    assert isinstance(begin, Fraction)
+    inside = [begin + (end - begin) * j / 10 for j in range(1, 10)] if begin < end else []
+    if _positive(cost, "pdf", inside):
+        return True
+    whole = [x for x in _whole(cost, begin, end) if x != (high if down else low)]
+    return _positive(cost, "pmf", whole)
+
+
+def _whole(cost: RandomCost, begin: Fraction, end: Fraction) -> list[Fraction]:
+    """Some of the values between two bounds that a cost with a mass function can have."""
+    support = cost.lower if isinstance(cost.lower, Fraction) else cost.upper
+    first = math.ceil((begin - support) / cost.scale)
+    last = math.floor((end - support) / cost.scale)
+    return [support + k * cost.scale for k in range(max(first, last - 999), last + 1)]
+
+
+def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
+    """Whether the density or mass function, on a scale of logarithms where there is one, is positive at some point."""
+    at = np.array([float(x / cost.scale) for x in points])
+    for function, zero in ((f"log{name}", -math.inf), (name, 0.0)):
+        if len(at) and callable(getattr(cost.source, function, None)):
+            with np.errstate(all="ignore"):
+                return bool((np.asarray(getattr(cost.source, function)(at)) > zero).any())
+    return False

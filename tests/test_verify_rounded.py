@@ -1,0 +1,899 @@
+"""Policies that round costs, judged on the game with its true costs: against brute force over (t, state, spent, counted) (spec 7)."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import acegames as ace
+import oracle
+from acegames import CCE, CE
+from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
+from acegames.model.game import MarkovGame
+from acegames.model.random_cost import RandomCost
+from acegames.terminal import certificate_data, print_json
+from acegames.tracker import CostTracker, Rounding
+from acegames.verify import _rounded_walk, _rounding, verify
+
+INF = math.inf
+
+
+# -- fine games, the same rounded by hand, and policies that track the rounded costs --------------------------------
+
+
+def with_costs(game, cost_of, budgets=None):
+    """The same game with the cost of each outcome (layer, number) replaced."""
+
+    def rows(t, state):
+        layer = game.layer(t)
+        return {game.joint_action(layer.action[r]): r for r in layer.rows(game.state_index(state))}
+
+    def outcomes(t, state, action):
+        layer, row = game.layer(t), rows(t, state)[action]
+        return [
+            (float(layer.prob[k]), game.states[layer.next_state[k]], cost_of(game.layer_at[t], k))
+            for k in range(int(layer.out_ptr[row]), int(layer.out_ptr[row + 1]))
+        ]
+
+    return MarkovGame.from_functions(
+        players=game.players,
+        actions=lambda t, s: game.actions,
+        legal=lambda t, s, a: a in rows(t, s),
+        outcomes=outcomes,
+        reward=lambda t, s, a: game.layer(t).reward[rows(t, s)[a]].tolist(),
+        horizon=game.horizon,
+        initial={game.states[s]: p for s, p in game.initial},
+        budget=[list(row) for row in (budgets or game.budgets)],
+        constraints=game.constraints,
+    )
+
+
+def draw_cost(rng):
+    if rng.random() < 0.04:
+        return Fraction(-40)  # so little that nothing binds afterwards
+    return Fraction(int(rng.integers(-25, 70)), int(rng.choice([20, 21, 37])))
+
+
+def by_hand(rule, cost):
+    if rule is None:
+        return cost
+    if rule.direction == "ignore":
+        return Fraction(0)
+    whole = (math.floor if rule.direction == "down" else math.ceil)(cost / rule.cell) * rule.cell
+    return whole if rule.lowest is None or whole >= rule.lowest else rule.lowest
+
+
+def sound_rule(rng, costs, bounds, horizon):
+    """A way to count one constraint that is sound for its budgets."""
+    finite = [b for b in bounds if b != INF]
+    most = max(0, *costs)
+    if rng.random() < 0.1:
+        return None
+    if all(horizon * most <= b for b in finite) and rng.random() < 0.5:
+        return Rounding(Fraction(1), "ignore")
+    cell = Fraction(int(rng.integers(1, 4)), int(rng.choice([2, 3, 5, 7])))
+    direction = str(rng.choice(["down", "down", "up"]))
+    lowest = None
+    if finite and rng.random() < 0.6:
+        counted = max(0, *(by_hand(Rounding(cell, direction), c) for c in costs))
+        lowest = min(0, math.floor((min(finite) - (horizon - 1) * counted) / cell)) * cell
+    return Rounding(cell, direction, lowest)
+
+
+@dataclass(frozen=True)
+class Case:
+    game: MarkovGame  # with its true costs
+    rounded: MarkovGame
+    rules: tuple
+    policy: object
+    concept: object
+
+
+def attach(policy, game, rules):
+    tracker = CostTracker(game.constraints, policy.tracker.units, tuple(rules))
+    return replace(policy, tracker=tracker, game_digest=game.digest)
+
+
+@functools.cache
+def case(seed):
+    """A fine game and the solution of the rounded one; None where that is infeasible."""
+    rng = np.random.default_rng(seed)
+    plain = oracle.random_game(rng, constraints=int(rng.choice([1, 1, 2])), horizon=int(rng.integers(1, 4)))
+    width = len(plain.constraints)
+    fine = [[tuple(draw_cost(rng) for _ in range(width)) for _ in layer.prob] for layer in plain.layers]
+    slack = [Fraction(int(rng.choice([0, 1, 3, 5, 200])), 10) + Fraction(1, 97) for _ in range(width)]
+    budgets = [[b if b == INF else b + s for b, s in zip(row, slack, strict=True)] for row in plain.budgets]
+    game = with_costs(plain, lambda at, k: fine[at][k], budgets)
+    rules = tuple(
+        sound_rule(rng, game.cost_values[m], [row[m] for row in game.budgets], game.horizon) for m in range(width)
+    )
+    if not any(rules):
+        return None
+    rounded = with_costs(
+        plain, lambda at, k: tuple(by_hand(r, c) for r, c in zip(rules, fine[at][k], strict=True)), budgets
+    )
+    concept = CE() if rng.random() < 0.5 else CCE()
+    try:
+        policy = ace.solve(rounded, concept, engine=ace.ReferenceEngine()).policy
+    except Infeasible:
+        return None
+    return Case(game, rounded, rules, attach(policy, game, rules), concept)
+
+
+SEEDS = range(240)
+MORE = pytest.mark.parametrize(
+    "seeds", [SEEDS, pytest.param(range(240, 1200), marks=pytest.mark.slow)], ids=["", "more"]
+)
+
+
+def cases(seeds=SEEDS):
+    return [found for seed in seeds if (found := case(seed)) is not None]
+
+
+# -- brute force over (t, state, spent, counted) --------------------------------------------------------------------
+
+
+class Brute:
+    """Everything by definition, in exact numbers; `rules` say how costs are counted."""
+
+    def __init__(self, game, policy, rules, kind):
+        self.game, self.policy, self.rules, self.kind = game, policy, rules, kind
+        self.spelled = oracle.spell_out(game)
+        self.costs = functools.cache(self._cost)
+        self.sigma = functools.cache(self._sigma)
+        self.obey = functools.cache(self._obey)
+        self.deviate = functools.cache(self._deviate)
+        self.alive = functools.cache(self._alive)
+
+    def _cost(self, whole):
+        true = self.spelled.cost(whole)
+        return true, tuple(by_hand(r, c) for r, c in zip(self.rules, true, strict=True))
+
+    def _sigma(self, t, s, counted):
+        given = self.policy.distribution(t, self.game.states[s], counted)
+        moves = {self.game.joint_action(m.action): m for m in self.spelled.moves[t][s]}
+        return [(moves[a], Fraction(p)) for a, p in given.items() if p > 0]
+
+    def after(self, node, move):
+        t, _, spent, counted = node
+        for p, s2, whole in move.outcomes:
+            true, count = self.costs(whole)
+            yield p, (t + 1, s2, oracle.add(spent, true), oracle.add(counted, count))
+
+    def keeps(self, node):
+        """Whether the true budgets hold just after arriving at a node."""
+        return all(x <= b for x, b in zip(node[2], self.game.budgets[node[0] - 1], strict=True))
+
+    def start(self):
+        zero = (Fraction(0),) * len(self.game.constraints)
+        return {(0, s, zero, zero) for s, _ in self.game.initial}
+
+    def realised(self):
+        """The nodes after acting at t = 0, 1, ..., as the policy is played."""
+        here = self.start()
+        for t in range(self.game.horizon):
+            here = {
+                after
+                for node in here
+                for move, _ in self.sigma(t, node[1], node[3])
+                for _, after in self.after(node, move)
+            }
+            yield t, here
+
+    def spending(self):
+        """The largest totals, and the most by which each budget is exceeded."""
+        worst, over = None, [Fraction(0)] * len(self.rules)
+        for t, nodes in self.realised():
+            highest = [max(column) for column in zip(*(node[2] for node in nodes), strict=True)]
+            worst = highest if worst is None else list(map(max, worst, highest))
+            over = [
+                max(o, h - b) if b != INF else o for o, h, b in zip(over, highest, self.game.budgets[t], strict=True)
+            ]
+        return worst, over
+
+    def _alive(self, node):
+        """Whether some continuation keeps the true budgets for certain."""
+        t, s, *_ = node
+        return t == self.game.horizon or any(self.safe(node, move) for move in self.spelled.moves[t][s])
+
+    def safe(self, node, move):
+        return all(self.keeps(after) and self.alive(after) for _, after in self.after(node, move))
+
+    def subgames(self):
+        """The nodes that policies feasible for the true budgets reach; none where there are no such policies."""
+        here = self.start()
+        if not all(self.alive(node) for node in here):
+            return
+        for t in range(self.game.horizon):
+            yield from here
+            here = {
+                after
+                for node in here
+                for move in self.spelled.moves[t][node[1]]
+                if self.safe(node, move)
+                for _, after in self.after(node, move)
+            }
+
+    def _obey(self, i, t, s, counted):
+        if t == self.game.horizon:
+            return 0
+        node = (t, s, counted, counted)
+        return sum(
+            p * (move.reward[i] + sum(q * self.obey(i, *after[:2], after[3]) for q, after in self.after(node, move)))
+            for move, p in self.sigma(t, s, counted)
+        )
+
+    def _deviate(self, i, node):
+        """The best that player i can get while the true budgets hold for certain; -inf where it cannot keep them."""
+        t, s, _, counted = node
+        if t == self.game.horizon:
+            return 0
+        moves = {m.action: m for m in self.spelled.moves[t][s]}
+        sigma = self.sigma(t, s, counted)
+        heard = {m.action[i] for m, _ in sigma} if self.kind == "CE" else {None}
+        total = 0
+        for told in heard:
+            group = [(m, p) for m, p in sigma if told in (None, m.action[i])]
+            choices = [self._instead(i, node, moves, group, b) for b in {a[i] for a in moves}]
+            if max(choices) == -INF:
+                return -INF
+            total += max(choices)
+        return total
+
+    def _instead(self, i, node, moves, group, b):
+        total = 0
+        for m, p in group:
+            other = moves.get((*m.action[:i], b, *m.action[i + 1 :]))
+            if other is None or not self.safe(node, other):
+                return -INF
+            value = other.reward[i]
+            for q, after in self.after(node, other):
+                then = self.deviate(i, after)
+                if then == -INF:
+                    return -INF
+                value += q * then
+            total += p * value
+        return total
+
+    def largest_gain(self, i):
+        gains = [self.deviate(i, node) - self.obey(i, node[0], node[1], node[3]) for node in self.subgames()]
+        return max(gains, default=-INF)
+
+
+def brute(found, policy=None, rules=None):
+    return Brute(found.game, policy or found.policy, rules or found.rules, type(found.concept).__name__)
+
+
+def counted_gains(found, policy):
+    """The oracle's verdict on a policy in the game with costs as counted."""
+    _, fs, _ = oracle.feasible_sets(found.rounded)
+    table = {}
+    for t, pairs in enumerate(fs):
+        for s, c in pairs:
+            given = policy.distribution(t, found.rounded.states[s], c)
+            table[t, s, c] = {found.rounded.action_indices(a): p for a, p in given.items()}
+    return oracle.deviation_gains(found.rounded, table, type(found.concept).__name__)
+
+
+def exactly(array):
+    return [x if isinstance(x, Fraction) else Fraction(str(x)) for x in array.tolist()]
+
+
+# -- the bounds hold, on hundreds of games ------------------------------------------------------------------------
+
+
+@MORE
+def test_solutions_of_rounded_games_are_certified_with_their_exact_worst_spending(seeds):
+    exceeded = directions = 0
+    for found in cases(seeds):
+        certificate = verify(found.game, found.policy, found.concept)
+        assert certificate.ok, str(certificate)
+        worst, over = brute(found).spending()
+        assert exactly(certificate.max_spent) == worst
+        assert exactly(certificate.excess) == over
+        for m, rule in enumerate(found.rules):
+            finite = [t for t, row in enumerate(found.game.budgets) if row[m] != INF]
+            cells = max(finite) + 1 if finite and rule is not None and rule.direction == "down" else 0
+            promised = cells * (rule.cell if rule is not None else 0)
+            assert exactly(certificate.allowance)[m] == promised
+            assert over[m] <= promised
+            if rule is not None and rule.direction == "up":
+                assert over[m] == 0
+            directions |= {"down": 1, "up": 2, "ignore": 4, None: 8}[rule and rule.direction]
+        assert certificate.counting == tuple("exact" if r is None else r.direction for r in found.rules)
+        exceeded += any(over)
+        assert ("Safe within the rounding" in str(certificate)) == any(over)
+        assert ("Safe: every budget holds" in str(certificate)) == (not any(over))
+    assert len(cases(seeds)) > len(seeds) / 2
+    assert exceeded > len(seeds) / 20
+    assert directions == 15
+
+
+@MORE
+def test_no_deviation_that_keeps_the_true_budgets_gains_more_than_the_reported_bound(seeds):
+    compared = 0
+    for found in cases(seeds):
+        if any(r is not None and r.direction == "up" for r in found.rules):
+            continue
+        certificate = verify(found.game, found.policy, found.concept)
+        truth = brute(found)
+        gains = [truth.largest_gain(i) for i in range(len(found.game.players))]
+        assert certificate.covers == "every deviation that keeps the true budgets"
+        for gain, bound, tol in zip(gains, certificate.regret, certificate.tol, strict=True):
+            assert gain <= bound + tol
+        compared += max(gains) > -INF
+    assert compared > len(seeds) / 6
+
+
+def test_regret_is_that_of_the_game_with_costs_as_counted():
+    for found in cases()[:80]:
+        certificate = verify(found.game, found.policy, found.concept)
+        inside, gains = counted_gains(found, found.policy)
+        assert inside
+        np.testing.assert_allclose(certificate.regret, [max(0.0, float(g)) for g in gains], atol=1e-9)
+        np.testing.assert_allclose(certificate.values, verify(found.rounded, exact(found), found.concept).values)
+        assert certificate.pairs == verify(found.rounded, exact(found), found.concept).pairs
+
+
+def exact(found):
+    """The policy of a case for its rounded game, which it counts exactly."""
+    tracker = CostTracker(found.game.constraints, found.policy.tracker.units)
+    return replace(found.policy, tracker=tracker, game_digest=found.rounded.digest)
+
+
+def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
+    some = cases()[:25]
+    plain = [verify(found.game, found.policy, found.concept) for found in some]
+    monkeypatch.setattr(importlib.import_module("acegames.verify"), "_PLAIN", 0)
+    monkeypatch.setattr(_rounded_walk, "_BLOCK", 2)
+    monkeypatch.setattr(_rounded_walk, "_KEYS", 0)
+    for found, before in zip(some, plain, strict=True):
+        after = verify(found.game, found.policy, found.concept)
+        assert after.ok
+        assert exactly(after.max_spent) == exactly(before.max_spent)
+        assert exactly(after.excess) == exactly(before.excess)
+        np.testing.assert_allclose(after.regret, before.regret, atol=1e-12)
+        np.testing.assert_allclose(after.values, before.values)
+
+
+# -- damage ---------------------------------------------------------------------------------------------------------
+
+
+class Damaged:
+    """A policy with another answer at one place."""
+
+    def __init__(self, policy, key, changed):
+        self.policy, self.key, self.changed = policy, key, changed
+        self.tracker, self.game_digest = policy.tracker, policy.game_digest
+
+    def distribution(self, t, state, spent):
+        if (t, state, tuple(Fraction(str(x)) for x in spent)) == self.key:
+            return self.changed
+        return self.policy.distribution(t, state, spent)
+
+
+def test_damaged_policies_are_judged_as_the_oracle_judges_them():
+    caught = {"unsafe": 0, "gain": 0}
+    for k, found in enumerate(cases()[:120]):
+        rng = np.random.default_rng(k)
+        _, fs, _ = oracle.feasible_sets(found.rounded)
+        t = int(rng.integers(found.game.horizon))
+        s, c = sorted(fs[t])[int(rng.integers(len(fs[t])))]
+        layer = found.game.layer(t)
+        rows = layer.rows(s)
+        action = found.game.joint_action(layer.action[rows[int(rng.integers(len(rows)))]])
+        policy = Damaged(found.policy, (t, found.game.states[s], c), {action: 1.0})
+        certificate = verify(found.game, policy, found.concept)
+        inside, gains = counted_gains(found, policy)
+        if not inside:
+            assert not certificate.ok
+            caught["unsafe"] += 1
+            continue
+        np.testing.assert_allclose(certificate.regret, [max(0.0, float(g)) for g in gains], atol=1e-9)
+        assert certificate.ok == all(g <= tol for g, tol in zip(gains, certificate.tol, strict=True))
+        worst, over = brute(found, policy).spending()
+        assert exactly(certificate.max_spent) == worst
+        assert exactly(certificate.excess) == over
+        caught["gain"] += not certificate.ok
+    assert caught["unsafe"] > 10
+    assert caught["gain"] > 10
+
+
+def coarser(rng, found, m):
+    rule = found.rules[m]
+    return None if rule is None or rule.direction == "ignore" else replace(rule, cell=rule.cell * 2)
+
+
+def other_direction(rng, found, m):
+    rule = found.rules[m]
+    swapped = {"down": "up", "up": "down"}
+    return replace(rule, direction=swapped[rule.direction]) if rule is not None and rule.direction in swapped else None
+
+
+def higher_cut(rng, found, m):
+    rule = found.rules[m]
+    if rule is None or rule.direction == "ignore":
+        return None
+    return replace(rule, lowest=rule.cell * int(rng.integers(-4, 3)))
+
+
+def ignored(rng, found, m):
+    rule = found.rules[m]
+    return None if rule is None or rule.direction == "ignore" else Rounding(Fraction(1), "ignore")
+
+
+@pytest.mark.parametrize("tamper", [coarser, other_direction, higher_cut, ignored])
+def test_tampered_trackers_are_caught_or_the_certificate_is_true_of_them(tamper):
+    """Whatever the tracker says, a certificate that is ok holds for play that counts by that tracker."""
+    refused = accepted = 0
+    for k, found in enumerate(cases()[:140]):
+        rng = np.random.default_rng(k)
+        m = int(rng.integers(len(found.rules)))
+        rule = tamper(rng, found, m)
+        if rule is None:
+            continue
+        rules = (*found.rules[:m], rule, *found.rules[m + 1 :])
+        policy = replace(found.policy, tracker=replace(found.policy.tracker, rounding=rules))
+        certificate = verify(found.game, policy, found.concept)
+        if not certificate.ok:
+            refused += 1
+            assert certificate.problems
+            continue
+        accepted += 1
+        truth = brute(found, policy, rules)
+        worst, over = truth.spending()
+        assert exactly(certificate.max_spent) == worst
+        assert exactly(certificate.excess) == over
+        for t, nodes in truth.realised():
+            for m2, r in enumerate(rules):
+                allowed = (t + 1) * r.cell if r is not None and r.direction == "down" else 0
+                assert all(node[2][m2] <= found.game.budgets[t][m2] + allowed for node in nodes)
+        if "up" not in certificate.counting:
+            for i, (bound, tol) in enumerate(zip(certificate.regret, certificate.tol, strict=True)):
+                assert truth.largest_gain(i) <= bound + tol
+    assert refused > 10
+    assert accepted > 0
+
+
+# -- small cases with known answers -----------------------------------------------------------------------------------
+
+
+def solo(costs, *, horizon, budget, reward=lambda a: float(a == "go")):
+    """One player; "go" costs one of `costs`, with equal chances, "stay" nothing."""
+    return MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1 / len(costs), "s", c) for c in costs] if a == ("go",) else [(1.0, "s", 0)],
+        reward=lambda t, s, a: [reward(a[0])],
+        budget={"fuel": budget},
+        horizon=horizon,
+        initial="s",
+    )
+
+
+class Greedy:
+    """Goes while the count of one more step, at its largest, keeps the limit."""
+
+    def __init__(self, game, rule, step, limit):
+        self.tracker = SimpleNamespace(constraints=game.constraints, units=(rule.cell,), rounding=(rule,))
+        self.step, self.limit = step, limit
+
+    def distribution(self, t, state, spent):
+        return {("go",): 1.0} if spent[0] + self.step <= self.limit else {("stay",): 1.0}
+
+
+def test_the_words_name_what_is_exceeded_and_what_was_promised():
+    game = solo([Fraction(19, 10)], horizon=5, budget=Fraction(19, 2))
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 9.5), CCE())
+    assert certificate.ok, str(certificate)  # counts 5, spends 9.5
+    assert "Safe: every budget holds on every possible history (worst spending: fuel 9.5 of 9.5)." in str(certificate)
+    longer = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
+    certificate = verify(longer, Greedy(longer, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE())
+    assert certificate.ok, str(certificate)
+    assert (
+        "Safe within the rounding: no budget is exceeded by more than 0.2 (promised: at most 0.5); "
+        "worst true spending: fuel 9.7 of 9.5." in str(certificate)
+    )
+    assert str(certificate).startswith("CERTIFIED: a coarse correlated equilibrium, safe within the rounding (")
+    assert "Stable against every deviation that keeps the true budgets:" in str(certificate)
+    assert certificate.excess.tolist() == [0.2]
+    assert certificate.allowance.tolist() == [0.5]
+
+
+def test_rounding_up_says_which_deviations_it_does_not_cover():
+    """True costs allow to go twice, rounded up only once: the policy is safe, and nothing is claimed beyond."""
+    game = solo([Fraction(11, 10)], horizon=2, budget=3)
+    certificate = verify(game, Greedy(game, Rounding(Fraction(2), "up"), 2, 3), CCE())
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent.tolist() == [1.1]
+    assert certificate.covers == "deviations that keep the budgets with costs rounded up"
+    assert "Nothing is said about deviations that keep the true budgets but not the rounded ones" in str(certificate)
+
+
+def test_a_broken_allowance_has_a_true_history():
+    game = solo([Fraction(9, 10), Fraction(13, 10)], horizon=4, budget=2)
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100), CCE())
+    assert not certificate.ok
+    assert "Not safe" in str(certificate)
+    history = certificate.witness.history
+    assert certificate.max_spent.tolist() == [5.2]
+    assert certificate.excess.tolist() == [3.2]
+    total = Fraction(0)
+    for t, step in enumerate(history):
+        assert step.t == t
+        assert Fraction(str(step.spent[0])) == total
+        assert Fraction(str(step.cost[0])) in (Fraction(9, 10), Fraction(13, 10))
+        total += Fraction(str(step.cost[0]))
+    last = len(history) - 1
+    assert total > 2 + (last + 1) * Fraction(1, 2)  # over the budget and a cell per step
+    assert total - Fraction(str(history[-1].cost[0])) <= 2 + last * Fraction(1, 2)
+    assert "over its budget of 2 and the " in certificate.witness.reason
+    assert certificate.witness.reason in certificate.problems
+
+
+def test_a_policy_without_an_answer_has_a_history_that_leads_there():
+    game = solo([Fraction(7, 10)], horizon=3, budget=9)
+    policy = Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100)
+    answer = policy.distribution
+    policy.distribution = lambda t, state, spent: {} if t == 2 else answer(t, state, spent)
+    certificate = verify(game, policy, CCE())
+    assert not certificate.ok
+    assert [step.spent for step in certificate.witness.history] == [(0,), (0.7,)]
+    assert "counted (1,)" in certificate.witness.reason
+
+
+def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on():
+    game = solo([Fraction(9, 10), Fraction(2, 10)], horizon=3, budget=1)
+    answers = itertools.cycle([{("go",): 1.0}, {("stay",): 1.0}, {("go",): 1.0}])
+    policy = Greedy(game, Rounding(Fraction(1, 7), "down"), 0, 100)
+    policy.distribution = lambda t, state, spent: next(answers)
+    assert not verify(game, policy, CCE()).ok
+
+
+def test_amounts_beyond_64_bits_stay_exact():
+    huge = Fraction(10**25 + 1, 3)
+    game = solo([huge, huge + 1], horizon=3, budget=2 * huge + 2)
+    rule = Rounding(Fraction(10**24), "down")
+    certificate = verify(game, Greedy(game, rule, 3 * 10**24, Fraction(2 * huge + 2)), CCE())
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent.tolist() == [2 * huge + 2]
+    mixed = solo([huge, huge + 1], horizon=3, budget=2 * huge + 2)
+    third = Rounding(Fraction(1, 3), "down")
+    same = verify(mixed, Greedy(mixed, third, huge + 1, Fraction(2 * huge + 2)), CCE())
+    assert same.ok, str(same)
+    assert same.max_spent.tolist() == [2 * huge + 2]
+    assert same.excess.tolist() == [0]
+
+
+# -- is the rounding itself sound -----------------------------------------------------------------------------------
+
+
+def test_a_cut_off_from_where_the_budget_still_binds_is_named():
+    """After a refund of 8 one can go eight more times; counted as 0, none of it is seen: deviations would be missed."""
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay", "refund")],
+        outcomes=lambda t, s, a: [(1.0, "s", {"go": 1, "stay": 0, "refund": -8}[a[0]])],
+        reward=lambda t, s, a: [float(a[0] == "go")],
+        budget={"fuel": 1},
+        horizon=4,
+        initial="s",
+    )
+    blind = Rounding(Fraction(1), "down", Fraction(0))
+    policy = SimpleNamespace(
+        tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=(blind,)),
+        distribution=lambda t, state, spent: {("go",): 1.0} if spent[0] == 0 else {("stay",): 1.0},
+    )
+    certificate = verify(game, policy, CCE())
+    assert not certificate.ok  # refund, go, go, go is worth 3, and this policy gets 1
+    assert certificate.regret.tolist() == [0]
+    assert "costs below 0 count as that much, but from there it can still bind: 2 after t=2" in certificate.problems[0]
+    policy.tracker.rounding = (replace(blind, lowest=Fraction(-2)),)
+    enough = verify(game, policy, CCE())
+    assert not any("count as that much" in p for p in enough.problems)
+    assert enough.regret.tolist() == [3]  # after a refund, by going three times
+
+
+def test_an_ignored_constraint_that_can_bind_is_named():
+    game = solo([Fraction(1, 2)], horizon=4, budget=2)
+    policy = Greedy(game, Rounding(Fraction(1), "ignore"), 0, 100)
+    assert verify(game, policy, CCE()).ok
+    tight = solo([Fraction(1, 2)], horizon=4, budget=[INF, 1, 1, INF])
+    certificate = verify(tight, policy, CCE())
+    assert not certificate.ok
+    assert (
+        "'fuel' is ignored by the policy, but it can bind: costs of 0.5 add up to 1.5 after t=2"
+        in certificate.problems[0]
+    )
+    assert certificate.excess.tolist() == [0.5]
+    assert len(certificate.witness.history) == 3
+
+
+@pytest.mark.parametrize(
+    ("rounding", "sentence"),
+    [
+        ((Rounding(Fraction(0), "down"),), "a cell of Fraction(0, 1), must be an exact number above 0"),
+        ((Rounding(Fraction(-1), "up"),), "must be an exact number above 0"),
+        ((Rounding(0.5, "up"),), "must be an exact number above 0"),
+        ((Rounding(Fraction(1), "sideways"),), "direction 'sideways'"),
+        ((Rounding(Fraction(1), "down", 0.5),), "0.5 as its lowest value"),
+        ((Rounding(Fraction(1), "down"),) * 2, "the constraints of the game are ['fuel']"),
+        (7, "The policy's rounding is 7"),
+    ],
+)
+def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, sentence):
+    game = solo([1], horizon=2, budget=1)
+    policy = Greedy(game, Rounding(Fraction(1), "down"), 0, 100)
+    policy.tracker.rounding = rounding
+    certificate = verify(game, policy, CE())
+    assert not certificate.ok
+    assert any(sentence in p for p in certificate.problems), certificate.problems
+    assert np.isnan(certificate.regret).all()
+    assert "Safety could not be judged" in str(certificate)
+
+
+def test_constraints_in_another_order_are_named():
+    game = with_costs(solo([1], horizon=1, budget=1), lambda at, k: 1)
+    policy = Greedy(game, Rounding(Fraction(1), "down"), 0, 100)
+    policy.tracker.constraints = ("time",)
+    assert "The policy rounds the costs of ['time']" in verify(game, policy, CE()).problems[0]
+
+
+def test_a_tracker_that_counts_otherwise_than_it_says_is_caught():
+    class Sly(Rounding):
+        def of(self, cost):
+            return super().of(cost) - self.cell
+
+    game = solo([Fraction(3, 4)], horizon=2, budget=1)
+    policy = Greedy(game, Sly(Fraction(1, 2), "down"), 0, 100)
+    certificate = verify(game, policy, CE())
+    assert any("counts a cost of 0 as -1/2, its rounding says 0" in p for p in certificate.problems)
+
+
+# -- random costs -----------------------------------------------------------------------------------------------------
+
+
+def random_game(*costs, horizon, budget, states=1):
+    """`solo`, where "go" draws its cost from one of the given distributions (RandomCost), each with equal chances."""
+    game = solo(list(range(1, len(costs) + 1)), horizon=horizon, budget=budget)
+    assert game.cost_values == ((0, *range(1, len(costs) + 1)),)
+    return replace(game, cost_values=((Fraction(0), *costs),))
+
+
+def drawn(source, scale=1):
+    low, high = source.support()
+    scale = Fraction(scale)
+    upper = Fraction(str(float(high))) * scale
+    return RandomCost(source, upper, Fraction(str(float(low))) * scale if math.isfinite(low) else -INF, scale)
+
+
+def solved(game, table, rule, concept=None):
+    """Solve the game whose `go` costs are the given {counted: probability}, and let it track the random costs."""
+    rounded = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(p, "s", c) for c, p in table.items()] if a == ("go",) else [(1.0, "s", 0)],
+        reward=lambda t, s, a: [float(a[0] == "go")],
+        budget={"fuel": game.budgets[0][0]},
+        horizon=game.horizon,
+        initial="s",
+    )
+    solution = ace.solve(rounded, concept or CCE())
+    return solution, attach(solution.policy, game, (rule,))
+
+
+def test_uniform_costs_rounded_down_have_their_supremum_by_hand():
+    """U[0, 1] in quarters counts 0 to 3/4. Two goes count at most 3/2 and a third still fits exactly while the count is at most 1."""
+    quarter = Fraction(1, 4)
+    game = random_game(drawn(stats.uniform()), horizon=3, budget=Fraction(7, 4))
+    solution, policy = solved(game, {quarter * k: 0.25 for k in range(4)}, Rounding(quarter, "down"))
+    certificate = verify(game, policy, CCE())
+    assert certificate.ok, str(certificate)
+    # t=1: two goes can truly come to 2; they go on while the count so far is at most 1, when at most 1 + 2/4 was spent
+    assert certificate.max_spent.tolist() == [2.5]
+    assert certificate.excess.tolist() == [0.75]
+    assert certificate.allowance.tolist() == [0.75]
+    np.testing.assert_allclose(certificate.values, solution.values)
+    highest = most_in_play(game, policy, 1000)
+    assert 2.3 < highest < 2.5
+
+
+def test_uniform_costs_rounded_up_never_exceed():
+    quarter = Fraction(1, 4)
+    game = random_game(drawn(stats.uniform()), horizon=3, budget=Fraction(7, 4))
+    solution, policy = solved(game, {quarter * k: 0.25 for k in range(1, 5)}, Rounding(quarter, "up"))
+    certificate = verify(game, policy, CCE())
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent.tolist() == [1.75]  # 3/4 counted as such, then 1
+    assert certificate.excess.tolist() == [0]
+    np.testing.assert_allclose(certificate.values, solution.values)
+    assert 1.6 < most_in_play(game, policy, 1000) <= 1.75
+
+
+def test_beta_costs_with_a_scale_and_a_cell_that_does_not_divide():
+    cell = Fraction(3, 10)
+    source = stats.beta(2, 5)
+    game = random_game(drawn(source, 2), horizon=3, budget=Fraction(21, 5))
+    edges = [source.cdf(min(1.0, 0.15 * k)) for k in range(8)]
+    table = {cell * k: edges[k + 1] - edges[k] for k in range(7)}
+    _, policy = solved(game, table, Rounding(cell, "down"))
+    certificate = verify(game, policy, CCE())
+    assert certificate.ok, str(certificate)
+    # the last cell, from 1.8, ends at 2; a go needs a count of at most 4.2 - 1.8 = 2.4 before it.
+    # two goes that count 1.8 + 0.6 truly come to less than 2 + 0.9; 1.5 + 0.9 to less than 1.8 + 1.2, which is more
+    assert certificate.max_spent.tolist() == [5]
+    assert certificate.excess.tolist() == [0.8]
+    assert most_in_play(game, policy, 1000) < 5
+
+
+def most_in_play(game, policy, episodes):
+    """The largest total in random play that counts costs by the policy's tracker."""
+    rng = np.random.default_rng(0)
+    draws = game.cost_values[0][1].sample(episodes * game.horizon, rng).reshape(episodes, game.horizon)
+    highest = 0.0
+    for line in draws:
+        runner = policy.start(rng)
+        for x in line.tolist():
+            action = runner.act()
+            runner.observe(action, x if action == ("go",) else 0, "s")
+            highest = max(highest, float(runner.spent[0]))
+    return highest
+
+
+def test_tiny_cells_count_as_possible():
+    """Beta(400, 400) hardly ever leaves the middle, but a cost near 1 is possible, and so is breaking a budget by it."""
+    cost = drawn(stats.beta(400, 400))
+    found = _rounding.cells("fuel", cost, _rounding.Rule("down", Fraction(1, 50), None))
+    assert [c.counted for c in found] == [Fraction(k, 50) for k in range(50)]
+    assert min(c.probability for c in found) > 0
+    game = random_game(cost, horizon=1, budget=Fraction(1, 2))
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1, 50), "down"), 0, 100), CCE())
+    assert not certificate.ok
+    assert certificate.max_spent.tolist() == [1]
+
+
+@pytest.mark.parametrize("direction", ["down", "up"])
+@pytest.mark.parametrize(
+    ("source", "cell", "lowest"),
+    [
+        (stats.uniform(-1, 3), Fraction(1, 3), None),
+        (stats.uniform(-1, 3), Fraction(1, 3), Fraction(-1, 3)),
+        (stats.beta(2, 3), Fraction(1, 7), None),
+        (stats.truncnorm(-INF, 1.0), Fraction(1, 2), Fraction(-4)),
+        (stats.binom(9, 0.3), Fraction(2), None),
+        (stats.binom(9, 0.3), Fraction(1, 2), Fraction(3)),
+        (stats.triang(0.5, loc=-2), Fraction(3), None),
+    ],
+)
+def test_cells_hold_what_is_drawn(source, cell, lowest, direction):
+    cost = drawn(source)
+    rule = _rounding.Rule(direction, cell, lowest)
+    found = {c.counted: c for c in _rounding.cells("fuel", cost, rule)}
+    assert math.fsum(c.probability for c in found.values()) == pytest.approx(1, abs=1e-12)
+    draws = [Fraction(float(x)) for x in cost.sample(4000, np.random.default_rng(1))]
+    counted = [by_hand(Rounding(cell, direction, lowest), x) for x in draws]
+    for x, count in zip(draws, counted, strict=True):
+        assert x <= found[count].top <= cost.upper
+    for count, c in found.items():
+        share = counted.count(count) / len(draws)
+        assert share == pytest.approx(c.probability, abs=5 * math.sqrt(c.probability / len(draws)) + 1e-3)
+
+
+def test_gaps_in_a_distribution_are_no_cells():
+    class TwoPieces:
+        """Half on [0, 1], half on [2, 3]."""
+
+        def cdf(self, x):
+            return np.interp(x, [0, 1, 2, 3], [0, 0.5, 0.5, 1])
+
+        def pdf(self, x):
+            x = np.asarray(x)
+            return 0.5 * (((x > 0) & (x < 1)) | ((x > 2) & (x < 3)))
+
+    cost = RandomCost(TwoPieces(), Fraction(3), Fraction(0))
+    found = _rounding.cells("fuel", cost, _rounding.Rule("down", Fraction(1, 2), None))
+    assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
+
+
+def test_several_random_constraints_fall_into_every_combination_of_cells():
+    rules = (Rounding(Fraction(1, 2), "down"), Rounding(Fraction(1), "up"))
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(0.5, "s", (1, 1)), (0.5, "s", (0, 0))],
+        reward=lambda t, s, a: [1.0],
+        budget={"fuel": 2, "time": 5},
+        horizon=2,
+        initial="s",
+    )
+    game = replace(
+        game,
+        cost_values=((Fraction(0), drawn(stats.uniform())), (Fraction(0), drawn(stats.uniform(0, 2)))),
+    )
+    asked = set()
+
+    def distribution(t, state, spent):
+        asked.add((t, *spent))
+        return {("go",): 1.0}
+
+    tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
+    certificate = verify(game, SimpleNamespace(tracker=tracker, distribution=distribution), CCE())
+    assert certificate.ok, str(certificate)
+    assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
+    assert certificate.max_spent.tolist() == [2, 4]
+    assert certificate.counting == ("down", "up")
+    assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
+
+
+def test_exact_policies_cannot_count_random_costs():
+    game = random_game(drawn(stats.uniform()), horizon=2, budget=1)
+    policy = SimpleNamespace(distribution=lambda t, state, spent: {("stay",): 1.0})
+    with pytest.raises(InvalidOption, match=r"counts the costs of constraint 'fuel' exactly.*epsilon"):
+        verify(game, policy, CCE())
+    policy.tracker = CostTracker(game.constraints, (Fraction(1),), (None,))
+    with pytest.raises(InvalidOption, match="random"):
+        verify(game, policy, CCE())
+
+
+def test_random_costs_without_a_lower_bound_need_a_lowest_value():
+    game = random_game(drawn(stats.truncnorm(-INF, 1.0)), horizon=2, budget=1)
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100), CCE())
+    assert "no lower bound, and the policy's rounding has no lowest value" in certificate.problems[0]
+    fine = verify(game, Greedy(game, Rounding(Fraction(1, 2), "down", Fraction(-1, 2)), Fraction(1, 2), 1), CCE())
+    assert fine.ok, str(fine)
+    assert fine.max_spent.tolist() == [2]
+    high = verify(game, Greedy(game, Rounding(Fraction(1, 2), "down", Fraction(1, 2)), Fraction(1, 2), 1), CCE())
+    assert "costs below 0.5 count as that much, but from there it can still bind" in high.problems[0]
+
+
+def test_random_costs_that_cannot_be_counted_are_refused():
+    game = random_game(drawn(stats.uniform()), horizon=1, budget=1)
+    with pytest.raises(TooLarge, match="larger epsilon"):
+        verify(game, Greedy(game, Rounding(Fraction(1, 10**9), "down"), 0, 100), CCE())
+
+    class Half:
+        def cdf(self, x):
+            return 0.5 * stats.uniform().cdf(x)
+
+    broken = random_game(RandomCost(Half(), Fraction(1), Fraction(0)), horizon=1, budget=1)
+    with pytest.raises(InvalidGame, match="must be 1"):
+        verify(broken, Greedy(broken, Rounding(Fraction(1, 2), "down"), 0, 100), CCE())
+
+
+# -- records ----------------------------------------------------------------------------------------------------------
+
+
+def test_certificates_have_all_fields_in_json(capsys):
+    game = solo([Fraction(97, 50)], horizon=5, budget=Fraction(19, 2))
+    print_json(
+        certificate_data(verify(game, Greedy(game, Rounding(Fraction(1, 10), "down"), Fraction(19, 10), 9.5), CCE()))
+    )
+    data = json.loads(capsys.readouterr().out)
+    assert data["ok"] is True
+    assert data["counting"] == ["down"]
+    assert data["allowance"] == [0.5]
+    assert data["excess"] == [0.2]
+    assert data["covers"] == "every deviation that keeps the true budgets"
+    assert data["max_spent"] == [9.7]
+
+
+def test_exact_policies_have_the_fields_too():
+    game = solo([1], horizon=4, budget=[1, 1, 2, 2])
+    greedy = SimpleNamespace(distribution=lambda t, state, spent: {("go",): 1.0})
+    certificate = verify(game, greedy, CCE())
+    assert not certificate.ok
+    assert certificate.counting == ("exact",)
+    assert certificate.allowance.tolist() == [0]
+    assert certificate.excess.tolist() == [2]
+    lazy = verify(game, SimpleNamespace(distribution=lambda t, state, spent: {("stay",): 1.0}), CCE())
+    assert lazy.excess.tolist() == [0]
