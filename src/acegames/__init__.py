@@ -31,6 +31,7 @@ from acegames.errors import (
 from acegames.feasibility import Feasibility, feasibility
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
+from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner
 from acegames.reduction import Reduction, reduce
 from acegames.simulate import Rollouts, simulate
@@ -42,6 +43,8 @@ __version__ = "0.1.0"
 __all__ = [
     # the game
     "MarkovGame",
+    "random_cost",
+    "RandomCost",
     "load",
     "catalog",
     # can it be played safely

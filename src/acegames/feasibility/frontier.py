@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.feasibility.lattice import LARGEST, common_unit
-from acegames.model.game import Layer, MarkovGame, reachable_states
+from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound
 
 Antichain = NDArray[np.int64]  # (k, M)
@@ -81,13 +81,11 @@ class Frontier:
     """Minimal budgets of every (t, state) that some legal play reaches."""
 
     def __init__(self, game: MarkovGame) -> None:
-        self._game = game
+        self._game, self._costs = game, exact_costs(game)
         self._reference = [_reference(column) for column in zip(*game.budgets, strict=True)]
         self._units = [
             common_unit([*values, *(b - ref for b in column if not isinstance(b, float))])
-            for values, column, ref in zip(
-                game.cost_values, zip(*game.budgets, strict=True), self._reference, strict=True
-            )
+            for values, column, ref in zip(self._costs, zip(*game.budgets, strict=True), self._reference, strict=True)
         ]
         self._need = self._backward()
 
@@ -116,7 +114,7 @@ class Frontier:
 
     def _backward(self) -> list[_Needs]:
         game = self._game
-        costs = [self._whole(m, values) for m, values in enumerate(game.cost_values)]
+        costs = [self._whole(m, values) for m, values in enumerate(self._costs)]
         reach = reachable_states(game)
         needs = [_Needs(np.full((len(game.states), len(self._units)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
