@@ -150,7 +150,7 @@ class _Column:
         """Draws counted by their exact values, as they are written; those values recur."""
         found, code = np.unique(cost.draw(size, rng), return_inverse=True)
         low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
-        amounts = [min(max(exact(x) * cost.scale, low), cost.upper) for x in found.tolist()]
+        amounts = [min(max((exact(x) + cost.base[1]) * cost.scale, low), cost.upper) for x in found.tolist()]
         whole = [round(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
         return np.array(whole, dtype=dtype)[code], np.array(seen, dtype=dtype)[code]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.distributions import Floats, describe, evaluate, parameters
-from acegames.model.numbers import TINIEST, exact, largest_float
+from acegames.model.distributions import Floats, describe, evaluate
+from acegames.model.numbers import TINIEST, largest_float
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
@@ -87,9 +87,15 @@ def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | 
 
 def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
     """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k = start, start + 1, ..."""
-    at = _multiples(cell / cost.scale, start, count, strict=strict, atoms=cost.has_atoms)
-    below = evaluate(cost.source.cdf, at)
-    above = evaluate(cost.source.sf, at) if callable(getattr(cost.source, "sf", None)) else 1 - below
+    source, shift = cost.base
+    step = cell / cost.scale
+    if cost.has_atoms:  # up to the largest float that belongs to it
+        edges = (k * step - shift for k in range(start, start + count))
+        at = np.array([largest_float(x, itself=not strict) for x in edges])
+    else:
+        at = _multiples(step, start, count)
+    below = evaluate(source.cdf, at)
+    above = evaluate(source.sf, at) if callable(getattr(source, "sf", None)) else 1 - below
     inclusive = not strict or not cost.has_atoms  # nothing lies beyond x = upper
     top, bottom = cost.upper / cell, cost.lower / cell
     full = (math.ceil(top) if inclusive else math.floor(top) + 1) - start
@@ -100,11 +106,9 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
     return below, above
 
 
-def _multiples(step: Fraction, start: int, count: int, *, strict: bool, atoms: bool) -> Floats:
-    """The floats at which to ask for the distribution up to k steps; with atoms, the largest that belongs to it."""
+def _multiples(step: Fraction, start: int, count: int) -> Floats:
+    """The floats nearest to k steps for k = start, start + 1, ..."""
     up, down = step.as_integer_ratio()
-    if atoms:
-        return np.array([largest_float(k * step, itself=not strict) for k in range(start, start + count)])
     if max(abs(start), abs(start + count)) * up < 2**53 and down < 2**53:
         return np.arange(start, start + count) * up / down  # both exact, so only the quotient is rounded
     return np.array([float(k * step) for k in range(start, start + count)])
@@ -114,13 +118,15 @@ def _possible(
     cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
 ) -> NDArray[np.bool_]:
     """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
-    density, nothing = _density(cost.source)
+    source, shift = cost.base
+    density, nothing = _density(source)
     if density is None or not len(cells):
         return np.zeros(len(cells), dtype=bool)
     step, offset = cell / cost.scale, Fraction(start)
     low, high = float(cost.lower / cost.scale), float(cost.upper / cost.scale)
-    if hasattr(cost.source, "pmf"):
-        found = [_atom_inside(cost.source, density, nothing, step, start + k, direction) for k in cells.tolist()]
+    discrete = hasattr(source, "pmf")
+    if discrete:
+        found = [_atom_inside(density, nothing, shift, step, start + k, direction) for k in cells.tolist()]
     else:
         found = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
@@ -130,10 +136,10 @@ def _possible(
             dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
             found += (dense.any(axis=1) & (right > left)).tolist()
     if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
-        edge = float((offset + 1) * step)
+        edge, low = float((offset + 1) * step - shift), low - float(shift)
         further = edge - float(step) * 2.0 ** np.arange(0, 60, 0.5)
-        further = np.floor(further) if hasattr(cost.source, "pmf") else further
-        further = further[(further > low) & (further < min(edge, high))]
+        further = np.floor(further) if discrete else further
+        further = further[(further >= low) & (further < edge)]
         found[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
     return np.array(found, dtype=bool)
 
@@ -146,15 +152,13 @@ def _density(source: Any) -> tuple[Any, float]:
     return None, 0.0
 
 
-def _atom_inside(source: Any, density: Any, nothing: float, step: Fraction, edge: int, direction: str) -> bool:
-    """Whether a whole number, shifted by the distribution's loc, lies in a cell and can occur."""
-    scipy_form = parameters(source)
-    loc = exact(scipy_form[1]["loc"]) if scipy_form is not None else Fraction(0)
-    left, right = edge * step - loc, (edge + 1) * step - loc
+def _atom_inside(density: Any, nothing: float, shift: Fraction, step: Fraction, edge: int, direction: str) -> bool:
+    """Whether a whole number, shifted, lies in a cell and can occur."""
+    left, right = edge * step - shift, (edge + 1) * step - shift
     first, last = (
         (math.ceil(left), math.ceil(right) - 1) if direction == "down" else (math.floor(left) + 1, math.floor(right))
     )
     if first > last:
         return False
-    atoms = np.array(sorted({first, (first + last) // 2, last}), dtype=np.float64) + float(loc)
+    atoms = np.array(sorted({first, (first + last) // 2, last}), dtype=np.float64)
     return bool((evaluate(density, atoms) > nothing).any())

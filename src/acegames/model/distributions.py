@@ -89,6 +89,16 @@ def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
     return dist.name, {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
 
 
+def without_loc(source: Any) -> tuple[Any, Fraction]:
+    """A discrete scipy distribution on whole numbers and its exact shift, which scipy itself rounds; others as they are."""
+    scipy_form = parameters(source)
+    if scipy_form is None or "scale" in scipy_form[1] or not math.isfinite(scipy_form[1]["loc"]):
+        return source, Fraction(0)
+    name, values = scipy_form
+    whole = {n: int(v) if v.is_integer() else v for n, v in values.items()}  # some draw only with counts that are ints
+    return named(name)(**{**whole, "loc": 0}), exact(values["loc"])
+
+
 def _parameter(name: str, parameter: str, value: Any) -> float:
     try:
         if np.ndim(value) == 0:
@@ -129,7 +139,7 @@ def describe(source: Any) -> str:
     """A distribution for a message: name and parameters, or its class."""
     scipy_form = parameters(source)
     if scipy_form is None:
-        return f"the distribution {type(source).__qualname__}"
+        return f"the distribution {_kind(source)}"
     return f"{scipy_form[0]}({', '.join(f'{n}={v!r}' for n, v in scipy_form[1].items())})"
 
 
@@ -137,18 +147,36 @@ def identity(source: Any, lower: Bound, upper: Bound) -> str:
     """A text that is the same for equal distributions, in every process and on every machine.
 
     A frozen scipy distribution: its name and parameters. Otherwise the class and, whatever there is first: `key`; the fields of a
-    dataclass, where they are plain; its cdf at a thousand points.
+    dataclass, where they are plain; the table of a scipy distribution made from one; its cdf at a thousand points.
     """
     if parameters(source) is not None:
         return describe(source)
-    kind, key = type(source).__qualname__, getattr(source, "key", None)
+    key = getattr(source, "key", None)
     if isinstance(key, str):
         said = repr(key)
     elif (fields := _plain_fields(source)) is not None:
         said = fields
+    elif (table := _table(source)) is not None:
+        said = table
     else:
         said = f"cdf {_fingerprint(source, lower, upper)}"
-    return f"{kind}({said}) in [{lower}, {upper}]"
+    return f"{_kind(source)}({said}) in [{lower}, {upper}]"
+
+
+def _kind(source: Any) -> str:
+    return type(
+        source.dist if type(source).__module__.startswith("scipy.") and hasattr(source, "dist") else source
+    ).__qualname__
+
+
+def _table(source: Any) -> str | None:
+    """The numbers of an `rv_histogram` or of an `rv_discrete(values=...)`."""
+    dist = getattr(source, "dist", None)
+    arrays = getattr(dist, "_histogram", None) or (getattr(dist, "xk", None), getattr(dist, "pk", None))
+    if any(array is None for array in arrays):
+        return None
+    numbers = [np.asarray(array, dtype=np.float64).tolist() for array in arrays]
+    return f"table {hashlib.sha256(repr(numbers).encode()).hexdigest()[:32]}"
 
 
 def _plain_fields(source: Any) -> str | None:

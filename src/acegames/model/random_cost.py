@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.cost_cells import probabilities
-from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity
+from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity, without_loc
 from acegames.model.numbers import Bound, exact, largest_float, text
 
 __all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
@@ -47,6 +47,11 @@ class RandomCost:
         """What the cost is, in words; the same for equal costs only (see `distributions.identity`)."""
         said = identity(self.source, self.lower / self.scale, self.upper / self.scale)
         return said if self.scale == 1 else f"{self.scale} * {said}"
+
+    @cached_property
+    def base(self) -> tuple[Any, Fraction]:
+        """A distribution and a shift: the cost is `scale` times the sum of what is drawn and the shift."""
+        return without_loc(self.source)
 
     @cached_property
     def has_atoms(self) -> bool:
@@ -82,8 +87,7 @@ class RandomCost:
             return 0.0
         if x > self.upper or (x == self.upper and not self.has_atoms):
             return 1.0
-        at = largest_float(x / self.scale, itself=False) if self.has_atoms else float(x / self.scale)
-        return float(evaluate(self.source.cdf, np.array([at]))[0])
+        return self._cdf(x, itself=False)
 
     def at_most(self, x: Fraction) -> float:
         """Pr[cost <= x]."""
@@ -91,28 +95,34 @@ class RandomCost:
             return 1.0
         if x < self.lower:
             return 0.0
-        at = largest_float(x / self.scale, itself=True) if self.has_atoms else float(x / self.scale)
-        return float(evaluate(self.source.cdf, np.array([at]))[0])
+        return self._cdf(x, itself=True)
+
+    def _cdf(self, x: Fraction, *, itself: bool) -> float:
+        source, shift = self.base
+        at = x / self.scale - shift
+        return float(
+            evaluate(source.cdf, np.array([largest_float(at, itself=itself) if self.has_atoms else float(at)]))[0]
+        )
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (size,)."""
-        return self.draw(size, rng) * float(self.scale)
+        return (self.draw(size, rng) + float(self.base[1])) * float(self.scale)
 
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws of the source, not scaled, (size,)."""
+        """Independent draws of the base, neither shifted nor scaled, (size,)."""
         if callable(getattr(self.source, "rvs", None)):
-            return np.asarray(self.source.rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
+            return np.asarray(self.base[0].rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
         return self._inverse(rng.random(size))
 
     def _inverse(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The least x with cdf(x) >= level, by bisection."""
+        """The least float x with cdf(x) >= level, by bisection among all floats: an atom is met exactly."""
         top, width = float(self.upper / self.scale), float(self.depth / self.scale)
-        low, high = np.full(level.shape, np.nextafter(top - width, -math.inf)), np.full(level.shape, top)
-        for _ in range(100):
-            middle = low + (high - low) / 2
-            enough = evaluate(self.source.cdf, middle) >= level
+        low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(top - width, -math.inf), top))
+        for _ in range(64):
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            enough = evaluate(self.source.cdf, _unrank(middle)) >= level
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        return high
+        return _unrank(high)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RandomCost) and self.key == other.key
@@ -183,6 +193,16 @@ def cost_text(cost: Cost) -> str:
 def cost_order(cost: Cost) -> tuple[bool, Fraction, str]:
     """Numbers first, by size, then distributions, by name."""
     return (True, Fraction(0), cost.key) if isinstance(cost, RandomCost) else (False, cost, "")
+
+
+def _rank(x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of a float among all floats."""
+    bits = x.view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _unrank(rank: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.where(rank >= 0, rank, np.int64(-(2**63)) - rank).view(np.float64)
 
 
 def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
