@@ -132,12 +132,13 @@ class _Column:
 
     def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
         """Draws at the nearest unit strictly inside the support: its ends have probability zero."""
-        scaled = np.rint(cost.sample(size, rng) * float(self.scale))
+        moved = round(cost.offset * self.scale)
+        scaled = np.rint(cost.draw(size, rng) * float(cost.unit * self.scale))
         low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
         first, last = math.floor(low * self.scale) + 1, math.ceil(cost.upper * self.scale) - 1
-        inside = np.clip(scaled, float(first), float(last))
+        inside = np.clip(scaled, float(first - moved), float(last - moved))
         whole = inside.astype(np.int64) if dtype is not object else np.array(list(map(int, inside)), dtype=object)
-        whole = np.minimum(np.maximum(whole, first), last)  # the float of an end may lie beyond it
+        whole = np.minimum(np.maximum(whole + moved, first), last)  # the float of an end may lie beyond it
         if self.rule is None or self.rule.direction == "ignore":
             return whole, whole if self.rule is None else np.zeros_like(whole)
         width = int(self.rule.cell * self.scale)
@@ -150,7 +151,7 @@ class _Column:
         """Draws counted by their exact values, as they are written; those values recur."""
         found, code = np.unique(cost.draw(size, rng), return_inverse=True)
         low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
-        amounts = [min(max((exact(x) + cost.base[1]) * cost.scale, low), cost.upper) for x in found.tolist()]
+        amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in found.tolist()]
         whole = [round(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
         return np.array(whole, dtype=dtype)[code], np.array(seen, dtype=dtype)[code]
@@ -158,7 +159,7 @@ class _Column:
 
 def _reach(cost: RandomCost) -> Fraction:
     """The largest size of a draw."""
-    return max(abs(cost.upper), abs(cost.upper - cost.depth))
+    return max(abs(cost.upper), abs(cost.upper - cost.depth), abs(cost.offset))
 
 
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:

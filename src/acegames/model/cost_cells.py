@@ -87,15 +87,14 @@ def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | 
 
 def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
     """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k = start, start + 1, ..."""
-    source, shift = cost.base
-    step = cell / cost.scale
+    law, step, shift = cost.law, cell / cost.unit, cost.offset / cost.unit
     if cost.has_atoms:  # up to the largest float that belongs to it
         edges = (k * step - shift for k in range(start, start + count))
         at = np.array([largest_float(x, itself=not strict) for x in edges])
     else:
-        at = _multiples(step, start, count)
-    below = evaluate(source.cdf, at)
-    above = evaluate(source.sf, at) if callable(getattr(source, "sf", None)) else 1 - below
+        at = _multiples(step, shift, np.arange(start, start + count))
+    below = evaluate(law.cdf, at)
+    above = evaluate(law.sf, at) if callable(getattr(law, "sf", None)) else 1 - below
     inclusive = not strict or not cost.has_atoms  # nothing lies beyond x = upper
     top, bottom = cost.upper / cell, cost.lower / cell
     full = (math.ceil(top) if inclusive else math.floor(top) + 1) - start
@@ -106,37 +105,41 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
     return below, above
 
 
-def _multiples(step: Fraction, start: int, count: int) -> Floats:
-    """The floats nearest to k steps for k = start, start + 1, ..."""
-    up, down = step.as_integer_ratio()
-    if max(abs(start), abs(start + count)) * up < 2**53 and down < 2**53:
-        return np.arange(start, start + count) * up / down  # both exact, so only the quotient is rounded
-    return np.array([float(k * step) for k in range(start, start + count)])
+def _multiples(step: Fraction, shift: Fraction, number: NDArray[np.int64]) -> Floats:
+    """The floats nearest to k steps less the shift, for each number k."""
+    down = math.lcm(step.denominator, shift.denominator)
+    up, off = int(step * down), int(shift * down)
+    largest = max(abs(int(number.min(initial=0))), abs(int(number.max(initial=0)))) * up + abs(off)
+    if max(largest, down) < 2**53:
+        return (number * up - off) / down  # both exact, so only the quotient is rounded
+    return np.array([float(k * step - shift) for k in number.tolist()])
 
 
 def _possible(
     cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
 ) -> NDArray[np.bool_]:
     """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
-    source, shift = cost.base
-    density, nothing = _density(source)
+    density, nothing = _density(cost.law)
     if density is None or not len(cells):
         return np.zeros(len(cells), dtype=bool)
-    step, offset = cell / cost.scale, Fraction(start)
-    low, high = float(cost.lower / cost.scale), float(cost.upper / cost.scale)
-    discrete = hasattr(source, "pmf")
+    step, shift = cell / cost.unit, cost.offset / cost.unit
+    low, high = (
+        float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower)),
+        float(cost.drawn(cost.upper)),
+    )
+    discrete = hasattr(cost.law, "pmf")
     if discrete:
         found = [_atom_inside(density, nothing, shift, step, start + k, direction) for k in cells.tolist()]
     else:
         found = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
-            left = np.maximum((block + float(offset)) * float(step), low)
-            right = np.minimum((block + float(offset) + 1) * float(step), high)
+            left = np.maximum(_multiples(step, shift, start + block), low)
+            right = np.minimum(_multiples(step, shift, start + block + 1), high)
             inside = left[:, None] + (right - left)[:, None] * _INSIDE
             dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
             found += (dense.any(axis=1) & (right > left)).tolist()
     if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
-        edge, low = float((offset + 1) * step - shift), low - float(shift)
+        edge = float((start + 1) * step - shift)
         further = edge - float(step) * 2.0 ** np.arange(0, 60, 0.5)
         further = np.floor(further) if discrete else further
         further = further[(further >= low) & (further < edge)]

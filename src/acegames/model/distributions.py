@@ -89,14 +89,19 @@ def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
     return dist.name, {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
 
 
-def without_loc(source: Any) -> tuple[Any, Fraction]:
-    """A discrete scipy distribution on whole numbers and its exact shift, which scipy itself rounds; others as they are."""
+def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
+    """A scipy distribution as (standard one, loc, scale), the latter exact: scipy would round them in. Others as they are."""
     scipy_form = parameters(source)
-    if scipy_form is None or "scale" in scipy_form[1] or not math.isfinite(scipy_form[1]["loc"]):
-        return source, Fraction(0)
+    if scipy_form is None:
+        return source, Fraction(0), Fraction(1)
     name, values = scipy_form
-    whole = {n: int(v) if v.is_integer() else v for n, v in values.items()}  # some draw only with counts that are ints
-    return named(name)(**{**whole, "loc": 0}), exact(values["loc"])
+    loc, scale = values["loc"], values.get("scale", 1.0)
+    if not (math.isfinite(loc) and 0 < scale < math.inf):
+        return source, Fraction(0), Fraction(1)
+    shapes = {n: v for n, v in values.items() if n not in ("loc", "scale")}
+    if "scale" not in values:  # some discrete ones draw only with counts that are ints
+        shapes = {n: int(v) if v.is_integer() else v for n, v in shapes.items()}
+    return named(name)(**shapes), exact(loc), exact(scale)
 
 
 def _parameter(name: str, parameter: str, value: Any) -> float:
@@ -110,13 +115,10 @@ def _parameter(name: str, parameter: str, value: Any) -> float:
 
 def bounds(source: Any) -> tuple[Bound, Bound]:
     """Least and largest value of which the object knows; infinite where it knows none."""
-    scipy_form = parameters(source)
-    if scipy_form is not None and math.isfinite(scipy_form[1]["loc"]):
-        values = dict(scipy_form[1])
-        loc, scale = exact(values.pop("loc")), values.pop("scale", 1.0)
-        low, high = source.dist.support(**values)
-        if scale > 0 and math.isfinite(scale):
-            return (_shifted(loc, scale, low), _shifted(loc, scale, high))
+    law, loc, scale = standard(source)
+    if law is not source:
+        low, high = (float(end) for end in law.support())
+        return _moved(loc, scale, low), _moved(loc, scale, high)
     if callable(getattr(source, "support", None)):
         low, high = source.support()
     else:
@@ -124,8 +126,8 @@ def bounds(source: Any) -> tuple[Bound, Bound]:
     return _bound(source, low), _bound(source, high)
 
 
-def _shifted(loc: Fraction, scale: float, value: Any) -> Bound:
-    return loc + exact(scale) * exact(float(value)) if math.isfinite(value) else float(value)
+def _moved(loc: Fraction, scale: Fraction, end: float) -> Bound:
+    return loc + scale * exact(end) if math.isfinite(end) else end
 
 
 def _bound(source: Any, value: Any) -> Bound:

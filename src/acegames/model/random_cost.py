@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.cost_cells import probabilities
-from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity, without_loc
+from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity, standard
 from acegames.model.numbers import Bound, exact, largest_float, text
 
 __all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
@@ -49,9 +49,27 @@ class RandomCost:
         return said if self.scale == 1 else f"{self.scale} * {said}"
 
     @cached_property
-    def base(self) -> tuple[Any, Fraction]:
-        """A distribution and a shift: the cost is `scale` times the sum of what is drawn and the shift."""
-        return without_loc(self.source)
+    def law(self) -> Any:
+        """The distribution that is drawn from: the cost is `unit` times the draw, plus `offset`."""
+        return self._standard[0]
+
+    @cached_property
+    def offset(self) -> Fraction:
+        """The cost where the draw is 0."""
+        return self._standard[1] * self.scale
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """How much more the cost is where the draw is 1 more; positive."""
+        return self._standard[2] * self.scale
+
+    @cached_property
+    def _standard(self) -> tuple[Any, Fraction, Fraction]:
+        return standard(self.source)
+
+    def drawn(self, cost: Fraction) -> Fraction:
+        """The draw that makes this cost."""
+        return (cost - self.offset) / self.unit
 
     @cached_property
     def has_atoms(self) -> bool:
@@ -67,14 +85,14 @@ class RandomCost:
 
     @cached_property
     def bulk(self) -> Fraction:
-        """How far below `upper` half of the distribution lies, to a power of two."""
+        """How far below `upper` half of the distribution lies, to within a factor of two."""
         return self._width(0.5) or self.depth
 
     def _width(self, rest: float) -> Fraction | None:
-        """The least power of two for which less than `rest` lies that far below `upper`; None when there is none."""
+        """How far below `upper` less than `rest` lies, to within a factor of two; None when there is no such place."""
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
-        enough = evaluate(self.source.cdf, float(self.upper / self.scale) - width) < rest
-        return Fraction(float(width[np.argmax(enough)])) * self.scale if enough.any() else None
+        enough = evaluate(self.law.cdf, float(self.drawn(self.upper)) - width) < rest
+        return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
     def _endless(self) -> Fraction:
         raise InvalidGame(
@@ -98,29 +116,27 @@ class RandomCost:
         return self._cdf(x, itself=True)
 
     def _cdf(self, x: Fraction, *, itself: bool) -> float:
-        source, shift = self.base
-        at = x / self.scale - shift
-        return float(
-            evaluate(source.cdf, np.array([largest_float(at, itself=itself) if self.has_atoms else float(at)]))[0]
-        )
+        at = self.drawn(x)
+        nearest = largest_float(at, itself=itself) if self.has_atoms else float(at)
+        return float(evaluate(self.law.cdf, np.array([nearest]))[0])
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (size,)."""
-        return (self.draw(size, rng) + float(self.base[1])) * float(self.scale)
+        return self.draw(size, rng) * float(self.unit) + float(self.offset)
 
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws of the base, neither shifted nor scaled, (size,)."""
-        if callable(getattr(self.source, "rvs", None)):
-            return np.asarray(self.base[0].rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
+        """Independent draws of `law`, (size,)."""
+        if callable(getattr(self.law, "rvs", None)):
+            return np.asarray(self.law.rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
         return self._inverse(rng.random(size))
 
     def _inverse(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
         """The least float x with cdf(x) >= level, by bisection among all floats: an atom is met exactly."""
-        top, width = float(self.upper / self.scale), float(self.depth / self.scale)
-        low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(top - width, -math.inf), top))
+        top, bottom = float(self.drawn(self.upper)), float(self.drawn(self.upper - self.depth))
+        low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
         for _ in range(64):
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            enough = evaluate(self.source.cdf, _unrank(middle)) >= level
+            enough = evaluate(self.law.cdf, _unrank(middle)) >= level
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return _unrank(high)
 
@@ -152,12 +168,18 @@ def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost
     if not callable(getattr(source, "cdf", None)):
         raise InvalidGame(f"{source!r:.100} is not a distribution: it has no cdf")
     try:
-        source = frozen(source)
-        low, high = bounds(source)
-        high = _stated(source, "upper", upper, high)
-        low = _stated(source, "lower", lower, low)
-    except TypeError as error:
+        with np.errstate(all="ignore"):
+            return _read(frozen(source), upper, lower)
+    except InvalidGame:
+        raise
+    except (TypeError, ValueError, ArithmeticError, MemoryError) as error:  # of the object's own methods
         raise InvalidGame(f"{source!r:.100} is not a distribution that can be used: {error}") from None
+
+
+def _read(source: Any, upper: Any, lower: Any) -> RandomCost:
+    low, high = bounds(source)
+    high = _stated(source, "upper", upper, high)
+    low = _stated(source, "lower", lower, low)
     if isinstance(high, float):
         reason = (
             f"its support is ({low}, {high}), are its parameters valid?"
@@ -238,9 +260,10 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
 def _check(cost: RandomCost) -> None:
     """Raise InvalidGame unless the cdf is one, seen at some points: rising from 0 to 1 between the bounds."""
     name = describe(cost.source)
-    x = float(cost.upper) - float(cost.depth) * np.linspace(1, 0, 65)
-    x[-1] = float(cost.upper)
-    found = evaluate(cost.source.cdf, x)
+    top, bottom = float(cost.drawn(cost.upper)), float(cost.drawn(cost.upper - cost.depth))
+    draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
+    found = evaluate(cost.law.cdf, draw)
+    x = draw * float(cost.unit) + float(cost.offset)
     wrong = np.flatnonzero(~((found >= -ROUNDING) & (found <= 1 + ROUNDING)))
     if len(wrong):
         raise InvalidGame(f"{name}: its cdf is {found[wrong[0]]} at {x[wrong[0]]:.6g}, must be between 0 and 1")
@@ -255,7 +278,7 @@ def _check(cost: RandomCost) -> None:
             f"{name}: its cdf is {found[-1]:.12g} at the upper bound {x[-1]:.6g}, must be 1; bounds do not truncate"
         )
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
-        before = np.array([np.nextafter(float(cost.lower), -math.inf)])
-        rest = float(evaluate(cost.source.cdf, before)[0])
+        before = np.array([np.nextafter(bottom, -math.inf)])
+        rest = float(evaluate(cost.law.cdf, before)[0])
         if not rest <= ROUNDING:
             raise InvalidGame(f"{name}: its cdf is {rest:.6g} below the lower bound {float(cost.lower):.6g}, must be 0")

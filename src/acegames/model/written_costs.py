@@ -62,7 +62,11 @@ def write_cost(cost: Cost, number: Any) -> Any:
 
 @functools.lru_cache(maxsize=10_000)
 def _cost(name: str, given: tuple[tuple[str, float], ...]) -> RandomCost:
-    return random_cost(named(name)(**dict(given)))
+    try:
+        source = named(name)(**dict(given))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidGame(f"{NAME} {name}: its parameters are refused: {error}") from None
+    return random_cost(source)
 
 
 def _look_up(name: str) -> Any:
