@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -182,6 +184,13 @@ def test_the_lowest_cell_takes_everything_below():
         cells_of(cost, 1, "down")
     with pytest.raises(ValueError, match="no multiple of the cell"):
         cells_of(cost, 1, "down", F(-7, 2))
+
+
+def test_costs_far_from_zero_keep_their_digits():
+    far = random_cost(stats.uniform(10**9, 1e-3))
+    assert far.upper == 10**9 + F(1, 1000)
+    assert list(cells_of(far, "1/4000", "down").values()) == [0.25] * 4
+    assert len(cells_of(random_cost(stats.uniform(1e300, 1e300)), 10**299, "down")) == 10
 
 
 def test_too_many_cells_are_refused():
@@ -449,3 +458,10 @@ def test_probabilities_of_outcomes_of_the_same_cost_add_up():
         initial="s",
     )
     assert game.layers[0].prob.tolist() == [1.0]
+
+
+def test_the_page_about_continuous_costs_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "continuous-costs.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, {})
+    assert "beta(a=2.0, b=3.0" in capsys.readouterr().out

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
+from acegames.cli import app
 from acegames.model.random_cost import RandomCost, probabilities
 from acegames.model.random_cost import random_cost as drawn_from
 from acegames.simulate import simulate
@@ -305,3 +308,32 @@ def test_long_and_fine_games_count_beyond_64_bits():
     assert rollouts.violations == 0
     assert (rollouts.spent[:, -1, 0] < 3.001).all()
     assert (rollouts.spent[:, 0, 0] == 1e-25).all()
+
+
+def test_the_program_tells_rounding_from_breaking(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    game = stream(stats.uniform(0, 1), budget={"fuel": F(1, 2)}, horizon=3)
+    game.save("game.yaml")
+    policy = approximate(game, (Rounding(F(1), "down"),))
+    policy.save("policy.ace")
+    words = ["simulate", "policy.ace", "--game", "game.yaml", "--episodes", "500", "--seed", "1"]
+    done = CliRunner().invoke(app, [*words, "--json"])
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert told["violations"] > 0 == told["beyond_guarantee"]
+    assert 0 < told["largest_excess"]["fuel"] < 2.5
+    shown = CliRunner().invoke(app, words).stdout
+    assert "Largest excess over the budget of fuel" in shown
+    assert "more than the policy's rounding allows: 0" in shown
+
+
+def test_the_program_checks_games_with_random_costs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stream(stats.uniform(0, 1), budget={"fuel": 2}).save("game.json")
+    done = CliRunner().invoke(app, ["check", "game.json"])
+    assert done.exit_code == 0
+    assert "approximately" in done.stdout
+    assert json.loads(CliRunner().invoke(app, ["check", "game.json", "--json"]).stdout)["random_costs"] == ["fuel"]
+    exact = CliRunner().invoke(app, ["frontier", "game.json"])
+    assert exact.exit_code == 2
+    assert "uniform" in exact.stderr

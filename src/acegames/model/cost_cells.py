@@ -92,7 +92,7 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
         edges = (k * step - shift for k in range(start, start + count))
         at = np.array([largest_float(x, itself=not strict) for x in edges])
     else:
-        at = _multiples(step, shift, np.arange(start, start + count))
+        at = _multiples(step, shift, start, np.arange(count))
     below = evaluate(law.cdf, at)
     above = evaluate(law.sf, at) if callable(getattr(law, "sf", None)) else 1 - below
     inclusive = not strict or not cost.has_atoms  # nothing lies beyond x = upper
@@ -105,14 +105,14 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
     return below, above
 
 
-def _multiples(step: Fraction, shift: Fraction, number: NDArray[np.int64]) -> Floats:
-    """The floats nearest to k steps less the shift, for each number k."""
+def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.int64]) -> Floats:
+    """The floats nearest to (start + k) steps less the shift, for each k of `further`, which are at least 0."""
     down = math.lcm(step.denominator, shift.denominator)
     up, off = int(step * down), int(shift * down)
-    largest = max(abs(int(number.min(initial=0))), abs(int(number.max(initial=0)))) * up + abs(off)
+    largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
     if max(largest, down) < 2**53:
-        return (number * up - off) / down  # both exact, so only the quotient is rounded
-    return np.array([float(k * step - shift) for k in number.tolist()])
+        return ((start + further) * up - off) / down  # both exact, so only the quotient is rounded
+    return np.array([float((start + k) * step - shift) for k in further.tolist()])
 
 
 def _possible(
@@ -133,8 +133,8 @@ def _possible(
     else:
         found = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
-            left = np.maximum(_multiples(step, shift, start + block), low)
-            right = np.minimum(_multiples(step, shift, start + block + 1), high)
+            left = np.maximum(_multiples(step, shift, start, block), low)
+            right = np.minimum(_multiples(step, shift, start, block + 1), high)
             inside = left[:, None] + (right - left)[:, None] * _INSIDE
             dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
             found += (dense.any(axis=1) & (right > left)).tolist()
