@@ -348,7 +348,11 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def test_the_documented_examples(tmp_path):
-    first, second = re.findall(r"```yaml\n(.*?)```", (DOCS / "game-file.md").read_text(), re.DOTALL)
+    first, drawn, second = re.findall(r"```yaml\n(.*?)```", (DOCS / "game-file.md").read_text(), re.DOTALL)
+    (rule,) = yaml.safe_load(drawn)
+    changes = {"constraints": ["fuel", "risk"], "budget": [9, 9], "actions": [["drive"]], "players": ["me"]}
+    game = load_text(tmp_path, changed(rules=[{"reward": [0], "next": "road"}, rule], **changes))
+    assert game.cost_values[0][-1].upper == Fraction(7, 2)
     game = load_text(tmp_path, first)
     assert game.cost_values == ((0, Fraction(1, 10), 2),)
     assert row(game, 1, "ditch", ("dare", "dare")) is None

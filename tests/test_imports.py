@@ -65,7 +65,8 @@ ALLOWED = {
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
     "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels"),
     "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
-    "acegames.simulate": ("model", "concepts", "errors", "numerics"),
+    "acegames.episode_costs": ("model", "numerics"),
+    "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
 }

@@ -464,6 +464,7 @@ def test_it_imports_only_the_model():
         "acegames.model",
         "acegames.verify",
         "acegames.simulate",
+        "acegames.episode_costs",
         "acegames.concepts",
         "acegames.errors",
     )

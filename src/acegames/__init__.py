@@ -36,6 +36,7 @@ from acegames.guarantee import Guarantee
 from acegames.model.almost_sure import almost_sure
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
+from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner
 from acegames.reduction import Reduction, reduce
 from acegames.simulate import Rollouts, simulate
@@ -48,6 +49,8 @@ __all__ = [
     # the game
     "MarkovGame",
     "almost_sure",
+    "random_cost",
+    "RandomCost",
     "load",
     "catalog",
     # made easier, with a bound

@@ -130,6 +130,16 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 def check(game: GameArg, as_json: JsonOption = False) -> None:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
     model = _game(game)
+    drawn = [str(c) for c, costs in zip(model.constraints, model.cost_values, strict=True) if _any_random(costs)]
+    if drawn:
+        if as_json:
+            print_json({**describe(model), "random_costs": drawn, "feasible": None})
+        else:
+            show_game(model, random_costs=drawn)
+            out.print(
+                "The game is in order. With costs given by distributions it is solved approximately, up to an epsilon."
+            )
+        return
     found, needs = ace.feasibility(model), ace.estimate(model)
     if as_json:
         estimate = {**vars(needs), "memory": needs.memory}
@@ -330,7 +340,7 @@ def simulate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if a budget breaks."""
+    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
     model, policy, _ = _policy(file, against)
     rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
@@ -345,6 +355,8 @@ def simulate(
                 "largest_spending": dict(zip(constraints, largest, strict=True)),
                 "largest_spending_at_end": dict(zip(constraints, at_end, strict=True)),
                 "violations": rollouts.violations,
+                "largest_excess": dict(zip(constraints, rollouts.excess, strict=True)),
+                "beyond_guarantee": rollouts.beyond,
             }
         )
     else:
@@ -363,7 +375,12 @@ def simulate(
             )
         if model.constraints:
             out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
-    if rollouts.violations:
+        for label, most in zip(model.constraints, rollouts.excess, strict=True):
+            if most > 0:
+                out.print(f"Largest excess over the budget of {escape(str(label))}: {number(most)}")
+        if rollouts.violations:
+            out.print(f"Episodes that broke it by more than the policy's rounding allows: {rollouts.beyond:,}")
+    if rollouts.beyond:
         raise typer.Exit(1)
 
 
@@ -444,6 +461,10 @@ def _game(name: str) -> ace.MarkovGame:
     raise ace.InvalidOption(
         f"{name}: neither a file nor a catalog game; `acegames catalog` lists {', '.join(ace.catalog.names())}"
     )
+
+
+def _any_random(costs: tuple[Any, ...]) -> bool:
+    return any(isinstance(c, ace.RandomCost) for c in costs)
 
 
 def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any]:

@@ -27,7 +27,7 @@ from acegames.engines import Engine, Report
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption
 from acegames.feasibility.lattice import lattice
-from acegames.model.game import Label, Layer, MarkovGame, check_game
+from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs
 from acegames.model.numbers import plain_array
 from acegames.policy import project
 
@@ -183,11 +183,10 @@ def _solve_all(
 
 def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
     """The game under the budget `top`, begun by a step in which chance spends one of the rows of `spent`. State 0 stands for the start."""
-    values = [
-        sorted({*known, *column}) for known, column in zip(game.cost_values, zip(*spent, strict=True), strict=True)
-    ]
+    costs = exact_costs(game)
+    values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
     code = [{v: k for k, v in enumerate(column)} for column in values]
-    later = [_recoded(layer, game.cost_values, code) for layer in game.layers]
+    later = [_recoded(layer, costs, code) for layer in game.layers]
     outcomes = sorted(
         (s, tuple(c[x] for c, x in zip(code, row, strict=True)), p / len(spent))
         for row in spent

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.feasibility.frontier import Frontier, minimal_elements
-from acegames.model.game import MarkovGame
+from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import unknown
 from acegames.reduction import infeasible
@@ -74,7 +74,7 @@ class Scale:
         """Whole units that no play keeps, and those that every play keeps."""
         if not self.bounded[m]:
             return 0, 0
-        largest = self.game.horizon * max(abs(c) for c in self.game.cost_values[m])
+        largest = self.game.horizon * max(map(abs, exact_costs(self.game)[m]))
         shifts = [row[m] - self.reference[m] for row in self.game.budgets if isinstance(row[m], Fraction)]
         lowest, highest = (-largest - max(shifts)) / self.units[m], (largest - min(shifts)) / self.units[m]
         return math.floor(lowest) - 1, math.ceil(highest)

@@ -2,7 +2,8 @@
 
 Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of them together where
 the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole numbers of a unit per constraint, so a
-violation is decided exactly and never by a float.
+violation is decided exactly and never by a float. Costs given by a distribution are drawn from it; a policy that rounds
+costs is asked with what it counts, and judged by what was spent (see `episode_costs`).
 
 Time is linear in episodes times horizon (times log for sorting), plus one question to the policy per pair.
 """
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.game import JointAction, Layer, MarkovGame, place
+from acegames.episode_costs import EpisodeCosts
+from acegames.model.game import JointAction, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.numerics import PROBABILITY_SUM
 
@@ -40,9 +42,14 @@ class Rollouts:
     """(E, T+1) state index before acting at t; the last column is where the episode ends."""
     action: NDArray[np.int32]
     """(E, T, N) action index of each player."""
+    excess: Floats
+    """(M,) the largest amount by which a budget was exceeded at any time of any episode; 0 where it never was."""
+    beyond: int
+    """Number of episodes that break some budget by more than the policy's rounding allows: after acting at t, t + 1 cells for
+    costs rounded down, nothing for others. A policy that rounds nothing is allowed nothing, so this is then `violations`."""
 
     def summary(self) -> dict[str, Any]:
-        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations}.
+        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess (M,), beyond}.
 
         `mean` and `std_error` are of the returns (the error is NaN for a single episode); `max_spent` is the
         largest cumulative cost at any time of any episode.
@@ -55,6 +62,8 @@ class Rollouts:
             "std_error": error,
             "max_spent": self.spent.max(axis=(0, 1)),
             "violations": self.violations,
+            "excess": self.excess,
+            "beyond": self.beyond,
         }
 
 
@@ -63,7 +72,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
 
     Args:
         game: the game.
-        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`.
+        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`. Where it has a `tracker` that
+            rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same episodes.
 
@@ -75,80 +85,35 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
         raise ValueError(f"episodes: got {episodes!r}, must be a whole number of at least 1")
     rng = np.random.default_rng(rng)
-    costs = _Costs(game)
+    costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = int(episodes), len(game.players)
     returns = np.zeros((e, n))
     state = np.empty((e, game.horizon + 1), dtype=np.int32)
     action = np.empty((e, game.horizon, n), dtype=np.int32)
     spent = np.empty((e, game.horizon, len(game.constraints)))
-    total = np.zeros((e, len(game.constraints)), dtype=costs.dtype)
-    broken = np.zeros(e, dtype=bool)
+    total = counted = costs.nothing(e)
+    broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
+    excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
     state[:, 0] = start[_pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
     for t in range(game.horizon):
         layer = game.layer(t)
-        row = _choose(game, policy, costs, t, state[:, t].astype(np.int64), total, rng.random(e))
+        row = _choose(game, policy, costs, t, state[:, t].astype(np.int64), counted, rng.random(e))
         out = _pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
-        total = total + costs.of(layer, out)
-        broken |= costs.over(total, t)
+        true, seen = costs.draw(layer, out, rng)
+        total, counted = total + true, counted + seen
+        over = costs.over(total, t)
+        broken |= over
+        beyond |= over if costs.exact else costs.over(total, t, within_error=True)
+        excess = list(map(max, excess, costs.excess(total, t)))
         returns += layer.reward[row]
         state[:, t + 1], action[:, t], spent[:, t] = (
             layer.next_state[out],
             layer.action[row],
             costs.in_user_units(total),
         )
-    return Rollouts(returns, spent, int(broken.sum()), state, action)
-
-
-class _Costs:
-    """Costs as whole numbers of one unit per constraint: int64, or Python ints where sums would not fit."""
-
-    def __init__(self, game: MarkovGame) -> None:
-        self.scale = [math.lcm(*(v.denominator for v in values)) for values in game.cost_values]
-        whole = [[int(v * k) for v in values] for values, k in zip(game.cost_values, self.scale, strict=True)]
-        largest = max((abs(c) for column in whole for c in column), default=0) * game.horizon
-        self.dtype: Any = np.int64 if largest < 2**63 else object
-        self.values = [np.array(column, dtype=self.dtype) for column in whole]
-        self.budgets = game.budgets
-
-    def of(self, layer: Layer, out: Ints) -> Ints:
-        """Return the costs of outcomes, (E, M)."""
-        columns = [values[layer.cost[out, m]] for m, values in enumerate(self.values)]
-        return np.column_stack(columns) if columns else np.zeros((len(out), 0), dtype=np.int64)
-
-    def over(self, total: Ints, t: int) -> NDArray[np.bool_]:
-        """Return which rows of `total` (E, M) break a budget after acting at t."""
-        broken = np.zeros(len(total), dtype=bool)
-        for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True)):
-            if not isinstance(bound, float):
-                limit = math.floor(bound * k)
-                if self.dtype is not object:
-                    limit = max(-(2**63), min(limit, 2**63 - 1))  # beyond what int64 can hold, nothing changes
-                broken |= (total[:, m] > limit).astype(bool)
-        return broken
-
-    def in_user_units(self, total: Ints) -> Floats:
-        """Return amounts as the nearest floats, (E, M)."""
-        rounded = np.empty(total.shape)
-        for m, k in enumerate(self.scale):
-            if self.dtype is not object and max(k, int(np.abs(total[:, m]).max())) <= 2**53:
-                rounded[:, m] = total[:, m] / k  # both are floats, so only the quotient is rounded
-            else:
-                amounts, code = np.unique(total[:, m], return_inverse=True)
-                rounded[:, m] = np.array([c / k for c in amounts.tolist()])[code]
-        return rounded
-
-    def in_units(self, total: Ints, units: Any) -> Ints | None:
-        """Return amounts (E, M) in whole numbers of other units; None when they are none, or do not fit."""
-        whole = np.empty(total.shape, dtype=np.int64)
-        for m, (k, unit) in enumerate(zip(self.scale, units, strict=True)):
-            up, down = (1 / (k * Fraction(unit))).as_integer_ratio()
-            if self.dtype is object or max(down, int(np.abs(total[:, m]).max()) * up) >= 2**63:
-                return None
-            whole[:, m], rest = np.divmod(total[:, m] * up, down)
-            if rest.any():
-                return None
-        return whole
+    most = np.array(list(map(float, excess)))
+    return Rollouts(returns, spent, int(broken.sum()), state, action, most, int(beyond.sum()))
 
 
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
@@ -172,7 +137,9 @@ def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
     return picked
 
 
-def _choose(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
+def _choose(
+    game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints, uniform: Floats
+) -> Ints:
     """Return the row that each episode plays at time t, (E,)."""
     member, group = _groups(state, total)
     state, total = state[member], total[member]
@@ -201,10 +168,10 @@ def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
 Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities (Z,)
 
 
-def _ask_singly(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints) -> Answers:
+def _ask_singly(game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints) -> Answers:
     ptr, row, prob = [0], [], []
     for s, amounts in zip(state.tolist(), total.tolist(), strict=True):
-        spent = tuple(plain(Fraction(c, k)) for c, k in zip(amounts, costs.scale, strict=True))
+        spent = tuple(plain(Fraction(c, k)) for c, k in zip(amounts, costs.counted_scale, strict=True))
         rows, weights = _support(game, t, s, policy.distribution(t, game.states[s], spent), spent)
         row += rows
         prob += weights
@@ -212,7 +179,9 @@ def _ask_singly(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Int
     return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
 
 
-def _ask_together(game: MarkovGame, policy: Any, costs: _Costs, t: int, state: Ints, total: Ints) -> Answers | None:
+def _ask_together(
+    game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints
+) -> Answers | None:
     """Return what `lookup` says; None where there is none that counts as the game does, or its answer is not in order."""
     if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
         return None

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.feasibility.lattice import common_unit
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.cost_cells import probabilities
 from acegames.model.game import Label, Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
-from acegames.model.random_cost import RandomCost, probabilities
+from acegames.model.random_cost import RandomCost
 from acegames.model.written import unknown
 from acegames.tracker import Rounding
 

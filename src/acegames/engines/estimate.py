@@ -13,6 +13,7 @@ from acegames.feasibility.explore import SPARSE_BYTES
 from acegames.feasibility.lattice import common_unit
 from acegames.feasibility.space import Space, pairs_at_most
 from acegames.machine import available_memory, processors
+from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
@@ -100,7 +101,7 @@ def _advice(space: Space, factor: float) -> str:
     coarser = factor ** (1 / len(space.dims)) * 1.1
     parts = []
     for m in space.dims:
-        cell = float(common_unit(game.cost_values[m])) * coarser
+        cell = float(common_unit(exact_costs(game)[m])) * coarser
         largest = max((abs(float(row[m])) for row in game.budgets if isinstance(row[m], Fraction)), default=0.0)
         if game.horizon * cell <= largest:
             parts.append(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.feasibility.lattice import LARGEST, common_unit
-from acegames.model.game import Layer, MarkovGame, reachable_states
+from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound
 
 Antichain = NDArray[np.int64]  # (k, M)
@@ -85,13 +85,11 @@ class Frontier:
     """
 
     def __init__(self, game: MarkovGame) -> None:
-        self._game = game
+        self._game, self._costs = game, exact_costs(game)
         self.reference = [last_finite(column) for column in zip(*game.budgets, strict=True)]
         self.units = [
             common_unit([*values, *(b - ref for b in column if not isinstance(b, float))])
-            for values, column, ref in zip(
-                game.cost_values, zip(*game.budgets, strict=True), self.reference, strict=True
-            )
+            for values, column, ref in zip(self._costs, zip(*game.budgets, strict=True), self.reference, strict=True)
         ]
         self._need = self._backward()
 
@@ -120,7 +118,7 @@ class Frontier:
 
     def _backward(self) -> list[_Needs]:
         game = self._game
-        costs = [self._whole(m, values) for m, values in enumerate(game.cost_values)]
+        costs = [self._whole(m, values) for m, values in enumerate(self._costs)]
         reach = reachable_states(game)
         needs = [_Needs(np.full((len(game.states), len(self.units)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):

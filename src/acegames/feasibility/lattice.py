@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge, UnknownPair
-from acegames.model.game import Label, MarkovGame
+from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.model.written import unknown
 
@@ -46,8 +46,9 @@ class Lattice:
 
 def lattice(game: MarkovGame) -> Lattice:
     """Return the integer lattice of a game; TooLarge when a constraint's totals do not fit into 64 bits."""
-    units = tuple(common_unit(values) for values in game.cost_values)
-    scaled = [[int(v / u) for v in values] for values, u in zip(game.cost_values, units, strict=True)]
+    costs = exact_costs(game)
+    units = tuple(common_unit(values) for values in costs)
+    scaled = [[int(v / u) for v in values] for values, u in zip(costs, units, strict=True)]
     budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
     for m, whole in enumerate(scaled):
         most = game.horizon * max(map(abs, whole))

@@ -1,15 +1,14 @@
 """A game as a JSON header and numeric arrays, and games from the arrays of a plain numpy file.
 
 Header: labels, horizon, initial [[state index, probability]], budgets (one row when constant) and cost values as
-exact text, and per distinct layer the names of its arrays. Equal arrays are stored once. A game read back is
-rebuilt through `assemble`, which checks it like any other, and must have the digest that was stored.
+exact text (distributions as in text files), and per distinct layer the names of its arrays. Equal arrays are stored
+once. A game read back is rebuilt through `assemble`, which checks it like any other, and must have the digest that was stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
 from acegames.model.numbers import Bound, text
+from acegames.model.random_cost import Cost
 from acegames.model.tails import Tails
 from acegames.model.written import (
     check_keys,
@@ -30,6 +30,7 @@ from acegames.model.written import (
     read_exact,
     show,
 )
+from acegames.model.written_costs import read_written_cost, write_cost
 from acegames.store import Arrays
 
 MAX_HORIZON = 1_000_000
@@ -145,7 +146,7 @@ def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
             entry[field] = known[id(array)]
         layers.append(entry)
     header = {
-        "cost_values": [[text(c) for c in values] for values in game.cost_values],
+        "cost_values": [[write_cost(c, text) for c in values] for values in game.cost_values],
         "layers": layers,
         "layer_at": list(game.layer_at),
         "digest": game.digest,
@@ -155,9 +156,9 @@ def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
 
 def tables_from_archive(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: Names, horizon: int
-) -> tuple[list[RawLayer], list[list[Fraction]]]:
+) -> tuple[list[RawLayer], list[list[Cost]]]:
     """Return checked raw layers and cost values; BadFile when they do not fit the labels or one another."""
-    values = [[read_exact(v) for v in _list(column)] for column in _list(header["cost_values"])]
+    values = [[read_written_cost(v) for v in _list(column)] for column in _list(header["cost_values"])]
     layer_at = _list(header["layer_at"])
     entries = _list(header["layers"])
     if len(values) != len(names.constraints) or len(layer_at) != horizon:

@@ -1,7 +1,7 @@
 """From raw tables to a checked, canonical `MarkovGame`. Every builder and every file ends here.
 
 Canonical: rows and outcomes sorted, equal outcomes merged, impossible ones dropped, equal arrays shared, costs coded
-by the sorted exact values that occur. The same content therefore gives the same arrays and the same digest.
+by the sorted exact values that occur, then the distributions. The same content therefore gives the same arrays and the same digest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from acegames.model.game import (
     read_initial,
 )
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
+from acegames.model.random_cost import Cost, cost_order
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 
@@ -59,7 +59,7 @@ class Names:
 def assemble(
     names: Names,
     layers: Sequence[RawLayer],
-    cost_values: Sequence[Sequence[Fraction]],
+    cost_values: Sequence[Sequence[Cost]],
     *,
     horizon: int,
     initial: Any,
@@ -176,15 +176,15 @@ def _check_initial(initial: Any, states: tuple[Label, ...]) -> tuple[tuple[int, 
 
 
 def _canonical_costs(
-    cost_values: Sequence[Sequence[Fraction]], layers: Sequence[RawLayer]
-) -> tuple[tuple[tuple[Fraction, ...], ...], list[NDArray[np.int32]]]:
+    cost_values: Sequence[Sequence[Cost]], layers: Sequence[RawLayer]
+) -> tuple[tuple[tuple[Cost, ...], ...], list[NDArray[np.int32]]]:
     """Return the sorted distinct values that occur, and for each constraint the new code of each old code."""
     values, codes = [], []
     for m, given in enumerate(cost_values):
         used = np.zeros(len(given), dtype=bool)
         for raw in layers:
             used[raw.cost[raw.prob > 0, m]] = True
-        kept = sorted({given[int(k)] for k in np.flatnonzero(used)})
+        kept = sorted({given[int(k)] for k in np.flatnonzero(used)}, key=cost_order)
         position = {v: k for k, v in enumerate(kept)}
         values.append(tuple(kept))
         codes.append(np.array([position.get(v, -1) for v in given], dtype=np.int32))
@@ -287,8 +287,8 @@ class _Shared:
         return self._known[key]
 
 
-def code_costs(vectors: Iterable[Sequence[Fraction]], width: int) -> tuple[list[list[Fraction]], NDArray[np.int64]]:
+def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], NDArray[np.int64]]:
     """Return per-constraint value lists and (K, M) codes for a sequence of exact cost vectors."""
-    tables: list[dict[Fraction, int]] = [{} for _ in range(width)]
+    tables: list[dict[Cost, int]] = [{} for _ in range(width)]
     codes = [[table.setdefault(c, len(table)) for table, c in zip(tables, v, strict=True)] for v in vectors]
     return [list(table) for table in tables], np.array(codes, dtype=np.int64).reshape(len(codes), width)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
-from acegames.model.numbers import TINIEST, exact
+from acegames.model.numbers import TINIEST
+from acegames.model.random_cost import Cost, is_distribution, read_cost
 
 
 def from_arrays(
@@ -178,20 +178,22 @@ def _check_states(allowed: NDArray[np.bool_], names: Names) -> None:
 
 def _cost_codes(
     costs: NDArray[Any], chances: NDArray[Any], allowed: NDArray[np.bool_], names: Names
-) -> tuple[list[list[Fraction]], NDArray[np.int64]]:
+) -> tuple[list[list[Cost]], NDArray[np.int64]]:
     """Return the exact values of each constraint and the array of codes. Costs of illegal actions are ignored."""
     t = max(len(costs), len(chances), len(allowed))
     used = np.broadcast_to(allowed[..., None] & (chances > 0), (t, *chances.shape[1:]))
     if len(costs) == 1:
         used = np.asarray(used.any(axis=0, keepdims=True))
     codes = np.zeros(costs.shape, dtype=np.int64)
-    tables: list[list[Fraction]] = []
+    tables: list[list[Cost]] = []
     for m, label in enumerate(names.constraints):
         column = costs[..., m]
         if column.dtype == object:
-            distinct = list(dict.fromkeys(column[used].tolist()))
-            position = {v: k for k, v in enumerate(distinct)}
-            codes[..., m][used] = [position[v] for v in column[used].tolist()]
+            entries = column[used].tolist()
+            keys = [("drawn", id(v)) if is_distribution(v) else v for v in entries]  # it need not be hashable
+            distinct = list(dict(zip(keys, entries, strict=True)).values())
+            position = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+            codes[..., m][used] = [position[key] for key in keys]
         else:
             found, inverse = np.unique(column[used], return_inverse=True)
             distinct = list(found)
@@ -199,7 +201,7 @@ def _cost_codes(
         table = []
         for k, value in enumerate(distinct):
             try:
-                table.append(exact(value))
+                table.append(read_cost(value))
             except ValueError as error:
                 at, s, *acts = map(int, np.argwhere(used & (codes[..., m] == k))[0][:-1])
                 labels = [names.actions[i][a] for i, a in enumerate(acts)]

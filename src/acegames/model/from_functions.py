@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,11 @@ from acegames.model.game import (
     plain_label,
     read_initial,
 )
-from acegames.model.numbers import exact, is_scalar, probability
+from acegames.model.numbers import is_scalar, probability
+from acegames.model.random_cost import Cost, is_distribution, read_cost
 from acegames.numerics import PROBABILITY_SUM
 
-Outcome = tuple[float, Label, tuple[Fraction, ...]]
+Outcome = tuple[float, Label, tuple[Cost, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
 """What the functions say about one (t, state): reward and outcomes of each legal joint action."""
 
@@ -166,7 +166,7 @@ class _Questions:
                 chance = probability(chance)
             except (TypeError, ValueError):
                 raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
-            vector = read_vector({} if cost is None else cost, self.constraints, exact, spot, "cost", "constraint")
+            vector = read_vector({} if cost is None else cost, self.constraints, read_cost, spot, "cost", "constraint")
             if not 0 <= chance < math.inf:
                 raise InvalidGame(f"{spot}: probability {chance} of next state {next_state!r}, must be at least 0")
             if chance > 0:
@@ -191,13 +191,17 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
         if missing and what == "reward":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
         entries = [given.get(x, 0) for x in labels]
-    elif is_scalar(given):
+    elif is_distribution(given) or is_scalar(given):
         entries = [given]
     else:
         entries = list(given)
     if len(entries) != len(labels):
         raise InvalidGame(f"{spot}: {what} {given!r} has {len(entries)} entries, there are {len(labels)} {of}s")
-    try:
-        return tuple(number(e) for e in entries)
-    except (TypeError, ValueError) as error:
-        raise InvalidGame(f"{spot}: {what} {given!r}: {error}") from None
+    found = []
+    for label, entry in zip(labels, entries, strict=True):
+        try:
+            found.append(number(entry))
+        except (TypeError, ValueError) as error:
+            which = f"of {label!r}" if is_distribution(entry) else repr(given)
+            raise InvalidGame(f"{spot}: {what} {which}: {error}") from None
+    return tuple(found)

@@ -53,7 +53,7 @@ def from_table(
     for start in read_initial(initial):
         if start not in by_state.index:
             raise InvalidGame(f"initial: {unknown('state', start, names.states)}")
-    costs = [happen.exact(c) for c in limits]
+    costs = [happen.costs(c) for c in limits]
     merge = _Merge(
         names,
         horizon,

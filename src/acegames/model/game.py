@@ -6,7 +6,7 @@
 
 Held sparsely. A *row* is one legal joint action of one state; a row's outcomes are contiguous. Equal arrays of
 different times are one object, and times that agree entirely share one `Layer`. Costs are small integer codes
-into `cost_values`, the sorted exact values that occur, one tuple per constraint.
+into `cost_values`, the exact values that occur, sorted, then the distributions, one tuple per constraint.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acegames.errors import InvalidGame
+from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.numbers import Bound, probability, text
+from acegames.model.random_cost import Cost, RandomCost, cost_text
 from acegames.model.tails import Tails
 
 Label = Hashable
@@ -71,7 +72,7 @@ class MarkovGame:
     horizon: int
     initial: tuple[tuple[int, float], ...]  # (state index, probability), probabilities positive
     budgets: tuple[tuple[Bound, ...], ...]  # H rows of M: the bound on the cumulative cost after acting at t
-    cost_values: tuple[tuple[Fraction, ...], ...]  # M sorted tuples of the exact costs that occur
+    cost_values: tuple[tuple[Cost, ...], ...]  # M sorted tuples of the exact costs that occur; random costs come last
     layers: tuple[Layer, ...]  # the distinct layers, in order of first use
     layer_at: tuple[int, ...]  # H indices into layers
     name: str = field(default="")  # for people; not part of the digest
@@ -103,7 +104,8 @@ class MarkovGame:
             transition: (S, A1..An, S) probabilities of the next state.
             reward: (S, A1..An, N) expected reward of each player.
             cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or floats read by
-                their decimal text. Leave out together with `budget` for a game without budgets.
+                their decimal text; or distributions, each an object with a `cdf` and an upper bound (see `random_cost`).
+                Leave out together with `budget` for a game without budgets.
             budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number when M = 1. Row t
                 of a schedule bounds what is spent after the step at time t. (A flat list is one number per constraint.)
                 In place of a number, `almost_sure(number)` bounds the total at the end alone.
@@ -156,7 +158,8 @@ class MarkovGame:
             players: one label per player.
             actions: `actions(t, s)` gives one sequence of labels per player.
             outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a number, a
-                sequence of M numbers, {constraint: number} (absent means 0), or None for no cost.
+                sequence of M numbers, {constraint: number} (absent means 0), or None for no cost. In place of a
+                number there may be a distribution: an object with a `cdf` and an upper bound (see `random_cost`).
             reward: `reward(t, s, a)` gives one number per player, or {player: number}.
             horizon: number of steps, at least 1.
             initial: a state, or {state: probability}.
@@ -277,7 +280,7 @@ class MarkovGame:
             "constraints": [_label_text(x) for x in self.constraints],
             "initial": [[s, p.hex()] for s, p in self.initial],
             "budgets": [[text(b) for b in row] for row in self.budgets],
-            "cost_values": [[text(c) for c in values] for values in self.cost_values],
+            "cost_values": [[cost_text(c) for c in values] for values in self.cost_values],
             "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers],
             "layer_at": list(self.layer_at),
         }
@@ -318,6 +321,30 @@ def reachable_states(game: MarkovGame) -> list[NDArray[np.bool_]]:
         here = there
         reach.append(here)
     return reach
+
+
+def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
+    """The cost values of a game whose costs are all numbers; InvalidOption naming a place where one is drawn from a distribution."""
+    for m, values in enumerate(game.cost_values):
+        drawn = [k for k, cost in enumerate(values) if isinstance(cost, RandomCost)]
+        if drawn:
+            spot = _first_place(game, m, drawn[0])
+            raise InvalidOption(
+                f"constraint {game.constraints[m]!r}: the cost at {spot} is drawn from {cost_text(values[drawn[0]])}. "
+                "Exact methods count whole units of cost and need numbers; solve approximately: solve(game, epsilon=...)"
+            )
+    return tuple(tuple(c for c in values if not isinstance(c, RandomCost)) for values in game.cost_values)
+
+
+def _first_place(game: MarkovGame, constraint: int, code: int) -> str:
+    for t in range(game.horizon):
+        layer = game.layer(t)
+        outcome = np.flatnonzero(layer.cost[:, constraint] == code)
+        if len(outcome):
+            row = int(np.searchsorted(layer.out_ptr, outcome[0], "right")) - 1
+            state = int(np.searchsorted(layer.row_ptr, row, "right")) - 1
+            return place(t, game.states[state], game.joint_action(layer.action[row]))
+    raise AssertionError("every cost value occurs")
 
 
 def place(

@@ -44,6 +44,13 @@ def exact_or_inf(value: Any) -> Bound:
     return exact(value)
 
 
+def largest_float(x: Fraction, *, itself: bool) -> float:
+    """The largest float that stands for a number below x, or for x itself where it may."""
+    nearest = float(x)
+    stands_for = exact(nearest)
+    return nearest if stands_for < x or (itself and stands_for == x) else float(np.nextafter(nearest, -math.inf))
+
+
 def is_scalar(value: Any) -> bool:
     """Whether a value is a single entry, not a sequence. (`np.ndim` alone fails on ragged lists.)"""
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0

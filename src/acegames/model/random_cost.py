@@ -1,54 +1,284 @@
-"""A cost drawn from a distribution function: continuous, or with infinitely many values (spec 5)."""
+"""A cost drawn from a distribution function: continuous, or with infinitely many values (spec 5).
+
+Drawn afresh each time, and independently of the other constraints, of the next state and of everything before. It must be bounded
+above, for otherwise no budget holds with probability one; below it need not be.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.numbers import exact
+from acegames.errors import InvalidGame
+from acegames.model.cost_cells import probabilities
+from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity, standard
+from acegames.model.numbers import Bound, exact, largest_float, text
+
+__all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
+
+ROUNDING = 1e-12
+"""How far a cdf may be off by its own rounding at the bounds, or fall from one point to the next."""
+
+RARE = 1e-18
+"""Probability of what is not drawn in practice; a cost without lower bound is taken to be above that quantile when drawing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomCost:
-    """One constraint's cost, drawn afresh each time and independently of everything else: `scale` times what `source` draws.
+    """One constraint's cost: `scale` times what `source` draws. Build it with `random_cost`.
 
-    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution.
+    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution. Equal distributions make equal costs.
     """
 
     source: Any
     upper: Fraction  # no cost is larger
     lower: Fraction | float  # no cost is smaller; -inf where there is no such bound
-    scale: Fraction = Fraction(1)
+    scale: Fraction = Fraction(1)  # positive
+
+    @cached_property
+    def key(self) -> str:
+        """What the cost is, in words; the same for equal costs only (see `distributions.identity`)."""
+        said = identity(self.source, self.lower / self.scale, self.upper / self.scale)
+        return said if self.scale == 1 else f"{self.scale} * {said}"
+
+    @cached_property
+    def law(self) -> Any:
+        """The distribution that is drawn from: the cost is `unit` times the draw, plus `offset`."""
+        return self._standard[0]
+
+    @cached_property
+    def offset(self) -> Fraction:
+        """The cost where the draw is 0."""
+        return self._standard[1] * self.scale
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """How much more the cost is where the draw is 1 more; positive."""
+        return self._standard[2] * self.scale
+
+    @cached_property
+    def _standard(self) -> tuple[Any, Fraction, Fraction]:
+        return standard(self.source)
+
+    def drawn(self, cost: Fraction) -> Fraction:
+        """The draw that makes this cost."""
+        return (cost - self.offset) / self.unit
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether single values may have positive probability."""
+        return has_atoms(self.source)
+
+    @cached_property
+    def depth(self) -> Fraction:
+        """How far below `upper` practically all of the distribution lies."""
+        if not isinstance(self.lower, float):
+            return self.upper - self.lower
+        return self._width(RARE) or self._width(ROUNDING) or self._endless()
+
+    @cached_property
+    def bulk(self) -> Fraction:
+        """How far below `upper` half of the distribution lies, to within a factor of two."""
+        return self._width(0.5) or self.depth
+
+    def _width(self, rest: float) -> Fraction | None:
+        """How far below `upper` less than `rest` lies, to within a factor of two; None when there is no such place."""
+        width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
+        enough = evaluate(self.law.cdf, float(self.drawn(self.upper)) - width) < rest
+        return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
+
+    def _endless(self) -> Fraction:
+        raise InvalidGame(
+            f"{describe(self.source)} has no lower bound, and its cdf does not fall to 0 far below; it must"
+        )
 
     def below(self, x: Fraction) -> float:
         """Pr[cost < x]."""
-        return float(self.source.cdf(np.nextafter(float(x / self.scale), -math.inf)))
+        if x <= self.lower:
+            return 0.0
+        if x > self.upper or (x == self.upper and not self.has_atoms):
+            return 1.0
+        return self._cdf(x, itself=False)
 
     def at_most(self, x: Fraction) -> float:
         """Pr[cost <= x]."""
-        return float(self.source.cdf(float(x / self.scale)))
+        if x >= self.upper:
+            return 1.0
+        if x < self.lower:
+            return 0.0
+        return self._cdf(x, itself=True)
+
+    def _cdf(self, x: Fraction, *, itself: bool) -> float:
+        at = self.drawn(x)
+        nearest = largest_float(at, itself=itself) if self.has_atoms else float(at)
+        return float(evaluate(self.law.cdf, np.array([nearest]))[0])
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (size,)."""
-        drawn: NDArray[np.float64] = np.asarray(self.source.rvs(size=size, random_state=rng), dtype=np.float64)
-        return drawn * float(self.scale)
+        return self.draw(size, rng) * float(self.unit) + float(self.offset)
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Independent draws of `law`, (size,)."""
+        if callable(getattr(self.law, "rvs", None)):
+            return np.asarray(self.law.rvs(size=size, random_state=rng), dtype=np.float64).reshape(size)
+        return self._inverse(rng.random(size))
+
+    def _inverse(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The least float x with cdf(x) >= level, by bisection among all floats: an atom is met exactly."""
+        top, bottom = float(self.drawn(self.upper)), float(self.drawn(self.upper - self.depth))
+        low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
+        for _ in range(64):
+            middle = (low >> 1) + (high >> 1) + (low & high & 1)
+            enough = evaluate(self.law.cdf, _unrank(middle)) >= level
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return _unrank(high)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RandomCost) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"RandomCost({self.key})"
 
 
-def random_cost(source: Any) -> RandomCost:
-    """Wrap a distribution; ValueError with the reason when it has no finite upper bound."""
-    low, high = source.support()
-    if not math.isfinite(high):
-        raise ValueError(f"{source!r} has no finite upper bound, so no budget holds with probability one")
-    return RandomCost(source, exact(float(high)), exact(float(low)) if math.isfinite(low) else -math.inf)
+Cost = Fraction | RandomCost
+"""What one constraint is charged: an exact number, or a draw from a distribution."""
 
 
-def probabilities(
-    cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None
-) -> list[tuple[Fraction, float]]:
-    """What the cost counts as when rounded, with probabilities."""
-    raise NotImplementedError
+def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost:
+    """Make a cost of a distribution.
+
+    Args:
+        source: any object with a `cdf`: a frozen `scipy.stats` distribution, an `rv_histogram`, or an object of your own.
+        upper: the largest cost possible, where the object does not say it itself. This does not truncate: the cdf must be 1 there.
+        lower: the least cost possible, likewise; by default there is no such bound.
+
+    Raises:
+        InvalidGame: there is no finite upper bound, or the cdf is none; with the reason.
+    """
+    if not callable(getattr(source, "cdf", None)):
+        raise InvalidGame(f"{source!r:.100} is not a distribution: it has no cdf")
+    try:
+        with np.errstate(all="ignore"):
+            return _read(frozen(source), upper, lower)
+    except InvalidGame:
+        raise
+    except (TypeError, ValueError, ArithmeticError, MemoryError) as error:  # of the object's own methods
+        raise InvalidGame(f"{source!r:.100} is not a distribution that can be used: {error}") from None
+
+
+def _read(source: Any, upper: Any, lower: Any) -> RandomCost:
+    low, high = bounds(source)
+    high = _stated(source, "upper", upper, high)
+    low = _stated(source, "lower", lower, low)
+    if isinstance(high, float):
+        reason = (
+            f"its support is ({low}, {high}), are its parameters valid?"
+            if math.isnan(high)
+            else "a single cost may exceed any budget, so no budget could hold with probability one. Truncate it "
+            "(scipy.stats.truncnorm, for instance), or say random_cost(dist, upper=...) where the object does not know its bound"
+        )
+        raise InvalidGame(f"{describe(source)} has no finite upper bound: {reason}")
+    if (isinstance(low, float) and low != -math.inf) or low > high:
+        raise InvalidGame(f"{describe(source)} has the bounds {low} and {high}, the lower one must be smaller")
+    cost = RandomCost(source, high, low)
+    _check(cost)
+    return cost
+
+
+def read_cost(value: Any) -> Cost:
+    """A cost as users give it: a number, or an object with a `cdf`; ValueError when it is neither."""
+    if isinstance(value, RandomCost):
+        return value
+    return random_cost(value) if is_distribution(value) else exact(value)
+
+
+def is_distribution(value: Any) -> bool:
+    """Whether a value is meant as a distribution and not as a number or a sequence of costs."""
+    return isinstance(value, RandomCost) or (callable(getattr(value, "cdf", None)) and not isinstance(value, type))
+
+
+def cost_text(cost: Cost) -> str:
+    """The canonical text of a cost."""
+    return cost.key if isinstance(cost, RandomCost) else text(cost)
+
+
+def cost_order(cost: Cost) -> tuple[bool, Fraction, str]:
+    """Numbers first, by size, then distributions, by name."""
+    return (True, Fraction(0), cost.key) if isinstance(cost, RandomCost) else (False, cost, "")
+
+
+def _rank(x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of a float among all floats."""
+    bits = x.view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _unrank(rank: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.where(rank >= 0, rank, np.int64(-(2**63)) - rank).view(np.float64)
+
+
+def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
+    """A bound that the user states, checked against what the object says of itself."""
+    if given is None:
+        return known
+    try:
+        bound = exact(given)
+    except ValueError as error:
+        raise InvalidGame(f"{which}: {error}") from None
+    excluded = bound < known if which == "upper" else bound > known
+    if not isinstance(known, float) or math.isnan(known):
+        if excluded:
+            raise InvalidGame(
+                f"{describe(source)}: {which}={given} leaves out a part of its support, which reaches to {known}; bounds do not truncate"
+            )
+        return known
+    beyond = float(bound) + np.array([0.01, 1.0, 2.0, 10.0]) * (1 if which == "upper" else -1) * max(
+        1.0, abs(float(bound))
+    )
+    beyond = np.append(beyond, np.nextafter(float(bound), math.inf if which == "upper" else -math.inf))
+    for density, nothing in (
+        ("logpdf", -math.inf),
+        ("logpmf", -math.inf),
+        ("logsf" if which == "upper" else "logcdf", -math.inf),
+    ):
+        if callable(getattr(source, density, None)) and (evaluate(getattr(source, density), beyond) > nothing).any():
+            raise InvalidGame(f"{describe(source)}: values beyond {which}={given} are possible; bounds do not truncate")
+    return bound
+
+
+@functools.lru_cache(maxsize=10_000)
+def _check(cost: RandomCost) -> None:
+    """Raise InvalidGame unless the cdf is one, seen at some points: rising from 0 to 1 between the bounds."""
+    name = describe(cost.source)
+    top, bottom = float(cost.drawn(cost.upper)), float(cost.drawn(cost.upper - cost.depth))
+    draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
+    found = evaluate(cost.law.cdf, draw)
+    x = draw * float(cost.unit) + float(cost.offset)
+    wrong = np.flatnonzero(~((found >= -ROUNDING) & (found <= 1 + ROUNDING)))
+    if len(wrong):
+        raise InvalidGame(f"{name}: its cdf is {found[wrong[0]]} at {x[wrong[0]]:.6g}, must be between 0 and 1")
+    falls = np.flatnonzero(np.diff(found) < -ROUNDING)
+    if len(falls):
+        k = int(falls[0])
+        raise InvalidGame(
+            f"{name}: its cdf falls from {found[k]:.6g} at {x[k]:.6g} to {found[k + 1]:.6g} at {x[k + 1]:.6g}, must not"
+        )
+    if not found[-1] >= 1 - ROUNDING:
+        raise InvalidGame(
+            f"{name}: its cdf is {found[-1]:.12g} at the upper bound {x[-1]:.6g}, must be 1; bounds do not truncate"
+        )
+    if not isinstance(cost.lower, float) and cost.lower < cost.upper:
+        before = np.array([np.nextafter(bottom, -math.inf)])
+        rest = float(evaluate(cost.law.cdf, before)[0])
+        if not rest <= ROUNDING:
+            raise InvalidGame(f"{name}: its cdf is {rest:.6g} below the lower bound {float(cost.lower):.6g}, must be 0")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.game import place
+from acegames.model.random_cost import Cost
 from acegames.model.rules import STAY, Rule, Vocabulary
 
 MAX_PLACES = 20_000_000
@@ -56,7 +56,7 @@ class RuleTables:
         self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
         self._list_outcomes()
 
-    def layers(self, start: NDArray[np.bool_]) -> tuple[list[RawLayer], list[list[Fraction]]]:
+    def layers(self, start: NDArray[np.bool_]) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
 
         Raises:

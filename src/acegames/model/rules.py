@@ -17,16 +17,17 @@ from typing import Any
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names
 from acegames.model.game import Label
+from acegames.model.random_cost import Cost
 from acegames.model.written import (
     check_keys,
     label_from_data,
     labels_from_data,
-    read_exact,
     read_float,
     read_probability,
     show,
     unknown,
 )
+from acegames.model.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.numerics import PROBABILITY_SUM
 
 WILD = "*"
@@ -49,7 +50,7 @@ class Rule:
     times: Intervals | None  # sorted, disjoint, not adjacent, ends included
     states: tuple[int, ...] | None  # sorted
     actions: tuple[tuple[int, ...] | None, ...]  # one per player, sorted
-    outcomes: tuple[tuple[float, int, tuple[Fraction, ...]], ...] | None  # (probability, next state or STAY, cost)
+    outcomes: tuple[tuple[float, int, tuple[Cost, ...]], ...] | None  # (probability, next state or STAY, cost)
     reward: tuple[float, ...] | None
     legal: bool | None
 
@@ -220,7 +221,7 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     )
 
 
-def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, int, tuple[Fraction, ...]], ...]:
+def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, int, tuple[Cost, ...]], ...]:
     if not isinstance(given, list) or not given:
         raise InvalidGame(f"{where}: outcomes: {show(given)}, must be a list of at least one outcome")
     found = []
@@ -245,9 +246,18 @@ def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
     return _look_up(where, "state", label_from_data(where, raw["next"]), words.states)
 
 
-def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Fraction, ...]:
+def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
+    if is_written_distribution(given) and NAME not in words.constraints:
+        given = [given]
     entries = _vector(where, {} if given is None else given, "constraint", words.constraints)
-    return tuple(Fraction(0) if entry is None else _number(where, entry, read_exact) for entry in entries)
+    places = [
+        f"{where} of {label!r}" if isinstance(entry, Mapping) else where
+        for label, entry in zip(words.constraints, entries, strict=True)
+    ]
+    return tuple(
+        Fraction(0) if entry is None else _number(spot, entry, read_written_cost)
+        for spot, entry in zip(places, entries, strict=True)
+    )
 
 
 def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:

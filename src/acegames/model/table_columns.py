@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.game import Label, check_labels
-from acegames.model.numbers import exact, probability
+from acegames.model.numbers import probability
+from acegames.model.random_cost import Cost, is_distribution, read_cost
 from acegames.model.written import show, unknown
 
 Ints = NDArray[np.int64]
@@ -105,8 +105,8 @@ class Columns:
             raise self.wrong("t", i, f"{t[i]:g}, must be a whole number from 0 to {horizon - 1} (horizon {horizon})")
         return t.astype(np.int64)
 
-    def exact(self, column: Label) -> tuple[list[Fraction], Ints]:
-        """Return the exact values of a column of numbers, and for each line which of them it has."""
+    def costs(self, column: Label) -> tuple[list[Cost], Ints]:
+        """Return the exact values and the distributions of a column, and for each line which of them it has."""
         given = self.get(column)
         # A list may mix whole numbers and floats, which an array would round to floats.
         array = np.empty(0, dtype=object) if isinstance(given, (list, tuple)) else np.asarray(given)
@@ -114,20 +114,25 @@ class Columns:
         if array.dtype.kind in "biuf":
             distinct, codes = np.unique(array, return_inverse=True)
         else:
-            index: dict[Any, int] = {}
-            codes = self._number(column, index)
-            distinct = index
+            values, index = self.values(column), dict[Any, int]()
+            keys = [
+                ("drawn", id(v)) if is_distribution(v) else v for v in values
+            ]  # a distribution need not be hashable
+            codes = self._number(column, index, values=keys)
+            distinct = list(dict(zip(keys, values, strict=True)).values())
         found = []
         for k, value in enumerate(distinct):
             try:
-                found.append(exact(value))
+                found.append(read_cost(value))
             except ValueError as error:
                 raise self.wrong(column, int(np.flatnonzero(codes == k)[0]), str(error)) from None
         return found, codes.reshape(-1).astype(np.int64)
 
-    def _number(self, column: Label, index: dict[Any, int], *, grow: bool = True) -> Ints:
+    def _number(
+        self, column: Label, index: dict[Any, int], *, grow: bool = True, values: list[Any] | None = None
+    ) -> Ints:
         """Return the number of each line's value in `index`, which grows by the new ones, else -1 for them."""
-        values = self.values(column)
+        values = self.values(column) if values is None else values
         try:
             if not grow:
                 return np.fromiter((index.get(v, -1) for v in values), dtype=np.int64, count=len(values))

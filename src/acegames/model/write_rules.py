@@ -11,6 +11,7 @@ import numpy as np
 from acegames.model.game import Label, Layer, MarkovGame
 from acegames.model.text_form import label_condition
 from acegames.model.written import label_to_data, write_number
+from acegames.model.written_costs import write_cost
 
 LayerSet = tuple[int, ...]
 
@@ -54,7 +55,7 @@ class _Writer:
     def __init__(self, game: MarkovGame) -> None:
         self.game = game
         self.states = [label_to_data("states", s) for s in game.states]
-        self.costs = [[write_number(c) for c in values] for values in game.cost_values]
+        self.costs = [[write_cost(c, write_number) for c in values] for values in game.cost_values]
         self.times: list[list[int]] = [[] for _ in game.layers]
         for t, k in enumerate(game.layer_at):
             self.times[k].append(t)

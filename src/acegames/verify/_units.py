@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.game import Layer, MarkovGame
+from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import plain
 
 Ints = NDArray[np.int64]
@@ -29,8 +29,9 @@ class Units:
     """The exact integer scale of a game's costs."""
 
     def __init__(self, game: MarkovGame) -> None:
-        self.scale = [math.lcm(*(v.denominator for v in values)) for values in game.cost_values]
-        self.costs = [[int(v * k) for v in values] for values, k in zip(game.cost_values, self.scale, strict=True)]
+        given = exact_costs(game)
+        self.scale = [math.lcm(*(v.denominator for v in values)) for values in given]
+        self.costs = [[int(v * k) for v in values] for values, k in zip(given, self.scale, strict=True)]
         self.bounds: list[list[int | None]] = [  # (T, M); None where nothing is required
             [None if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self.scale, strict=True)]
             for row in game.budgets

@@ -1,0 +1,177 @@
+"""The costs of played episodes as whole numbers: what is truly spent, and what the policy counts as spent (spec 5).
+
+Each constraint has a unit, of which its numbers are whole multiples. A cost drawn from a distribution is brought to the nearest unit inside
+its support. That unit is finer than a billionth of the distribution's size, so totals are compared with budgets exactly, and what is
+compared is a play of the game in every respect but for that last digit of a draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import Layer, MarkovGame
+from acegames.model.numbers import exact
+from acegames.model.random_cost import Cost, RandomCost
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FINEST, COARSEST = 44, 32
+"""Binary digits of a draw that are kept: as many as fit into 64-bit totals. Where fewer would be left, totals are Python integers."""
+
+
+class EpisodeCosts:
+    """Costs of a game, and what they count as for a policy that rounds them by `rounding` (one rule or None per constraint)."""
+
+    def __init__(self, game: MarkovGame, rounding: Sequence[Any] = ()) -> None:
+        rules = tuple(rounding) or (None,) * len(game.constraints)
+        self.exact = not any(rules)  # what is counted is what is spent
+        self.columns = [
+            _Column(values, rule, game.horizon) for values, rule in zip(game.cost_values, rules, strict=True)
+        ]
+        self.dtype: Any = np.int64 if all(column.fits for column in self.columns) else object
+        self.scale = [column.scale for column in self.columns]
+        self.counted_scale = [column.counted_scale for column in self.columns]
+        self.budgets = game.budgets
+        self.error = [rule.cell if rule and rule.direction == "down" else Fraction(0) for rule in rules]  # per step
+
+    def nothing(self, episodes: int) -> Ints:
+        """Totals before the first step, (E, M)."""
+        return np.zeros((episodes, len(self.columns)), dtype=self.dtype)
+
+    def draw(self, layer: Layer, out: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Return the costs of outcomes and what they count as, both (E, M)."""
+        true, counted = self.nothing(len(out)), self.nothing(0 if self.exact else len(out))
+        for m, column in enumerate(self.columns):
+            true[:, m], seen = column.draw(layer.cost[out, m], rng, self.dtype)
+            if not self.exact:
+                counted[:, m] = seen
+        return true, true if self.exact else counted
+
+    def over(self, total: Ints, t: int, *, within_error: bool = False) -> NDArray[np.bool_]:
+        """Return which totals (E, M) break a budget after acting at t; or break it by more than the policy's rounding explains."""
+        broken = np.zeros(len(total), dtype=bool)
+        for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True)):
+            if not isinstance(bound, float):
+                limit = math.floor((bound + (t + 1) * self.error[m] * within_error) * k)
+                if self.dtype is not object:
+                    limit = max(-(2**63), min(limit, 2**63 - 1))  # beyond what int64 can hold, nothing changes
+                broken |= (total[:, m] > limit).astype(bool)
+        return broken
+
+    def excess(self, total: Ints, t: int) -> list[Fraction]:
+        """By how much each budget is exceeded at most after acting at t; 0 where it is kept."""
+        return [
+            Fraction(0) if isinstance(bound, float) else max(Fraction(0), Fraction(int(total[:, m].max()), k) - bound)
+            for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True))
+        ]
+
+    def in_user_units(self, total: Ints) -> Floats:
+        """Return true amounts as the nearest floats, (E, M)."""
+        rounded = np.empty(total.shape)
+        for m, k in enumerate(self.scale):
+            if self.dtype is not object and max(k, int(np.abs(total[:, m]).max())) <= 2**53:
+                rounded[:, m] = total[:, m] / k  # both are floats, so only the quotient is rounded
+            else:
+                amounts, code = np.unique(total[:, m], return_inverse=True)
+                rounded[:, m] = np.array([c / k for c in amounts.tolist()])[code]
+        return rounded
+
+    def in_units(self, counted: Ints, units: Any) -> Ints | None:
+        """Return counted amounts (E, M) in whole numbers of other units; None when they are none, or do not fit."""
+        whole = np.empty(counted.shape, dtype=np.int64)
+        for m, (k, unit) in enumerate(zip(self.counted_scale, units, strict=True)):
+            up, down = (1 / (k * Fraction(unit))).as_integer_ratio()
+            if self.dtype is object or max(down, int(np.abs(counted[:, m]).max()) * up) >= 2**63:
+                return None
+            whole[:, m], rest = np.divmod(counted[:, m] * up, down)
+            if rest.any():
+                return None
+        return whole
+
+
+class _Column:
+    """One constraint's costs in whole numbers of 1 / scale, and what they count as in whole numbers of 1 / counted_scale."""
+
+    def __init__(self, values: Sequence[Cost], rule: Any, horizon: int) -> None:
+        self.rule = rule
+        numbers = [Fraction(0) if isinstance(v, RandomCost) else v for v in values]
+        self.drawn = {k: v for k, v in enumerate(values) if isinstance(v, RandomCost)}
+        counted = numbers if rule is None else [rule.of(v) for v in numbers]
+        grid = math.lcm(*(v.denominator for v in [*numbers, *([] if rule is None else [rule.cell])]))
+        reach = max([Fraction(0), *map(abs, numbers), *map(_reach, self.drawn.values())])
+        self.scale = _scale(grid, reach * horizon, self.drawn.values())
+        self.counted_scale = self.scale
+        if rule is not None:
+            cell = [rule.cell] if self.drawn else []
+            self.counted_scale = math.lcm(*(v.denominator for v in [*counted, *cell]))
+        self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
+        most = reach * self.scale * horizon
+        if rule is not None:
+            most = max(most, (reach + rule.cell) * self.counted_scale * horizon, rule.cell * self.scale)
+        self.fits = most < 2**63
+        self.tables: tuple[Ints, Ints] | None = None  # `whole`, once it is known in which type to count
+
+    def draw(self, code: NDArray[np.int32], rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+        """Return costs and counted costs of cost codes, both (E,)."""
+        if self.tables is None:
+            self.tables = np.array(self.whole[0], dtype=dtype), np.array(self.whole[1], dtype=dtype)
+        true, counted = (table[code] for table in self.tables)
+        for k in np.unique(code).tolist() if self.drawn else ():
+            if k in self.drawn:
+                here = np.flatnonzero(code == k)
+                draw = self._discrete if self.drawn[k].has_atoms else self._continuous
+                true[here], counted[here] = draw(self.drawn[k], len(here), rng, dtype)
+        return true, counted
+
+    def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+        """Draws at the nearest unit strictly inside the support: its ends have probability zero."""
+        moved = round(cost.offset * self.scale)
+        scaled = np.rint(cost.draw(size, rng) * float(cost.unit * self.scale))
+        low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
+        first, last = math.floor(low * self.scale) + 1, math.ceil(cost.upper * self.scale) - 1
+        inside = np.clip(scaled, float(first - moved), float(last - moved))
+        whole = inside.astype(np.int64) if dtype is not object else np.array(list(map(int, inside)), dtype=object)
+        whole = np.minimum(np.maximum(whole + moved, first), last)  # the float of an end may lie beyond it
+        if self.rule is None or self.rule.direction == "ignore":
+            return whole, whole if self.rule is None else np.zeros_like(whole)
+        width = int(self.rule.cell * self.scale)
+        cells = whole // width if self.rule.direction == "down" else -(-whole // width)
+        if self.rule.lowest is not None:
+            cells = np.maximum(cells, int(self.rule.lowest / self.rule.cell))
+        return whole, cells * int(self.rule.cell * self.counted_scale)
+
+    def _discrete(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+        """Draws counted by their exact values, as they are written; those values recur."""
+        found, code = np.unique(cost.draw(size, rng), return_inverse=True)
+        low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
+        amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in found.tolist()]
+        whole = [round(a * self.scale) for a in amounts]
+        seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
+        return np.array(whole, dtype=dtype)[code], np.array(seen, dtype=dtype)[code]
+
+
+def _reach(cost: RandomCost) -> Fraction:
+    """The largest size of a draw."""
+    return max(abs(cost.upper), abs(cost.upper - cost.depth), abs(cost.offset))
+
+
+def _scale(grid: int, total: Fraction, drawn: Any) -> int:
+    """Units per one: a multiple of `grid`, with enough digits for draws, as many as let `total` fit into 64 bits where possible."""
+    grid = math.lcm(grid, *(cost.upper.denominator for cost in drawn if cost.has_atoms))
+    smooth = [cost.bulk for cost in drawn if not cost.has_atoms]
+    if not smooth:
+        return grid
+
+    def with_digits(digits: int) -> int:
+        needed: Fraction = 2**digits / (min(smooth) * grid)
+        return grid << max(0, math.ceil(needed) - 1).bit_length()
+
+    fitting = (k for k in map(with_digits, range(FINEST, COARSEST - 1, -1)) if total * k < 2**62)
+    return next(fitting, with_digits(FINEST))

@@ -1,0 +1,167 @@
+"""A random cost rounded to whole cells: what it counts as, and with which probability (spec 5).
+
+    down:  k cells with probability Pr[k cell <= cost < (k+1) cell], everything below the lowest cell in the lowest
+    up:    k cells with probability Pr[(k-1) cell < cost <= k cell], likewise
+
+A cell that cannot occur is left out; one that can never is, even where its probability is smaller than any float.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame, TooLarge
+from acegames.model.distributions import Floats, describe, evaluate
+from acegames.model.numbers import TINIEST, largest_float
+from acegames.numerics import PROBABILITY_SUM
+
+if TYPE_CHECKING:
+    from acegames.model.random_cost import RandomCost
+
+MOST_CELLS = 10_000_000
+
+_INSIDE = np.array([0.5, 0.25, 0.75, 0.02, 0.98])  # where in a cell its density is looked at
+_BLOCK = 100_000
+
+
+def probabilities(
+    cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None = None
+) -> list[tuple[Fraction, float]]:
+    """What a random cost counts as when it is rounded, in ascending order, with probabilities that sum to 1.
+
+    Args:
+        cost: the cost.
+        cell: costs count as whole multiples of it.
+        direction: "down" or "up" ("ignore": every cost counts as zero).
+        lowest: a multiple of the cell; what would count as less counts as this. Needed where the cost has no lower bound.
+
+    Time and memory are linear in the number of cells.
+
+    Raises:
+        TooLarge: more than `MOST_CELLS` cells.
+        InvalidGame: the cdf does not give probabilities that sum to 1.
+    """
+    if direction == "ignore":
+        return [(Fraction(0), 1.0)]
+    if direction not in ("down", "up") or cell <= 0:
+        raise ValueError(f"direction {direction!r} and cell {cell}: must be 'down' or 'up', and positive")
+    first, last = _range(cost, cell, direction, lowest)
+    if last - first >= MOST_CELLS:
+        raise TooLarge(
+            f"{describe(cost.source)}: rounding to multiples of {float(cell):.3g} gives {last - first + 1:.3g} costs, at most "
+            f"{MOST_CELLS:,} are allowed; choose a larger epsilon"
+        )
+    start = first if direction == "down" else first - 1  # the edge at which the first cell begins
+    below, above = _edges(cost, cell, start, last - first + 2, strict=direction == "down")
+    below[0], above[0], below[-1], above[-1] = 0.0, 1.0, 1.0, 0.0
+    found = np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
+    total = math.fsum(found)
+    if not abs(total - 1) <= PROBABILITY_SUM:
+        raise InvalidGame(
+            f"{describe(cost.source)}: the probabilities of its cells sum to {total:.12g}, must sum to 1; is its cdf in order?"
+        )
+    empty = np.flatnonzero(found == 0)
+    found[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
+    found = np.where(found > 0, np.maximum(found / total, TINIEST), 0.0)
+    return [((first + k) * cell, float(found[k])) for k in np.flatnonzero(found).tolist()]
+
+
+def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None) -> tuple[int, int]:
+    """First and last whole number of cells that a cost can count as."""
+    whole = math.floor if direction == "down" else math.ceil
+    ends = [] if isinstance(cost.lower, float) else [whole(cost.lower / cell)]
+    if lowest is not None:
+        if (lowest / cell).denominator != 1:
+            raise ValueError(f"lowest {lowest} is no multiple of the cell {cell}")
+        ends.append(int(lowest / cell))
+    if not ends:
+        raise ValueError(f"{describe(cost.source)} has no lower bound: a lowest cell is needed")
+    first = max(ends)
+    return first, max(first, whole(cost.upper / cell))
+
+
+def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
+    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k = start, start + 1, ..."""
+    law, step, shift = cost.law, cell / cost.unit, cost.offset / cost.unit
+    if cost.has_atoms:  # up to the largest float that belongs to it
+        edges = (k * step - shift for k in range(start, start + count))
+        at = np.array([largest_float(x, itself=not strict) for x in edges])
+    else:
+        at = _multiples(step, shift, start, np.arange(count))
+    below = evaluate(law.cdf, at)
+    above = evaluate(law.sf, at) if callable(getattr(law, "sf", None)) else 1 - below
+    inclusive = not strict or not cost.has_atoms  # nothing lies beyond x = upper
+    top, bottom = cost.upper / cell, cost.lower / cell
+    full = (math.ceil(top) if inclusive else math.floor(top) + 1) - start
+    below[max(full, 0) :], above[max(full, 0) :] = 1.0, 0.0
+    if not isinstance(bottom, float):
+        none = (math.floor(bottom) + 1 if strict or not cost.has_atoms else math.ceil(bottom)) - start
+        below[: max(none, 0)], above[: max(none, 0)] = 0.0, 1.0
+    return below, above
+
+
+def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.int64]) -> Floats:
+    """The floats nearest to (start + k) steps less the shift, for each k of `further`, which are at least 0."""
+    down = math.lcm(step.denominator, shift.denominator)
+    up, off = int(step * down), int(shift * down)
+    largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
+    if max(largest, down) < 2**53:
+        return ((start + further) * up - off) / down  # both exact, so only the quotient is rounded
+    return np.array([float((start + k) * step - shift) for k in further.tolist()])
+
+
+def _possible(
+    cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
+) -> NDArray[np.bool_]:
+    """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
+    density, nothing = _density(cost.law)
+    if density is None or not len(cells):
+        return np.zeros(len(cells), dtype=bool)
+    step, shift = cell / cost.unit, cost.offset / cost.unit
+    low, high = (
+        float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower)),
+        float(cost.drawn(cost.upper)),
+    )
+    discrete = hasattr(cost.law, "pmf")
+    if discrete:
+        found = [_atom_inside(density, nothing, shift, step, start + k, direction) for k in cells.tolist()]
+    else:
+        found = []
+        for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
+            left = np.maximum(_multiples(step, shift, start, block), low)
+            right = np.minimum(_multiples(step, shift, start, block + 1), high)
+            inside = left[:, None] + (right - left)[:, None] * _INSIDE
+            dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
+            found += (dense.any(axis=1) & (right > left)).tolist()
+    if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
+        edge = float((start + 1) * step - shift)
+        further = edge - float(step) * 2.0 ** np.arange(0, 60, 0.5)
+        further = np.floor(further) if discrete else further
+        further = further[(further >= low) & (further < edge)]
+        found[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
+    return np.array(found, dtype=bool)
+
+
+def _density(source: Any) -> tuple[Any, float]:
+    """What tells whether a value can occur, and what it says where none can."""
+    for name, nothing in (("logpmf", -math.inf), ("pmf", 0.0), ("logpdf", -math.inf), ("pdf", 0.0)):
+        if callable(getattr(source, name, None)):
+            return getattr(source, name), nothing
+    return None, 0.0
+
+
+def _atom_inside(density: Any, nothing: float, shift: Fraction, step: Fraction, edge: int, direction: str) -> bool:
+    """Whether a whole number, shifted, lies in a cell and can occur."""
+    left, right = edge * step - shift, (edge + 1) * step - shift
+    first, last = (
+        (math.ceil(left), math.ceil(right) - 1) if direction == "down" else (math.floor(left) + 1, math.floor(right))
+    )
+    if first > last:
+        return False
+    atoms = np.array(sorted({first, (first + last) // 2, last}), dtype=np.float64)
+    return bool((evaluate(density, atoms) > nothing).any())

@@ -1,0 +1,202 @@
+"""What is asked of a distribution object, and how two of them are recognised as the same.
+
+Any object with a `cdf` will do. What else it has is used where it is there:
+
+    support() or upper, lower   its bounds (a frozen `scipy.stats` distribution: read exactly from loc, scale and shapes)
+    sf                          in the upper half, where one minus the cdf would cancel
+    logpdf, pdf, logpmf, pmf    to keep what is possible although its probability is smaller than any float
+    rvs(size, random_state)     to draw; without it draws invert the cdf
+    continuous                  True: no single value has positive probability. By default so where there is a pdf and no pmf
+    key                         a text; two objects of one class with the same key are the same distribution
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame, MissingExtra
+from acegames.model.numbers import Bound, exact
+
+Floats = NDArray[np.float64]
+
+_GRID = 1000
+"""Steps at which the cdf is read to recognise an object that says nothing else about itself."""
+_PLAIN = (int, float, str, bool, type(None), Fraction)
+
+
+def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
+    """A function of one number at many: all at once, or one by one where it takes no arrays."""
+    with np.errstate(all="ignore"):
+        try:
+            found = np.asarray(function(x), dtype=np.float64)
+            if found.shape == x.shape:
+                return found
+        except (TypeError, ValueError):
+            pass
+        return np.array([float(function(float(v))) for v in x], dtype=np.float64)
+
+
+def has_atoms(source: Any) -> bool:
+    """Whether single values may have positive probability."""
+    said = getattr(source, "continuous", None)
+    if isinstance(said, bool):
+        return not said
+    return hasattr(source, "pmf") or not hasattr(source, "pdf")
+
+
+def frozen(source: Any) -> Any:
+    """A scipy distribution with its parameters fixed, where it was given without any; other objects as they are."""
+    return source.freeze() if type(source).__module__.startswith("scipy.") and hasattr(source, "freeze") else source
+
+
+def named(name: str) -> Any:
+    """The scipy distribution of that name; InvalidGame when there is none."""
+    try:
+        from scipy import stats
+    except ImportError:
+        raise MissingExtra("costs given by a distribution need scipy: pip install 'acegames[continuous]'") from None
+    found = getattr(stats, name, None) if name.isidentifier() else None
+    if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
+        raise InvalidGame(f"{name!r} is not the name of a distribution in scipy.stats")
+    return found
+
+
+def parameter_names(dist: Any) -> list[str]:
+    """The parameters of a scipy distribution in the order in which it takes them."""
+    shapes = [s.strip() for s in dist.shapes.split(",")] if dist.shapes else []
+    return [*shapes, "loc", *(["scale"] if hasattr(dist, "pdf") else [])]
+
+
+def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
+    """Name and parameters of a frozen distribution of scipy.stats; None for any other object."""
+    dist = getattr(source, "dist", None)
+    if dist is None or not type(source).__module__.startswith("scipy."):
+        return None
+    try:
+        if type(named(dist.name)) is not type(dist):
+            return None
+    except InvalidGame:
+        return None
+    given = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
+    return dist.name, {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
+
+
+def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
+    """A scipy distribution as (standard one, loc, scale), the latter exact: scipy would round them in. Others as they are."""
+    scipy_form = parameters(source)
+    if scipy_form is None:
+        return source, Fraction(0), Fraction(1)
+    name, values = scipy_form
+    loc, scale = values["loc"], values.get("scale", 1.0)
+    if not (math.isfinite(loc) and 0 < scale < math.inf):
+        return source, Fraction(0), Fraction(1)
+    shapes = {n: v for n, v in values.items() if n not in ("loc", "scale")}
+    if "scale" not in values:  # some discrete ones draw only with counts that are ints
+        shapes = {n: int(v) if v.is_integer() else v for n, v in shapes.items()}
+    return named(name)(**shapes), exact(loc), exact(scale)
+
+
+def _parameter(name: str, parameter: str, value: Any) -> float:
+    try:
+        if np.ndim(value) == 0:
+            return float(value) + 0.0
+    except (TypeError, ValueError):
+        pass
+    raise InvalidGame(f"the parameter {parameter} of {name} is {value!r}, must be one number")
+
+
+def bounds(source: Any) -> tuple[Bound, Bound]:
+    """Least and largest value of which the object knows; infinite where it knows none."""
+    law, loc, scale = standard(source)
+    if law is not source:
+        low, high = (float(end) for end in law.support())
+        return _moved(loc, scale, low), _moved(loc, scale, high)
+    if callable(getattr(source, "support", None)):
+        low, high = source.support()
+    else:
+        low, high = getattr(source, "lower", -math.inf), getattr(source, "upper", math.inf)
+    return _bound(source, low), _bound(source, high)
+
+
+def _moved(loc: Fraction, scale: Fraction, end: float) -> Bound:
+    return loc + scale * exact(end) if math.isfinite(end) else end
+
+
+def _bound(source: Any, value: Any) -> Bound:
+    try:
+        return exact(value) if math.isfinite(value) else float(value)
+    except (TypeError, ValueError):
+        raise InvalidGame(f"{describe(source)} has the bound {value!r}, which is not a number") from None
+
+
+def describe(source: Any) -> str:
+    """A distribution for a message: name and parameters, or its class."""
+    scipy_form = parameters(source)
+    if scipy_form is None:
+        return f"the distribution {_kind(source)}"
+    return f"{scipy_form[0]}({', '.join(f'{n}={v!r}' for n, v in scipy_form[1].items())})"
+
+
+def identity(source: Any, lower: Bound, upper: Bound) -> str:
+    """A text that is the same for equal distributions, in every process and on every machine.
+
+    A frozen scipy distribution: its name and parameters. Otherwise the class and, whatever there is first: `key`; the fields of a
+    dataclass, where they are plain; the table of a scipy distribution made from one; its cdf at a thousand points.
+    """
+    if parameters(source) is not None:
+        return describe(source)
+    key = getattr(source, "key", None)
+    if isinstance(key, str):
+        said = repr(key)
+    elif (fields := _plain_fields(source)) is not None:
+        said = fields
+    elif (table := _table(source)) is not None:
+        said = table
+    else:
+        said = f"cdf {_fingerprint(source, lower, upper)}"
+    return f"{_kind(source)}({said}) in [{lower}, {upper}]"
+
+
+def _kind(source: Any) -> str:
+    return type(
+        source.dist if type(source).__module__.startswith("scipy.") and hasattr(source, "dist") else source
+    ).__qualname__
+
+
+def _table(source: Any) -> str | None:
+    """The numbers of an `rv_histogram` or of an `rv_discrete(values=...)`."""
+    dist = getattr(source, "dist", None)
+    arrays = getattr(dist, "_histogram", None) or (getattr(dist, "xk", None), getattr(dist, "pk", None))
+    if any(array is None for array in arrays):
+        return None
+    numbers = [np.asarray(array, dtype=np.float64).tolist() for array in arrays]
+    return f"table {hashlib.sha256(repr(numbers).encode()).hexdigest()[:32]}"
+
+
+def _plain_fields(source: Any) -> str | None:
+    if not dataclasses.is_dataclass(source) or isinstance(source, type):
+        return None
+    values = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
+    plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
+    if not all(type(part) in _PLAIN for v in plain.values() for part in (v if type(v) is tuple else (v,))):
+        return None
+    return ", ".join(f"{n}={v!r}" for n, v in plain.items())
+
+
+def _fingerprint(source: Any, lower: Bound, upper: Bound) -> str:
+    """Ten digits of the cdf at fixed points: last digits may differ between machines."""
+    top = float(upper)
+    if math.isfinite(lower):
+        x = float(lower) + (top - float(lower)) * np.arange(_GRID + 1) / _GRID
+    else:
+        x = top - 2.0 ** np.linspace(-20, 60, _GRID + 1)
+    values = np.round(evaluate(source.cdf, x), 10) + 0.0
+    return hashlib.sha256(values.astype("<f8").tobytes()).hexdigest()[:32]

@@ -1,0 +1,93 @@
+"""Costs as they are written in files: a number, or a distribution of scipy.stats by its name and parameters.
+
+    {distribution: truncnorm, a: "-inf", b: 1, loc: 3, scale: 0.5}
+
+Nothing in a file is run: a name is looked up among the distributions of scipy.stats, and parameters are numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from acegames.errors import InvalidGame
+from acegames.model.distributions import named, parameter_names, parameters
+from acegames.model.numbers import text
+from acegames.model.random_cost import Cost, RandomCost, random_cost
+from acegames.model.written import check_keys, read_exact, read_float, show, unknown
+
+NAME, TIMES = "distribution", "times"
+
+
+def is_written_distribution(value: Any) -> bool:
+    """Whether a parsed value is meant as a distribution."""
+    return isinstance(value, Mapping) and NAME in value
+
+
+def read_written_cost(value: Any) -> Cost:
+    """The cost that a parsed value stands for; ValueError when it is none."""
+    if not is_written_distribution(value):
+        return read_exact(value)
+    name = value[NAME]
+    if not isinstance(name, str):
+        raise InvalidGame(f"{NAME}: {show(name)}, must be the name of a distribution in scipy.stats")
+    names = parameter_names(_look_up(name))
+    check_keys(f"{NAME} {name}", value, (NAME, *names, TIMES), names[: -2 if "scale" in names else -1])
+    given = tuple((n, _parameter(name, n, value[n])) for n in names if n in value)
+    cost = _cost(name, given)
+    factor = read_exact(value.get(TIMES, 1))
+    if factor <= 0:
+        raise InvalidGame(f"{NAME} {name}: {TIMES}: {show(value[TIMES])}, must be above 0")
+    if factor == 1:
+        return cost
+    return replace(cost, scale=factor, upper=cost.upper * factor, lower=cost.lower * factor)
+
+
+def write_cost(cost: Cost, number: Any) -> Any:
+    """What to write for a cost, `number` writing those that are numbers; InvalidGame for a distribution of one's own."""
+    if not isinstance(cost, RandomCost):
+        return number(cost)
+    scipy_form = parameters(cost.source)
+    if scipy_form is None:
+        raise InvalidGame(
+            f"cost: {cost.key} is an object of its own kind and cannot be written to a file; only distributions of scipy.stats can"
+        )
+    name, values = scipy_form
+    written = {n: v if math.isfinite(v) else ("inf" if v > 0 else "-inf") for n, v in values.items()}
+    return {NAME: name, **written, **({} if cost.scale == 1 else {TIMES: text(cost.scale)})}
+
+
+@functools.lru_cache(maxsize=10_000)
+def _cost(name: str, given: tuple[tuple[str, float], ...]) -> RandomCost:
+    try:
+        source = named(name)(**dict(given))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise InvalidGame(f"{NAME} {name}: its parameters are refused: {error}") from None
+    return random_cost(source)
+
+
+def _look_up(name: str) -> Any:
+    try:
+        return named(name)
+    except InvalidGame:
+        from scipy import stats
+
+        known = [n for n in dir(stats) if isinstance(getattr(stats, n), (stats.rv_continuous, stats.rv_discrete))]
+        raise InvalidGame(unknown(NAME, name, known)) from None
+
+
+def _parameter(name: str, parameter: str, value: Any) -> float:
+    """A parameter as a float; the texts "inf" and "-inf" stand for infinity, which JSON does not have."""
+    if value in ("inf", "-inf"):
+        return float(value)
+    if isinstance(value, float) and math.isinf(value):
+        return value
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise InvalidGame(f"{NAME} {name}: {parameter}: {show(value)}, must be a number")
+    try:
+        return read_float(value)
+    except ValueError as error:
+        raise InvalidGame(f"{NAME} {name}: {parameter}: {error}") from None
