@@ -68,6 +68,7 @@ ALLOWED = {
     "acegames.simulate": ("model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+    "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
 }
 
 

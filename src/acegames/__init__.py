@@ -11,7 +11,7 @@
 A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
-from acegames import catalog
+from acegames import catalog, learn
 from acegames.concepts import CCE, CE
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
@@ -70,6 +70,8 @@ __all__ = [
     "Certificate",
     "simulate",
     "Rollouts",
+    # from samples
+    "learn",
     # errors
     "AceError",
     "InvalidGame",
