@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import doctest
 import math
 from fractions import Fraction
 
@@ -124,7 +126,7 @@ def by_columns():
         RECORDS,
         iter(RECORDS),
         [tuple(r.values()) for r in RECORDS],
-        [(t, *r.values()) for t, r in enumerate([*RECORDS[:3], RECORDS[0]])][:0] or [list(r.values()) for r in RECORDS],
+        [list(r.values()) for r in RECORDS],
         [{**r, "action": dict(zip("pq", r["action"], strict=True)), "cost": [r["cost"]["fuel"]]} for r in RECORDS],
         {name: [r[name] for r in RECORDS] for name in RECORDS[0]},
         by_columns(),
@@ -138,7 +140,7 @@ def test_samples_in_every_form_give_the_same_game(samples):
     assert found.game.digest == first.game.digest
     assert found.game.cost_values == ((Fraction(0), Fraction(1, 10), Fraction(1, 5)),)
     layer = found.game.layer(0)
-    assert layer.prob.tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert layer.prob[layer.outcomes(0)].tolist() == pytest.approx([2 / 3, 1 / 3])
     assert layer.reward[0].tolist() == pytest.approx([3.0, 0.0])
 
 
@@ -215,7 +217,7 @@ def test_what_must_be_known_beforehand(missing):
 def test_options_that_do_not_fit():
     with pytest.raises(ace.InvalidOption, match="samples_per_pair: got None, but estimating from a model needs it"):
         learn.estimate(true_game())
-    with pytest.raises(ace.InvalidOption, match="episodes: got 3, .*has no use for it"):
+    with pytest.raises(ace.InvalidOption, match=r"episodes: got 3, .*has no use for it"):
         learn.estimate(RECORDS, episodes=3, **KNOWN)
     with pytest.raises(ace.InvalidOption, match="conservative: needs worst_cost"):
         learn.estimate(RECORDS, conservative=True, **KNOWN)
@@ -243,7 +245,7 @@ def test_unseen_pairs_and_places_where_nothing_is_known():
     said = str(found)
     assert "Never sampled: 4 legal joint actions" in said
     assert "nothing was sampled there: 1 (t, state), such as t=1, state 'w'" in said
-    with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=2, state 'v'"):
+    with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
         _ = learn.estimate(line[:3], **known).game
     assert "was not said" in str(learn.estimate(line, **known))
 
@@ -318,7 +320,7 @@ def test_conservative_play_never_breaks_a_true_budget(costs):
     """Every history, on many games, from very few samples. The ordinary estimate does break some, so the test can fail."""
     rng = np.random.default_rng({"whole": 1, "signed": 2, "tenths": 3, "thirds": 4}[costs])
     played = rounded = ordinary = 0
-    for _ in range(120):
+    for _ in range(60):
         game = oracle.random_game(rng, constraints=int(rng.integers(1, 3)), costs=costs)
         worst, following = true_bounds(game)
         given = {"samples_per_pair": int(rng.integers(1, 4)), "rng": int(rng.integers(2**31))}
@@ -336,17 +338,14 @@ def test_conservative_play_never_breaks_a_true_budget(costs):
             assert not silent
             assert careful.support_of(solution).violation == 0
             played, rounded = played + 1, rounded + up
-        try:
+        with contextlib.suppress(ace.Infeasible):
             ordinary += spend_everywhere(game, plain.policy(ace.solve(plain.game)))[0]
-        except ace.Infeasible:
-            pass
-    assert played >= 30
-    assert rounded >= 3  # a spending never seen was met and counted as a larger one
-    assert ordinary >= 10
+    assert played >= 15
+    assert rounded >= 1  # a spending never seen was met and counted as a larger one
+    assert ordinary >= 5
 
 
-def test_conservative_play_is_feasible_whenever_the_true_game_is():
-    """With the true worst costs of each pair nothing is given away if one constraint is worst in one outcome."""
+def test_where_conservative_play_is_possible_true_play_is():
     rng = np.random.default_rng(11)
     for _ in range(40):
         game = oracle.random_game(rng, constraints=1)
@@ -444,7 +443,7 @@ def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
 
 
 def test_only_a_policy_of_this_game_is_taken():
-    found, other = risky([0, 1]), risky([0, 2])
+    found, other = risky([0, 1]), risky([0, 1, 1])
     with pytest.raises(ace.InvalidOption, match="computed for another game"):
         found.policy(ace.solve(other.game))
     with pytest.raises(ace.InvalidOption, match="must be a Solution"):
@@ -506,25 +505,24 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
 
 
 @pytest.mark.parametrize(
-    ("name", "concept"),
+    ("name", "parameters", "concept", "noise"),
     [
-        ("intersection", ace.CE()),
-        ("rendezvous", ace.CE()),
-        ("medium_access_3", ace.CE(objective=[1.0, 0.8, 0.65])),
-        ("corridor", ace.CCE()),
-        ("knapsack", ace.CCE()),
-        ("partition", ace.CCE()),
+        ("intersection", {"horizon": 4}, ace.CE(), 0.5),
+        ("rendezvous", {"horizon": 4}, ace.CE(), 0.0),
+        ("medium_access_3", {"horizon": 3}, ace.CE(objective=[1.0, 0.8, 0.65]), 0.0),
+        ("knapsack", {}, ace.CCE(), 9.0),
+        ("partition", {}, ace.CCE(), 0.3),
     ],
 )
-def test_the_learned_value_converges_to_the_true_one(name, concept):
-    true = ace.catalog.get(name, **({"horizon": 4} if "horizon" in ace.catalog.describe(name).parameters else {}))
+def test_the_learned_value_converges_to_the_true_one(name, parameters, concept, noise):
+    true = ace.catalog.get(name, **parameters)
     wanted = ace.solve(true, concept).values
     errors = []
-    for samples in (10, 3000):
+    for samples in (4, 1000):
         worst = 0.0
         for seed in range(2):
             found = learn.estimate(
-                learn.game_model(true, noise=0.5), samples_per_pair=samples, rng=seed, stationary=name in STATIONARY
+                learn.game_model(true, noise=noise), samples_per_pair=samples, rng=seed, stationary=name in STATIONARY
             )
             solution = ace.solve(found.game, concept)
             reached = ace.verify(true, found.policy(solution), concept)
@@ -532,11 +530,11 @@ def test_the_learned_value_converges_to_the_true_one(name, concept):
                 worst, float(np.abs(solution.values - wanted).max()), float(np.abs(reached.values - wanted).max())
             )
         errors.append(worst)
-    assert errors[1] < 0.15
+    assert errors[1] < 0.005 * np.abs(wanted).max() + 0.1
     assert errors[1] < errors[0] / 3
 
 
-STATIONARY = {"intersection", "medium_access_3", "corridor"}
+STATIONARY = {"intersection", "medium_access_3"}
 
 
 @pytest.mark.parametrize("name", ["medium_access", "intersection"])
@@ -550,6 +548,14 @@ def test_regret_and_own_value_converge_even_where_equilibria_tie(name):
         gaps.append(max(certificate.regret.max(), np.abs(certificate.values - solution.values).max()))
     assert gaps[1] < 0.03
     assert gaps[1] < gaps[0] / 3
+
+
+def test_a_shorter_horizon_keeps_the_budgets():
+    found = learn.estimate(true_game(), horizon=2, samples_per_pair=3, rng=0)
+    assert found.game.horizon == 2
+    assert found.game.budgets == ((4,), (4,))
+    with pytest.raises(ace.InvalidGame, match="horizon: got 4, the source has 3 steps"):
+        learn.estimate(true_game(), horizon=4, samples_per_pair=3)
 
 
 def test_the_same_seed_gives_the_same_estimate():
@@ -605,9 +611,9 @@ LADDER = {"horizon": 4, "budget": {"energy of ann": 6, "energy of ben": 6}}
 
 
 def test_an_environment_by_convention():
-    found = learn.estimate(Ladder(), episodes=400, rng=0, **LADDER)
+    found = learn.estimate(Ladder(), episodes=1200, rng=0, **LADDER)
     assert found.facts.players == ("ann", "ben")
-    assert found.tally.starts == {((0,), (0,)): 400}
+    assert found.tally.starts == {((0,), (0,)): 1200}
     assert END in found.game.states
     assert set(found.game.cost_values[0]) == {0, 1, 2}
     assert not found.unseen
@@ -663,6 +669,10 @@ def test_a_game_as_an_environment():
         env.model(0, "dry", ("dare", "wait"), np.random.default_rng(0))
 
 
+def test_the_example_of_the_module():
+    assert doctest.testmod(learn) == (0, 6)
+
+
 # -- exploration ------------------------------------------------------------------------------------------------
 
 
@@ -680,7 +690,7 @@ def legal_pairs(game):
 @pytest.mark.parametrize("name", ["intersection", "medium_access", "rendezvous", "corridor", "knapsack", "six_cycle"])
 @pytest.mark.parametrize("kind", [learn.game_env, learn.game_model])
 def test_exploration_covers_the_catalog(name, kind):
-    true = ace.catalog.get(name)
+    true = ace.catalog.get(name, **({"horizon": 6} if name == "corridor" else {}))
     found = learn.explore(kind(true), rule_out=0.3, rng=0)
     assert found.complete, str(found)
     assert found.needed == learn.samples_needed(0.3) == 9

@@ -5,7 +5,8 @@
 
     >>> import acegames as ace
     >>> true = ace.catalog.get("intersection", horizon=3)
-    >>> learned = ace.learn.estimate(ace.learn.game_model(true), samples_per_pair=60, rng=0, conservative=True, worst_cost=4)
+    >>> bound = lambda t, road, action: 2 * max(action.count("dare"), 1)
+    >>> learned = ace.learn.estimate(true, samples_per_pair=5, rng=0, conservative=True, worst_cost=bound)
     >>> policy = learned.policy(ace.solve(learned.game))
     >>> ace.learn.rollout(true, policy, episodes=100, rng=0).violations
     0

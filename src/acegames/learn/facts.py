@@ -92,8 +92,10 @@ def read_facts(
     if not who:
         raise InvalidGame("players: a game needs at least one player")
     steps = known.horizon if horizon is None and known else check_horizon(horizon)
-    if budget is None and constraints is None and known is not None and steps == known.horizon:
-        limits, budgets = known.constraints, known.budgets
+    if known is not None and steps > known.horizon:
+        raise InvalidGame(f"horizon: got {steps}, the source has {known.horizon} steps")
+    if budget is None and constraints is None and known is not None:
+        limits, budgets = known.constraints, known.budgets[:steps]
     else:
         limits, budgets = read_budget(budget, constraints, steps)
     if actions is None and legal is not None and known is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, Facts, facts_of
-from acegames.learn.safe_policy import SafePolicy
+from acegames.learn.safe_policy import SafePolicy, SafeRunner
 from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, is_env
 from acegames.model.game import MarkovGame
 
@@ -83,17 +83,16 @@ def _play(
     """One episode: returns, spending, whether a budget broke, and what was not foreseen."""
     total, broken, surprise = np.zeros(len(facts.players)), False, None
     start = world.reset(rng)
+    runner = SafeRunner(policy, rng, start)
     try:
-        runner = policy.start(rng, state=start)
         while not runner.done and runner.state != END:
             t, action = runner.t, runner.act()
             next_state, cost, reward = world.step(t, action)
             runner.observe(action, cost, next_state)
             gained = [reward[p] for p in facts.players] if isinstance(reward, dict) else reward
             total += np.asarray(gained, dtype=np.float64).reshape(len(facts.players))
-            over = any(x > b for x, b in zip(runner._spent, facts.budgets[t], strict=True) if not math.isinf(b))
+            over = any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True) if not math.isinf(b))
             broken = broken or over
     except UnknownPair as error:
         surprise = str(error)
-    spent = [float(x) for x in runner._spent] if start in policy.known(0) else [0.0] * len(facts.constraints)
-    return total.tolist(), spent, broken, surprise
+    return total.tolist(), [float(x) for x in runner.total], broken, surprise

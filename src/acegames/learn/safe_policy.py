@@ -109,17 +109,17 @@ class SafeRunner:
     def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
         self.policy, self.rng = policy, rng
         self.t, self.state = 0, state
-        self._spent = (Fraction(0),) * len(policy.game.constraints)
+        self.total = (Fraction(0),) * len(policy.game.constraints)  # spent so far, exactly
 
     @property
     def spent(self) -> Spent:
         """What was spent so far, one exact number per constraint."""
-        return tuple(map(plain, self._spent))
+        return tuple(map(plain, self.total))
 
     @property
     def counted(self) -> Spent:
         """What the policy reads this as; more than `spent` after a cost that was never seen."""
-        return self.policy.counted(self.t, self.state, self._spent)
+        return self.policy.counted(self.t, self.state, self.total)
 
     @property
     def done(self) -> bool:
@@ -129,7 +129,7 @@ class SafeRunner:
     def act(self) -> JointAction:
         """Draw the joint action to play now; UnknownPair where the data says nothing about what is safe."""
         self._check_running()
-        choices = self.policy.distribution(self.t, self.state, self._spent)
+        choices = self.policy.distribution(self.t, self.state, self.total)
         bounds = np.cumsum(list(choices.values()))
         return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
 
@@ -140,7 +140,7 @@ class SafeRunner:
             step = read_amounts(self.policy.game.constraints, {} if cost is None else cost)
         except (ValueError, TypeError) as error:
             raise InvalidOption(f"cost {cost!r}: {error}") from None
-        self._spent = tuple(a + b for a, b in zip(self._spent, step, strict=True))
+        self.total = tuple(a + b for a, b in zip(self.total, step, strict=True))
         self.t, self.state = self.t + 1, next_state
 
     def _check_running(self) -> None:

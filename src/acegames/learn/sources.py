@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
-from acegames.model.game import JointAction, Label, MarkovGame, check_game, place, plain_label
+from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
 from acegames.model.numbers import plain
 from acegames.model.written import show, unknown
 
@@ -163,6 +164,7 @@ class GameModel:
             {(s, tuple(layer.action[r].tolist())): r for s in range(len(game.states)) for r in layer.rows(s)}
             for layer in game.layers
         ]
+        self._drawn: dict[tuple[int, int], Any] = {}
 
     def __call__(self, t: int, state: Label, action: Sequence[Label], rng: np.random.Generator) -> tuple[Any, Any, Any]:
         """Draw an outcome; rewards are the game's, with normal noise of the standard deviation `noise`."""
@@ -172,16 +174,30 @@ class GameModel:
         except (KeyError, ValueError, TypeError):
             legal = self.facts.joint_actions(t, state) if state in game.states else game.states
             raise InvalidOption(f"{place(t, state)}: {unknown('legal joint action', action, legal or ())}") from None
-        outs = layer.outcomes(row)
-        drawn = int(np.searchsorted(np.cumsum(layer.prob[outs])[:-1], rng.random(), "right"))
-        k = outs.start + drawn
-        cost = {
-            c: plain(values[code])
-            for c, values, code in zip(game.constraints, game.cost_values, layer.cost[k].tolist(), strict=True)
-        }
-        reward = layer.reward[row]
-        noisy = reward + self.noise * rng.standard_normal(len(reward)) if self.noise else reward
-        return game.states[int(layer.next_state[k])], cost, tuple(noisy.tolist())
+        key = game.layer_at[t], row
+        if key not in self._drawn:
+            self._drawn[key] = self._outcomes(layer, row)
+        bounds, outcomes, reward = self._drawn[key]
+        next_state, cost = outcomes[bisect.bisect_right(bounds, rng.random())]
+        if self.noise:
+            reward = tuple(
+                r + self.noise * x for r, x in zip(reward, rng.standard_normal(len(reward)).tolist(), strict=True)
+            )
+        return next_state, dict(cost), reward
+
+    def _outcomes(
+        self, layer: Layer, row: int
+    ) -> tuple[list[float], list[tuple[Label, dict[Label, Any]]], tuple[float, ...]]:
+        """Bounds between the outcomes on the unit interval, the outcomes, and the rewards of a row."""
+        game, outs = self.game, layer.outcomes(row)
+        found = [
+            (
+                game.states[int(nxt)],
+                {c: plain(v[k]) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)},
+            )
+            for nxt, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True)
+        ]
+        return np.cumsum(layer.prob[outs])[:-1].tolist(), found, tuple(layer.reward[row].tolist())
 
 
 class GameEnv:
