@@ -491,7 +491,9 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
     assert {p.action for p in support.pairs} <= {("rush",), ("walk",)}
     assert {p.t for p in support.pairs} == {0, 1, 2}
     assert all(p.samples == 40 and p.ruled_out == learn.ruled_out(40) for p in support.pairs)
-    assert 0 < support.violation < 1
+    each = learn.ruled_out(40, among=len(found.counts))  # one constraint; all sampled pairs at once
+    assert {p.excess for p in support.pairs} == {each}
+    assert support.violation == pytest.approx(1 - (1 - each) ** 3)
     assert "breaks a budget with probability at most" in str(support)
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, conservative=True, worst_cost=3)
     with pytest.raises(ace.Infeasible):
