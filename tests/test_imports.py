@@ -69,6 +69,7 @@ ALLOWED = {
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+    "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
 }
 
 

@@ -11,7 +11,7 @@
 A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
-from acegames import catalog
+from acegames import catalog, learn
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE
@@ -88,6 +88,8 @@ __all__ = [
     "Certificate",
     "simulate",
     "Rollouts",
+    # from samples
+    "learn",
     # errors
     "AceError",
     "InvalidGame",

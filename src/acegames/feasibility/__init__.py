@@ -47,17 +47,21 @@ class Feasibility:
 
     def states(self, t: int) -> list[tuple[Label, Spent]]:
         """FS_t: the (state, spent) that some feasible policy reaches before acting at t (t = H: at the end)."""
-        self._check_time(t, self.game.horizon)
-        layer = self.space.layers[t]
-        if layer.cells is None:
-            return []
-        state, kept = layer.spent(layer.cells.listed(layer.total))
-        spent = self.space.unproject(kept)
+        state, spent = self.listed(t)
         order = np.lexsort((*spent.T[::-1], state))
         return [
             (self.game.states[s], self.lattice.spent(c))
             for s, c in zip(state[order].tolist(), spent[order].tolist(), strict=True)
         ]
+
+    def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """FS_t by indices, in no particular order: states (Q,) and spent whole units (Q, M)."""
+        self._check_time(t, self.game.horizon)
+        layer = self.space.layers[t]
+        if layer.cells is None:
+            return np.zeros(0, dtype=np.int64), np.zeros((0, len(self.game.constraints)), dtype=np.int64)
+        state, kept = layer.spent(layer.cells.listed(layer.total))
+        return state, self.space.unproject(kept)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
         """FA_t(state, spent): the joint actions that some feasible policy takes there; KeyError outside FS_t."""

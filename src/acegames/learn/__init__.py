@@ -1,0 +1,48 @@
+"""Learning a game from samples (spec 8): estimate it, solve the estimate, and know what the data supports.
+
+    samples / model / environment  ->  estimate  ->  Empirical: .game to solve, .support, .unseen
+    solution of the estimated game ->  .policy(solution), which runs in the true game; .support_of(solution)
+
+    >>> import acegames as ace
+    >>> true = ace.catalog.get("intersection", horizon=3)
+    >>> bound = lambda t, road, action: 2 * max(action.count("dare"), 1)
+    >>> learned = ace.learn.estimate(true, samples_per_pair=5, rng=0, conservative=True, worst_cost=bound)
+    >>> policy = learned.policy(ace.solve(learned.game))
+    >>> ace.learn.rollout(true, policy, episodes=100, rng=0).violations
+    0
+
+Only the support of the costs decides what is feasible, so that is what the statements are about: after N samples of a pair, an outcome
+of probability p has been missed with probability (1-p)^N.
+"""
+
+from acegames.learn.confidence import ruled_out, samples_needed
+from acegames.learn.empirical import Empirical, PairSupport
+from acegames.learn.estimating import estimate
+from acegames.learn.exploring import Exploration, explore
+from acegames.learn.facts import END
+from acegames.learn.policy_support import PolicySupport
+from acegames.learn.rollout import Episodes, rollout
+from acegames.learn.safe_policy import SafePolicy, SafeRunner
+from acegames.learn.sources import GameEnv, GameModel, game_env, game_model
+from acegames.learn.tally import Key
+
+__all__ = [
+    "END",
+    "Empirical",
+    "Episodes",
+    "Exploration",
+    "GameEnv",
+    "GameModel",
+    "Key",
+    "PairSupport",
+    "PolicySupport",
+    "SafePolicy",
+    "SafeRunner",
+    "estimate",
+    "explore",
+    "game_env",
+    "game_model",
+    "rollout",
+    "ruled_out",
+    "samples_needed",
+]

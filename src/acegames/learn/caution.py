@@ -1,0 +1,79 @@
+"""What the user knows of costs and next states beyond the samples, and what the data cannot exclude."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acegames.errors import InvalidGame, InvalidOption
+from acegames.learn.facts import Cost, Facts
+from acegames.model.from_functions import read_vector
+from acegames.model.game import JointAction, Label, place, plain_label
+from acegames.model.numbers import exact, is_scalar
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Known bounds. With `conservative`, what they allow and the data does not exclude becomes a possible outcome."""
+
+    conservative: bool = False
+    worst_cost: Any = None  # a cost, several costs, or a function of (t, state, action) that gives one or several
+    possible_next: Callable[[int, Any, JointAction], Any] | None = None
+    negligible: float = 0.0  # outcomes of at most this probability are not guarded against
+    unseen_reward: Any = None  # what a pair never sampled pays; a number, one per player, or a function
+
+    def check(self) -> Caution:
+        """Return itself; InvalidOption when the options contradict each other."""
+        if self.conservative and self.worst_cost is None:
+            raise InvalidOption("conservative: needs worst_cost, the largest cost that any step can have")
+        if not self.conservative and (self.negligible or self.unseen_reward is not None):
+            raise InvalidOption("negligible and unseen_reward: need conservative=True")
+        if self.unseen_reward is not None and self.possible_next is None:
+            raise InvalidOption("unseen_reward: needs possible_next, where a pair never sampled can lead")
+        if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
+            raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
+        return self
+
+    def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:
+        """The costs of which one is at least as large, in every constraint, as whatever can occur; None when not known."""
+        if self.worst_cost is None:
+            return None
+        given = self.worst_cost(t, state, action) if callable(self.worst_cost) else self.worst_cost
+        several = isinstance(given, (list, tuple)) and any(isinstance(c, Mapping) or not is_scalar(c) for c in given)
+        spot = f"{place(t, state, action)}: worst_cost"
+        found = tuple(
+            read_vector({} if c is None else c, facts.constraints, exact, spot, "cost", "constraint")
+            for c in (given if several else [given])
+        )
+        return tuple(dict.fromkeys(found))
+
+    def next_states(self, t: int, state: Label, action: JointAction, seen: set[Label]) -> list[Label]:
+        """Where the pair can lead: as listed by the user, else as seen."""
+        if self.possible_next is None:
+            return sorted(seen, key=repr)
+        spot = place(t, state, action)
+        listed = list(
+            dict.fromkeys(plain_label(f"{spot}: possible_next", s) for s in self.possible_next(t, state, action))
+        )
+        strange = seen - set(listed)
+        if strange:
+            raise InvalidGame(
+                f"{spot}: next state {min(strange, key=repr)!r} was seen, but possible_next does not list it"
+            )
+        if not listed:
+            raise InvalidGame(f"{spot}: possible_next is empty, must list at least one state")
+        return listed
+
+    def reward_unseen(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
+        """What a pair that was never sampled is taken to pay."""
+        given = self.unseen_reward(t, state, action) if callable(self.unseen_reward) else self.unseen_reward
+        given = [given] * len(facts.players) if is_scalar(given) and not isinstance(given, Mapping) else given
+        spot = f"{place(t, state, action)}: unseen_reward"
+        found: tuple[float, ...] = read_vector(given, facts.players, float, spot, "reward", "player")
+        return found
+
+
+def dominated(cost: Cost, by: Cost) -> bool:
+    """Whether a cost is at most another one in every constraint."""
+    return all(c <= w for c, w in zip(cost, by, strict=True))

@@ -1,0 +1,279 @@
+"""The estimated game, and what the data behind it supports (spec 8).
+
+At each pair (t, s, a) with N samples the estimated game has the outcomes that were seen, with their frequencies, and
+the mean reward. Only the support of the costs decides what is feasible, so the statement that goes with the game is
+about outcomes never seen: which probabilities the data rules out, pair by pair and for all pairs at once.
+
+What was never sampled is not played: a joint action without samples is not legal in the estimated game, nor is one that
+may lead to a state in which nothing was sampled.
+
+The conservative option adds, at each pair, every possible next state with the known worst cost (shared probability 1 -
+(1-confidence)^(1/N), all else scaled down), unless the data rules out that it has more than a negligible probability.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from acegames.errors import InvalidGame
+from acegames.learn.caution import Caution, dominated
+from acegames.learn.confidence import ruled_out
+from acegames.learn.facts import END, Cost, Facts
+from acegames.learn.policy_support import PolicySupport, policy_support
+from acegames.learn.safe_policy import SafePolicy, safe_policy
+from acegames.learn.tally import Key, Tally
+from acegames.model.game import JointAction, Label, MarkovGame, place
+
+
+@dataclass(frozen=True)
+class PairSupport:
+    """What the data says about one pair. `t` is None where all times are counted together."""
+
+    t: int | None
+    state: Label
+    action: JointAction
+    samples: int
+    outcomes: int  # how many different (next state, cost) were seen
+    ruled_out: float  # an unseen outcome of this probability or more is ruled out, for this pair alone
+    ruled_out_together: float  # the same, at once for all pairs sampled
+    reward: tuple[float, ...]  # mean of each player's
+    reward_error: tuple[float, ...]  # standard errors of the means; NaN with one sample
+
+    def __str__(self) -> str:
+        return f"{place(self.t, self.state, self.action)}: {self.samples} samples, ruled out p >= {self.ruled_out:.3g}"
+
+
+@dataclass(frozen=True)
+class Possible:
+    """What the estimated game holds possible at one (t, state, joint action)."""
+
+    outcomes: tuple[tuple[float, Label, Cost], ...]
+    reward: tuple[float, ...]
+    added: int  # outcomes that were not seen
+    covered: bool  # no step here can cost more, in any constraint, than some outcome does
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Empirical:
+    """A game estimated from samples. `print` says what the data supports."""
+
+    tally: Tally
+    confidence: float = 0.95
+    caution: Caution = field(default_factory=Caution)
+
+    @property
+    def facts(self) -> Facts:
+        """What was known beforehand."""
+        return self.tally.facts
+
+    @cached_property
+    def counts(self) -> dict[Key, int]:
+        """Number of samples of each pair (t, state, joint action); t is None where all times are counted together."""
+        return {key: pair.count for key, pair in self.tally.pairs.items()}
+
+    @cached_property
+    def support(self) -> tuple[PairSupport, ...]:
+        """The statement of what the data supports, one entry per sampled pair."""
+        return tuple(self._support_of_pair(key) for key in self.tally.pairs)
+
+    @cached_property
+    def game(self) -> MarkovGame:
+        """The estimated game.
+
+        Raises:
+            InvalidGame: when no play of the whole horizon is covered by samples.
+        """
+        facts, usable = self.facts, self._usable
+        for state in self.tally.initial():
+            if not usable[0].get(state):
+                where = self.blind[0] if self.blind else (0, state)
+                raise InvalidGame(
+                    f"{place(0, state)}: no play of {facts.horizon} steps from here is covered by samples (nothing was sampled "
+                    f"at {place(*where)}, for instance); sample more, or let learn.explore find out where"
+                )
+        return MarkovGame.from_functions(
+            players=facts.players,
+            actions=lambda t, s: [tuple(dict.fromkeys(column)) for column in zip(*usable[t][s], strict=True)],
+            legal=lambda t, s, a: a in usable[t][s],
+            outcomes=lambda t, s, a: usable[t][s][a].outcomes,
+            reward=lambda t, s, a: usable[t][s][a].reward,
+            horizon=facts.horizon,
+            initial=self.tally.initial(),
+            budget=facts.budgets if facts.constraints else None,
+            constraints=facts.constraints or None,
+            name=facts.name,
+        )
+
+    @cached_property
+    def unseen(self) -> tuple[Key, ...]:
+        """Legal pairs never sampled, of states that can be reached as far as is known. Empty unless `actions` was given."""
+        missing = (
+            self.tally.key(t, s, a)
+            for t, here in enumerate(self._reached)
+            for s in here
+            for a in self.facts.joint_actions(t, s) or ()
+            if s != END and not self.tally.count(t, s, a)
+        )
+        return tuple(dict.fromkeys(missing))
+
+    @cached_property
+    def blind(self) -> tuple[tuple[int, Label], ...]:
+        """The (t, state) that can be reached but where nothing was sampled: nothing is known to be playable there."""
+        return tuple((t, s) for t, here in enumerate(self._reached) for s, playable in here.items() if not playable)
+
+    @cached_property
+    def left_out(self) -> tuple[Key, ...]:
+        """The (t, state, joint action) that were sampled but are not playable, as they may lead to where nothing is known."""
+        return tuple(
+            Key(t, s, a)
+            for t, (here, usable) in enumerate(zip(self._reached, self._usable, strict=True))
+            for s, playable in here.items()
+            for a in playable
+            if a not in usable[s]
+        )
+
+    def policy(self, solution: Any) -> SafePolicy:
+        """Make a solution (or a policy) of the estimated game one that can be run in the true game, where costs never seen may occur."""
+        return safe_policy(self.game, getattr(solution, "policy", solution))
+
+    def support_of(self, solution: Any) -> PolicySupport:
+        """What the data says about the pairs that a solution (or a policy) of the estimated game can play."""
+        return policy_support(self, self.policy(solution))
+
+    def table(self) -> dict[str, list[Any]]:
+        """`support` as columns, for a data frame."""
+        columns: dict[str, list[Any]] = {"t": [p.t for p in self.support], "state": [p.state for p in self.support]}
+        for i, player in enumerate(self.facts.players):
+            columns[str(player)] = [p.action[i] for p in self.support]
+        for name in ("samples", "outcomes", "ruled_out", "ruled_out_together"):
+            columns[name] = [getattr(p, name) for p in self.support]
+        for i, player in enumerate(self.facts.players):
+            columns[f"reward_{player}"] = [p.reward[i] for p in self.support]
+            columns[f"reward_error_{player}"] = [p.reward_error[i] for p in self.support]
+        return columns
+
+    def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
+        """What is held possible at a pair; None where nothing is known."""
+        if state == END:
+            return Possible(((1.0, END, self.facts.zero),), (0.0,) * len(self.facts.players), 0, True)
+        pair = self.tally.at(t, state, action)
+        if pair is None and self.caution.unseen_reward is None:
+            return None
+        seen = pair.outcomes if pair else {}
+        found = {outcome: n / pair.count for outcome, n in seen.items()} if pair else {}
+        worst = self.caution.worst(self.facts, t, state, action)
+        missing = self._not_excluded(t, state, action, set(seen), worst, pair.count if pair else 0)
+        if missing:
+            extra = ruled_out(pair.count, self.confidence) if pair else 1.0
+            found = {outcome: p * (1 - extra) for outcome, p in found.items()}
+            found |= dict.fromkeys(missing, extra / len(missing))
+        reward = tuple(pair.mean) if pair else self.caution.reward_unseen(self.facts, t, state, action)
+        covered = worst is not None and all(any(dominated(w, c) for _, c in found) for w in worst)
+        return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing), covered)
+
+    def _not_excluded(
+        self, t: int, state: Label, action: JointAction, seen: set[tuple[Label, Cost]], worst: Any, samples: int
+    ) -> list[tuple[Label, Cost]]:
+        """The outcomes with a worst cost that were not seen and are not excluded by the data. Checks what was seen against the bounds."""
+        if worst is not None:
+            for _, cost in seen:
+                if not any(dominated(cost, w) for w in worst):
+                    shown = {c: str(x) for c, x in zip(self.facts.constraints, cost, strict=True)}
+                    raise InvalidGame(
+                        f"{place(t, state, action)}: the cost {shown} was seen, worst_cost says it cannot occur"
+                    )
+        reached = self.caution.next_states(t, state, action, {s for s, _ in seen})
+        if not self.caution.conservative or ruled_out(samples, self.confidence) <= self.caution.negligible:
+            return []
+        return [(s, w) for s in reached for w in worst if (s, w) not in seen]
+
+    @cached_property
+    def _reached(self) -> list[dict[Label, dict[JointAction, Possible]]]:
+        """For each t, what is possible at each joint action of each state that can be reached."""
+        sampled: dict[tuple[int | None, Label], list[JointAction]] = {}
+        for t, s, a in self.tally.pairs:
+            sampled.setdefault((t, s), []).append(a)
+        here: dict[Label, None] = dict.fromkeys(self.tally.initial())
+        layers = []
+        for t in range(self.facts.horizon):
+            layer: dict[Label, dict[JointAction, Possible]] = {}
+            for s in here:
+                legal = self.facts.joint_actions(t, s)
+                actions = sampled.get((None if self.tally.stationary else t, s), ()) if legal is None else legal
+                layer[s] = {a: found for a in actions if (found := self.possible(t, s, a)) is not None}
+            layers.append(layer)
+            here = {s: None for row in layer.values() for p in row.values() for _, s, _ in p.outcomes}
+        return layers
+
+    @cached_property
+    def _usable(self) -> list[dict[Label, dict[JointAction, Possible]]]:
+        """What of `_reached` leads, whatever happens, only to where something is known to be playable."""
+        alive: set[Label] | None = None  # None at the end: nothing needs to be played any more
+        layers = []
+        for layer in reversed(self._reached):
+            kept = {
+                s: {a: p for a, p in row.items() if alive is None or all(nxt in alive for _, nxt, _ in p.outcomes)}
+                for s, row in layer.items()
+            }
+            alive = {s for s, row in kept.items() if row}
+            layers.append(kept)
+        return layers[::-1]
+
+    def _support_of_pair(self, key: Key) -> PairSupport:
+        pair, many = self.tally.pairs[key], len(self.tally.pairs)
+        alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, many))
+        return PairSupport(*key, pair.count, len(pair.outcomes), alone, together, tuple(pair.mean), pair.errors())
+
+    def __str__(self) -> str:
+        counts = [p.samples for p in self.support]
+        if not counts:
+            return "No samples."
+        least = min(self.support, key=lambda p: p.samples)
+        lines = [
+            f"{sum(counts):,} samples of {len(counts):,} pairs (t, state, joint action), {min(counts):,} to {max(counts):,} of each; "
+            f"confidence {self.confidence:g}.",
+            f"At each pair alone, an outcome of probability {least.ruled_out:.3g} or more would have been seen; "
+            f"at all pairs together, one of {least.ruled_out_together:.3g}. The least is known of {least.state!r}, {least.action!r}"
+            + (f" at t={least.t}." if least.t is not None else "."),
+            self._unseen_text(),
+        ]
+        if self.blind:
+            lines.append(
+                f"Reached, but nothing was sampled there: {len(self.blind)} (t, state), such as {place(*self.blind[0])}; "
+                f"{len(self.left_out)} sampled joint actions that may lead to such places are left out."
+            )
+        lines.append(self._caution_text())
+        error = max((e for p in self.support for e in p.reward_error if not math.isnan(e)), default=math.nan)
+        lines.append(f"Largest standard error of a mean reward: {error:.3g}.")
+        return "\n".join(lines)
+
+    def _unseen_text(self) -> str:
+        if self.facts.actions is None:
+            return "Which joint actions are legal was not said: those sampled are."
+        if not self.unseen:
+            return "Every legal joint action of every state that was reached was sampled."
+        how = "not legal in the estimated game"
+        if self.caution.unseen_reward is not None:
+            how = "taken to lead anywhere possible at the worst cost"
+        return f"Never sampled: {len(self.unseen)} legal joint actions of states that were reached, such as {self.unseen[0]}; {how}."
+
+    def _caution_text(self) -> str:
+        if not self.caution.conservative:
+            return "Not conservative: budgets hold for the costs that were seen, and for no others."
+        added = sum(p.added > 0 for layer in self._reached for row in layer.values() for p in row.values())
+        where = "seen" if self.caution.possible_next is None else "listed as possible"
+        spared = (
+            f", except where the data rules out probability {self.caution.negligible:g}"
+            if self.caution.negligible
+            else ""
+        )
+        return (
+            f"Conservative: the worst cost was added as a possible outcome at {added:,} (t, state, joint action){spared}, with the next "
+            f"states {where}. If the bounds given are true, budgets hold{' up to that' if spared else ''}."
+        )
+
+    def __repr__(self) -> str:
+        return f"<Empirical: {self.tally.samples:,} samples of {len(self.tally.pairs):,} pairs, confidence {self.confidence:g}>"

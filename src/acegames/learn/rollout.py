@@ -1,0 +1,98 @@
+"""Running a learned policy where it was not learned: in the environment, the model or the true game."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.learn.confidence import check_count
+from acegames.learn.facts import END, Facts, facts_of
+from acegames.learn.safe_policy import SafePolicy, SafeRunner
+from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, is_env
+from acegames.model.game import MarkovGame
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Episodes:
+    """E episodes of a learned policy in the true game."""
+
+    returns: NDArray[np.float64]
+    """(E, N) total reward of each player; up to the surprise, where there was one."""
+    spent: NDArray[np.float64]
+    """(E, M) total cost, rounded to floats."""
+    violations: int
+    """Number of episodes that broke some budget at some time; decided exactly."""
+    surprises: tuple[str, ...]
+    """One sentence per episode that came to where the policy knows no safe action, and was ended there."""
+
+    def __str__(self) -> str:
+        means = ", ".join(f"{x:.4g}" for x in self.returns.mean(axis=0))
+        said = f"; the first: {self.surprises[0]}" if self.surprises else ""
+        return (
+            f"{len(self.returns):,} episodes, mean returns {means}; {self.violations:,} broke a budget, "
+            f"{len(self.surprises):,} came to where the data knows no safe action{said}."
+        )
+
+
+def rollout(
+    source: Any,
+    policy: SafePolicy,
+    *,
+    episodes: int,
+    state: Any = None,
+    cost: Any = None,
+    rng: np.random.Generator | int | None = None,
+) -> Episodes:
+    """Play a learned policy (`empirical.policy(solution)`) and see whether the budgets hold.
+
+    Args:
+        source: an environment or a generative model, as in `estimate`, or the true game.
+        policy: what `Empirical.policy` gives.
+        episodes: how many.
+        state, cost: for an environment, as in `estimate`.
+        rng: a Generator, a seed, or None for fresh randomness.
+    """
+    if not isinstance(policy, SafePolicy):
+        raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
+    facts = facts_of(policy.game)
+    world = _world(source, facts, state, cost)
+    generator = np.random.default_rng(rng)
+    played = [_play(world, policy, facts, generator) for _ in range(check_count("episodes", episodes))]
+    returns, spent, broken, surprises = zip(*played, strict=True)
+    return Episodes(np.array(returns), np.array(spent), sum(broken), tuple(s for s in surprises if s is not None))
+
+
+def _world(source: Any, facts: Facts, state: Any, cost: Any) -> World:
+    if is_env(source):
+        return EnvWorld(source, facts, state, cost)
+    model = GameModel(source) if isinstance(source, MarkovGame) else source
+    if not callable(model):
+        raise InvalidOption(f"source: got {source!r:.60}, must be an environment, a generative model or a MarkovGame")
+    known = getattr(model, "facts", facts)
+    return ModelWorld(model, known.initial if isinstance(known, Facts) and known.initial else facts.initial or {})
+
+
+def _play(
+    world: World, policy: SafePolicy, facts: Facts, rng: np.random.Generator
+) -> tuple[list[float], list[float], bool, str | None]:
+    """One episode: returns, spending, whether a budget broke, and what was not foreseen."""
+    total, broken, surprise = np.zeros(len(facts.players)), False, None
+    start = world.reset(rng)
+    runner = SafeRunner(policy, rng, start)
+    try:
+        while not runner.done and runner.state != END:
+            t, action = runner.t, runner.act()
+            next_state, cost, reward = world.step(t, action)
+            runner.observe(action, cost, next_state)
+            gained = [reward[p] for p in facts.players] if isinstance(reward, dict) else reward
+            total += np.asarray(gained, dtype=np.float64).reshape(len(facts.players))
+            over = any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True) if not math.isinf(b))
+            broken = broken or over
+    except UnknownPair as error:
+        surprise = str(error)
+    return total.tolist(), [float(x) for x in runner.total], broken, surprise

@@ -1,0 +1,161 @@
+"""A policy of an estimated game, made fit for the true one, where costs may occur that were never seen.
+
+A policy of the estimated game answers at the feasible (t, s, c) of that game. In the true game a play may have spent a
+c that is not among them. Then the answer is the one for a *larger* spending: the first, in lexicographic order, of the
+feasible ones that are at least c in every constraint. Where c itself is feasible, that is c: for costs that were seen,
+it is the ordinary policy.
+
+Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a), in every constraint,
+every true next state be among N(t, s, a), and let the estimated game have the outcome (s', w) for every such s' and w
+(the conservative option makes it so). Claim: when the policy is asked at (t, s, c), some feasible c^ >= c exists. At t
+= 0, c = 0 is feasible. Say the answer at (t, s, c) was that of c^ >= c, and the cost x <= w and the next state s'
+follow. The action is feasible at c^, so c^ + w is within the budgets of t, hence so is c + x <= c^ + w; and (t+1, s',
+c^ + w) is feasible, hence a feasible spending of at least c + x exists. By induction every budget holds at every step,
+with probability one. Nothing was used of probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.feasibility import Feasibility, feasibility
+from acegames.feasibility.lattice import LARGEST, read_amounts
+from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.numbers import plain
+
+Spent = tuple[int | float | Fraction, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SafePolicy:
+    """A policy that counts a spending it does not know as the next larger one that it knows. Reads (t, state, spent) as any policy does."""
+
+    game: MarkovGame  # the estimated game
+    inner: Any  # its policy
+    feasibility: Feasibility
+    _cache: dict[int, dict[Label, NDArray[np.int64]]] = field(default_factory=dict)
+
+    def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
+        """Probability of each joint action; UnknownPair where the data says nothing about what is safe."""
+        found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
+        return found
+
+    def values(self, t: int, state: Label, spent: Any) -> Any:
+        """Each player's expected reward from here on, as estimated."""
+        return self.inner.values(t, state, self.counted(t, state, spent))
+
+    def counted(self, t: int, state: Label, spent: Any) -> Spent:
+        """The spending that the policy reads `spent` as: the same where the estimated game knows it, else a larger one."""
+        units = self.feasibility.lattice.units
+        try:
+            amounts = read_amounts(self.game.constraints, spent)
+        except (ValueError, TypeError) as error:
+            raise UnknownPair(f"t={t!r}, state {state!r}, spent {spent!r}: {error}") from None
+        whole = [math.ceil(x / u) for x, u in zip(amounts, units, strict=True)]
+        at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)  # totals are smaller
+        known = self.known(t).get(state)
+        if known is None:
+            raise UnknownPair(
+                f"{place(t, state)}: feasible play of the estimated game never comes here; the data did not show it"
+            )
+        enough = np.flatnonzero((known >= at_least).all(axis=1))
+        if not len(enough):
+            raise UnknownPair(
+                f"{place(t, state)}, spent {spent!r}: more than any feasible play of the estimated game has spent here"
+            )
+        return self.feasibility.lattice.spent(known[enough[0]].tolist())
+
+    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = None) -> SafeRunner:
+        """Begin an episode. With several initial states, say in `state` which one it is."""
+        starts = [self.game.states[s] for s, _ in self.game.initial]
+        if state is None:
+            if len(starts) > 1:
+                raise InvalidOption(
+                    f"start: there are {len(starts)} initial states, say which one occurred: start(rng, state=...)"
+                )
+            state = starts[0]
+        elif state not in starts:
+            raise UnknownPair(f"start: {state!r} is not an initial state of the estimated game")
+        return SafeRunner(self, np.random.default_rng(rng), state)
+
+    def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
+        """The feasible spendings of each state at t, in whole units, in lexicographic order."""
+        if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t < self.game.horizon:
+            raise UnknownPair(f"t={t!r}: must be a whole number between 0 and {self.game.horizon - 1}")
+        if t not in self._cache:
+            state, spent = self.feasibility.listed(int(t))
+            order = np.lexsort((*spent.T[::-1], state))
+            state, spent = state[order], spent[order]
+            first = np.flatnonzero(np.diff(state, prepend=-1))
+            parts = np.split(spent, first[1:])
+            self._cache[t] = {self.game.states[int(state[k])]: part for k, part in zip(first, parts, strict=True)}
+        return self._cache[t]
+
+    def __repr__(self) -> str:
+        return f"<SafePolicy of {self.inner!r}>"
+
+
+class SafeRunner:
+    """Plays one episode in the true game: `act` draws a joint action, `observe` takes in what happened."""
+
+    def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
+        self.policy, self.rng = policy, rng
+        self.t, self.state = 0, state
+        self.total = (Fraction(0),) * len(policy.game.constraints)  # spent so far, exactly
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far, one exact number per constraint."""
+        return tuple(map(plain, self.total))
+
+    @property
+    def counted(self) -> Spent:
+        """What the policy reads this as; more than `spent` after a cost that was never seen."""
+        return self.policy.counted(self.t, self.state, self.total)
+
+    @property
+    def done(self) -> bool:
+        """Whether the horizon is reached."""
+        return self.t >= self.policy.game.horizon
+
+    def act(self) -> JointAction:
+        """Draw the joint action to play now; UnknownPair where the data says nothing about what is safe."""
+        self._check_running()
+        choices = self.policy.distribution(self.t, self.state, self.total)
+        bounds = np.cumsum(list(choices.values()))
+        return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
+
+    def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
+        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state, whether foreseen or not."""
+        self._check_running()
+        try:
+            step = read_amounts(self.policy.game.constraints, {} if cost is None else cost)
+        except (ValueError, TypeError) as error:
+            raise InvalidOption(f"cost {cost!r}: {error}") from None
+        self.total = tuple(a + b for a, b in zip(self.total, step, strict=True))
+        self.t, self.state = self.t + 1, next_state
+
+    def _check_running(self) -> None:
+        if self.done:
+            raise InvalidOption(f"the episode is over: the horizon is {self.policy.game.horizon}")
+
+
+def safe_policy(game: MarkovGame, policy: Any) -> SafePolicy:
+    """Wrap a policy of the estimated game; InvalidOption when it belongs to another one or does not count exactly."""
+    if isinstance(policy, SafePolicy):
+        return policy
+    if not callable(getattr(policy, "distribution", None)):
+        raise InvalidOption(f"policy: got {policy!r:.60}, must be a Solution, or have distribution(t, state, spent)")
+    if getattr(policy, "game_digest", game.digest) != game.digest:
+        raise InvalidOption("policy: was computed for another game; solve this one: ace.solve(empirical.game)")
+    if not getattr(getattr(policy, "tracker", None), "exact", True):
+        raise InvalidOption("policy: rounds costs; solve the estimated game exactly: ace.solve(empirical.game)")
+    return SafePolicy(game, policy, feasibility(game))

@@ -1,0 +1,773 @@
+"""Learning: what is counted, what is claimed, and that the claims hold in the true game."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+from acegames import learn
+from acegames.learn import END
+
+
+def true_game(**changes):
+    """Rushing may cost 3 (one time in five) and is worth more than walking, which costs 1."""
+    given = {
+        "players": ["me"],
+        "actions": lambda t, s: [("rush", "walk")],
+        "outcomes": lambda t, s, a: [(0.8, s, 0), (0.2, "tired", 3)] if a == ("rush",) else [(1.0, s, 1)],
+        "reward": lambda t, s, a: [2.0 if a == ("rush",) else 1.0],
+        "budget": {"effort": 4},
+        "horizon": 3,
+        "initial": "fresh",
+    }
+    return ace.MarkovGame.from_functions(**(given | changes))
+
+
+def spend_everywhere(game, policy):
+    """Walk every history of a policy in the true game; return (broken, rounded up anywhere, asked where it does not answer)."""
+    broken, rounded, silent = False, False, False
+    here = {(game.states[s], (Fraction(0),) * len(game.constraints)) for s, _ in game.initial}
+    for t in range(game.horizon):
+        layer, there = game.layer(t), set()
+        for state, spent in here:
+            try:
+                chosen = policy.distribution(t, state, spent)
+            except ace.UnknownPair:
+                silent = True
+                continue
+            rounded = rounded or tuple(map(Fraction, policy.counted(t, state, spent))) != spent
+            for r in layer.rows(game.state_index(state)):
+                if chosen.get(game.joint_action(layer.action[r]), 0) > 0:
+                    outs = layer.outcomes(r)
+                    for nxt, code in zip(layer.next_state[outs], layer.cost[outs], strict=True):
+                        cost = [game.cost_values[m][k] for m, k in enumerate(code)]
+                        after = tuple(a + b for a, b in zip(spent, cost, strict=True))
+                        broken = broken or any(x > b for x, b in zip(after, game.budgets[t], strict=True))
+                        there.add((game.states[nxt], after))
+        here = there
+    return broken, rounded, silent
+
+
+# -- how sure ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("p", "n"), [(0.3, 4), (0.1, 20), (0.02, 150)])
+def test_an_outcome_is_missed_as_often_as_the_formula_says(p, n):
+    rng = np.random.default_rng(3)
+    missed = float((rng.binomial(n, p, size=200_000) == 0).mean())
+    assert missed == pytest.approx((1 - p) ** n, abs=0.003)
+    assert learn.ruled_out(n, 1 - (1 - p) ** n) == pytest.approx(p)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize("p", [0.5, 0.1, 0.05, 0.0003])
+def test_samples_needed_are_enough_and_one_less_is_not(p, confidence):
+    n = learn.samples_needed(p, confidence)
+    assert learn.ruled_out(n, confidence) <= p < learn.ruled_out(n - 1, confidence)
+    assert learn.ruled_out(n, confidence, among=10) > p
+
+
+def test_nothing_is_ruled_out_without_samples():
+    assert learn.ruled_out(0) == 1.0
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, "high", True, float("nan")])
+def test_confidence_must_be_a_share(wrong):
+    with pytest.raises(ace.InvalidOption, match=r"confidence: got .*between 0 and 1"):
+        learn.ruled_out(3, wrong)
+    with pytest.raises(ace.InvalidOption, match="confidence"):
+        learn.estimate(true_game(), samples_per_pair=2, confidence=wrong)
+
+
+# -- samples in every form --------------------------------------------------------------------------------------
+
+RECORDS = [
+    {"state": "s", "action": ("a", "x"), "next_state": "s", "cost": {"fuel": 0.1}, "reward": (1.0, 0.0)},
+    {"state": "s", "action": ("a", "x"), "next_state": "u", "cost": {"fuel": 0.2}, "reward": (2.0, 0.0)},
+    {"state": "s", "action": ("a", "x"), "next_state": "s", "cost": {"fuel": 0.1}, "reward": (6.0, 0.0)},
+    {"state": "u", "action": ("b", "x"), "next_state": "s", "cost": {"fuel": 0}, "reward": (0.0, 1.0)},
+]
+KNOWN = {"players": ["p", "q"], "horizon": 3, "initial": "s", "budget": {"fuel": 0.3}}
+
+
+class Frame:
+    """As much of a data frame as is needed."""
+
+    def __init__(self, columns):
+        self.columns, self._data = list(columns), columns
+
+    def __getitem__(self, name):
+        return np.array(self._data[name])
+
+
+def by_columns():
+    return {
+        "state": [r["state"] for r in RECORDS],
+        "p": [r["action"][0] for r in RECORDS],
+        "q": [r["action"][1] for r in RECORDS],
+        "next_state": [r["next_state"] for r in RECORDS],
+        "fuel": np.array([r["cost"]["fuel"] for r in RECORDS], dtype=np.float32),
+        "reward_p": [r["reward"][0] for r in RECORDS],
+        "reward_q": [r["reward"][1] for r in RECORDS],
+        "episode": [0, 0, 1, 1],  # what has no meaning here is left alone
+    }
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        RECORDS,
+        iter(RECORDS),
+        [tuple(r.values()) for r in RECORDS],
+        [list(r.values()) for r in RECORDS],
+        [{**r, "action": dict(zip("pq", r["action"], strict=True)), "cost": [r["cost"]["fuel"]]} for r in RECORDS],
+        {name: [r[name] for r in RECORDS] for name in RECORDS[0]},
+        by_columns(),
+        Frame(by_columns()),
+    ],
+    ids=["records", "iterator", "tuples", "lists", "mappings", "columns", "column per player", "data frame"],
+)
+def test_samples_in_every_form_give_the_same_game(samples):
+    found, first = (learn.estimate(x, **KNOWN) for x in (samples, RECORDS))
+    assert found.counts == {(None, "s", ("a", "x")): 3, (None, "u", ("b", "x")): 1}
+    assert found.game.digest == first.game.digest
+    assert found.game.cost_values == ((Fraction(0), Fraction(1, 10), Fraction(1, 5)),)
+    layer = found.game.layer(0)
+    assert layer.prob[layer.outcomes(0)].tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert layer.reward[0].tolist() == pytest.approx([3.0, 0.0])
+
+
+def test_rewards_have_standard_errors():
+    one, two = learn.estimate(RECORDS, **KNOWN).support
+    assert one.reward_error[0] == pytest.approx(np.std([1, 2, 6], ddof=1) / math.sqrt(3))
+    assert one.reward_error[1] == 0
+    assert two.samples == 1
+    assert math.isnan(two.reward_error[0])
+    assert one.ruled_out == pytest.approx(1 - 0.05 ** (1 / 3))
+    assert one.ruled_out_together == pytest.approx(1 - (0.05 / 2) ** (1 / 3))
+    table = learn.estimate(RECORDS, **KNOWN).table()
+    assert table["samples"] == [3, 1]
+    assert table["p"] == ["a", "b"]
+    assert {len(column) for column in table.values()} == {2}
+
+
+def test_times_are_counted_apart_where_they_are_given():
+    lines = [(t, *r.values()) for t, r in zip([0, 1, 2, 0], RECORDS, strict=True)]
+    apart, together = learn.estimate(lines, **KNOWN), learn.estimate(lines, stationary=True, **KNOWN)
+    assert apart.counts[0, "s", ("a", "x")] == 1
+    assert together.counts == {(None, "s", ("a", "x")): 3, (None, "u", ("b", "x")): 1}
+    with pytest.raises(ace.InvalidGame, match="sample 0: t is missing"):
+        learn.estimate(RECORDS, stationary=False, **KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cost": float("nan")}, r"sample 2: cost nan: nan is not a finite number"),
+        ({"cost": {"fule": 1}}, r"sample 2: cost names the unknown constraint 'fule'"),
+        ({"cost": [1, 2]}, r"sample 2: cost .* has 2 entries, there are 1 constraints"),
+        ({"reward": (1.0,)}, r"sample 2: reward .* has 1 entries, there are 2 players"),
+        ({"reward": (1.0, math.inf)}, r"sample 2: reward of player 'q' is inf, must be a finite number"),
+        ({"reward": {"p": 1.0}}, r"sample 2: reward of player 'q' is missing"),
+        ({"action": ("a",)}, r"sample 2: action .* has 1 entries, there are 2 players"),
+        ({"action": {"p": "a", "w": "x"}}, r"sample 2: action .*unknown player 'w'"),
+        ({"action": ("c", "x")}, r"sample 2: t=0, state 's': unknown legal joint action \('c', 'x'\)"),
+        ({"state": ["s"]}, r"sample 2: state: .*cannot be hashed"),
+        ({"next_state": None}, r"sample 2: .*None is no state"),
+        ({"t": 3}, r"sample 2: t is 3, must be a whole number from 0 to 2"),
+        ({"t": 0.5}, r"sample 2: t is 0.5"),
+    ],
+)
+def test_a_bad_sample_is_named(change, message):
+    samples = [{"t": 0, **r} for r in RECORDS]
+    samples[2] |= change
+    with pytest.raises(ace.InvalidGame, match=message):
+        learn.estimate(samples, actions=[("a", "b"), ("x",)], **KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        ([], "samples: there are none"),
+        ("data.csv", "samples: got 'data.csv', must be a table"),
+        ([("s", "a")], r"sample 0: .* must be a mapping, or \(\[t,\] state"),
+        ([{"state": "s"}], "sample 0: 'action' is missing, there are 'state'"),
+        ({"state": ["s"], "action": []}, "samples: column 'action' has 0 lines, column 'state' has 1"),
+    ],
+)
+def test_bad_tables(samples, message):
+    with pytest.raises(ace.InvalidGame, match=message):
+        learn.estimate(samples, **KNOWN)
+
+
+@pytest.mark.parametrize("missing", ["players", "horizon", "initial"])
+def test_what_must_be_known_beforehand(missing):
+    known = {k: v for k, v in KNOWN.items() if k != missing}
+    with pytest.raises(ace.InvalidGame, match=f"{missing}: missing"):
+        learn.estimate(RECORDS, **known)
+
+
+def test_options_that_do_not_fit():
+    with pytest.raises(ace.InvalidOption, match="samples_per_pair: got None, but estimating from a model needs it"):
+        learn.estimate(true_game())
+    with pytest.raises(ace.InvalidOption, match=r"episodes: got 3, .*has no use for it"):
+        learn.estimate(RECORDS, episodes=3, **KNOWN)
+    with pytest.raises(ace.InvalidOption, match="conservative: needs worst_cost"):
+        learn.estimate(RECORDS, conservative=True, **KNOWN)
+    with pytest.raises(ace.InvalidOption, match="need conservative=True"):
+        learn.estimate(RECORDS, negligible=0.1, **KNOWN)
+    with pytest.raises(ace.InvalidOption, match="needs possible_next"):
+        learn.estimate(RECORDS, conservative=True, worst_cost=1, unseen_reward=0, **KNOWN)
+    with pytest.raises(ace.InvalidGame, match="actions: missing"):
+        learn.estimate(lambda t, s, a, rng: (s, 0, 0), players=["p"], horizon=1, initial="s", samples_per_pair=1)
+    with pytest.raises(ace.InvalidGame, match=r"t=0, state 's', action \(1,\): the model answered 7"):
+        learn.estimate(lambda *a: 7, players=["p"], horizon=1, initial="s", actions=[[1]], samples_per_pair=1)
+
+
+# -- what is not known ------------------------------------------------------------------------------------------
+
+
+def test_unseen_pairs_and_places_where_nothing_is_known():
+    line = [(0, "s", "a", "u", 0, 1), (1, "u", "a", "v", 0, 1), (0, "s", "b", "w", 0, 9), (2, "v", "a", "v", 0, 1)]
+    known = {"players": ["p"], "horizon": 3, "initial": "s", "budget": {"c": 1}}
+    found = learn.estimate(line, actions=[("a", "b")], **known)
+    assert found.blind == ((1, "w"),)
+    assert found.left_out == ((0, "s", ("b",)),)  # sampled, but it leads to where nothing is known
+    assert set(found.unseen) == {(1, "u", ("b",)), (1, "w", ("a",)), (1, "w", ("b",)), (2, "v", ("b",))}
+    assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("a",): 1.0}
+    said = str(found)
+    assert "Never sampled: 4 legal joint actions" in said
+    assert "nothing was sampled there: 1 (t, state), such as t=1, state 'w'" in said
+    with pytest.raises(ace.InvalidGame, match=r"no play of 3 steps from here is covered .* t=1, state 'w'"):
+        _ = learn.estimate(line[:3], **known).game
+    assert "was not said" in str(learn.estimate(line, **known))
+
+
+def test_a_pair_never_sampled_can_be_played_as_if_the_worst_happened():
+    line = [(0, "s", "a", "u", 0, 1), (1, "u", "a", "s", 0, 1)]
+    cautious = {"worst_cost": 2, "conservative": True, "possible_next": lambda t, s, a: ["s", "u"]}
+    known = {"players": ["p"], "horizon": 2, "initial": "s", "actions": [("a", "b")]}
+    with pytest.raises(ace.InvalidGame, match="no play of 2 steps"):
+        _ = learn.estimate(line, budget={"c": 4}, **cautious, **known).game
+    found = learn.estimate(line, budget={"c": 4}, unseen_reward=5, **cautious, **known)
+    assert ace.solve(found.game).policy.distribution(0, "s", [0]) == {("b",): 1.0}
+    assert "taken to lead anywhere possible at the worst cost" in str(found)
+
+
+def test_bounds_that_the_samples_contradict():
+    with pytest.raises(ace.InvalidGame, match=r"state 's', action .*: the cost .*1/5.* was seen, worst_cost says"):
+        _ = learn.estimate(RECORDS, conservative=True, worst_cost=0.1, **KNOWN).game
+    with pytest.raises(ace.InvalidGame, match=r"next state 'u' was seen, but possible_next does not list it"):
+        _ = learn.estimate(RECORDS, conservative=True, worst_cost=1, possible_next=lambda *a: ["s"], **KNOWN).game
+
+
+# -- the conservative option ------------------------------------------------------------------------------------
+
+
+def test_the_worst_cost_is_added_where_the_data_cannot_exclude_it():
+    game = learn.estimate(RECORDS, conservative=True, worst_cost={"fuel": 0.2}, **KNOWN).game
+    layer = game.layer(0)
+    outs = layer.outcomes(0)
+    found = {
+        (game.states[s], game.cost_values[0][c[0]]): p
+        for s, c, p in zip(layer.next_state[outs], layer.cost[outs], layer.prob[outs], strict=True)
+    }
+    p = learn.ruled_out(3)
+    assert found == pytest.approx(
+        {
+            ("s", Fraction(1, 10)): 2 / 3 * (1 - p),
+            ("u", Fraction(1, 5)): 1 / 3 * (1 - p),
+            ("s", Fraction(1, 5)): p,  # only this was not seen
+        }
+    )
+
+
+def test_what_is_negligible_is_left_out():
+    p = learn.ruled_out(3)
+    for negligible, extra in ((p * 0.99, 1), (p * 1.01, 0)):
+        found = learn.estimate(RECORDS, conservative=True, worst_cost=0.2, negligible=negligible, **KNOWN)
+        assert len(found.game.layer(0).prob[found.game.layer(0).outcomes(0)]) == 2 + extra
+
+
+def true_bounds(game):
+    """The true worst cost and next states of each pair."""
+    rows = learn.game_model(game)._rows
+
+    def outcomes(t, s, a):
+        layer = game.layer(t)
+        return layer, layer.outcomes(rows[game.layer_at[t]][game.state_index(s), game.action_indices(a)])
+
+    def worst(t, s, a):
+        layer, outs = outcomes(t, s, a)
+        return [max(game.cost_values[m][k] for k in layer.cost[outs, m]) for m in range(len(game.constraints))]
+
+    def following(t, s, a):
+        layer, outs = outcomes(t, s, a)
+        return [game.states[k] for k in layer.next_state[outs]]
+
+    return worst, following
+
+
+@pytest.mark.parametrize("costs", ["whole", "signed", "tenths", "thirds"])
+def test_conservative_play_never_breaks_a_true_budget(costs):
+    """Every history, on many games, from very few samples. The ordinary estimate does break some, so the test can fail."""
+    rng = np.random.default_rng({"whole": 1, "signed": 2, "tenths": 3, "thirds": 4}[costs])
+    played = rounded = ordinary = 0
+    for _ in range(60):
+        game = oracle.random_game(rng, constraints=int(rng.integers(1, 3)), costs=costs)
+        worst, following = true_bounds(game)
+        given = {"samples_per_pair": int(rng.integers(1, 4)), "rng": int(rng.integers(2**31))}
+        plain = learn.estimate(game, **given)
+        careful = learn.estimate(
+            game, conservative=True, worst_cost=worst, possible_next=following, unseen_reward=0, **given
+        )
+        try:
+            solution = ace.solve(careful.game)
+        except ace.Infeasible:
+            pass
+        else:
+            broken, up, silent = spend_everywhere(game, careful.policy(solution))
+            assert not broken
+            assert not silent
+            assert careful.support_of(solution).violation == 0
+            played, rounded = played + 1, rounded + up
+        with contextlib.suppress(ace.Infeasible):
+            ordinary += spend_everywhere(game, plain.policy(ace.solve(plain.game)))[0]
+    assert played >= 15
+    assert rounded >= 1  # a spending never seen was met and counted as a larger one
+    assert ordinary >= 5
+
+
+def test_where_conservative_play_is_possible_true_play_is():
+    rng = np.random.default_rng(11)
+    for _ in range(40):
+        game = oracle.random_game(rng, constraints=1)
+        worst, following = true_bounds(game)
+        careful = learn.estimate(
+            game,
+            samples_per_pair=1,
+            rng=rng,
+            conservative=True,
+            worst_cost=worst,
+            possible_next=following,
+            unseen_reward=0,
+        )
+        if ace.feasibility(careful.game).feasible:
+            assert ace.feasibility(game).feasible
+
+
+@pytest.mark.parametrize("name", ["intersection", "medium_access", "drones"])
+def test_conservative_play_of_the_catalog(name):
+    game = ace.catalog.get(name, horizon=3)
+    worst, following = true_bounds(game)
+    for seed in range(4):
+        careful = learn.estimate(
+            game,
+            samples_per_pair=1,
+            rng=seed,
+            conservative=True,
+            worst_cost=worst,
+            possible_next=following,
+            unseen_reward=0,
+        )
+        policy = careful.policy(ace.solve(careful.game))
+        assert spend_everywhere(game, policy)[::2] == (False, False)
+        assert learn.rollout(game, policy, episodes=30, rng=seed).violations == 0
+        assert ace.simulate(game, policy, episodes=300, rng=seed).violations == 0
+
+
+def test_several_worst_costs():
+    """The gap and its negative are never largest together; a list of worst costs says so."""
+    game = ace.catalog.get("rendezvous", horizon=3, always=True, gap=2)
+    move = {"upstream": 1, "anchor": 0, "downstream": -1}
+
+    def worst(t, s, a):
+        change = move[a[0]] - move[a[1]]
+        return [{"ahead": change + x, "behind": -change - x} for x in ((0,) if s == "calm" else (-1, 0, 1))]
+
+    careful = learn.estimate(game, samples_per_pair=2, rng=0, conservative=True, worst_cost=worst)
+    policy = careful.policy(ace.solve(careful.game))
+    assert spend_everywhere(game, policy)[0] is False
+    with pytest.raises(ace.InvalidGame, match="worst_cost says it cannot occur"):
+        _ = learn.estimate(game, samples_per_pair=2, rng=0, conservative=True, worst_cost=[[0, 0], [1, -1]]).game
+
+
+# -- the policy in the true game --------------------------------------------------------------------------------
+
+
+def risky(samples, **options):
+    """One state and one action whose cost was seen to be 0 or 2; budget 4."""
+    return learn.estimate(
+        [("s", "go", "s", c, 1.0) for c in samples], players=["p"], horizon=3, initial="s", budget={"c": 4}, **options
+    )
+
+
+def test_an_unknown_cost_counts_as_the_next_larger_known_one():
+    found = risky([0, 1, 1, 0])
+    policy = found.policy(ace.solve(found.game))
+    assert policy.counted(1, "s", 1) == (1,)
+    assert policy.counted(2, "s", [Fraction(3, 2)]) == (2,)
+    assert policy.counted(1, "s", -5) == (0,)
+    runner = policy.start(rng=0)
+    runner.observe(runner.act(), 0.25, "s")
+    assert (runner.spent, runner.counted, runner.t) == ((0.25,), (1,), 1)
+    runner.observe(("go",), 0.5, "s")
+    assert (runner.spent, runner.counted) == ((0.75,), (1,))
+    runner.observe(("go",), {"c": 0}, "s")
+    assert runner.done
+    with pytest.raises(ace.InvalidOption, match="the episode is over"):
+        runner.act()
+    with pytest.raises(ace.UnknownPair, match="more than any feasible play"):
+        policy.distribution(1, "s", 2)
+    with pytest.raises(ace.UnknownPair, match="never comes here"):
+        policy.distribution(1, "elsewhere", 0)
+    with pytest.raises(ace.InvalidOption, match="cost 'much'"):
+        policy.start().observe(("go",), "much", "s")
+
+
+def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
+    found = learn.estimate(true_game(), samples_per_pair=50, rng=1)
+    solution = ace.solve(found.game)
+    policy, feasible = found.policy(solution), ace.feasibility(found.game)
+    for t in range(3):
+        for state, spent in feasible.states(t):
+            assert policy.distribution(t, state, spent) == solution.policy.distribution(t, state, spent)
+            assert policy.values(t, state, spent).tolist() == solution.policy.values(t, state, spent).tolist()
+
+
+def test_only_a_policy_of_this_game_is_taken():
+    found, other = risky([0, 1]), risky([0, 1, 1])
+    with pytest.raises(ace.InvalidOption, match="computed for another game"):
+        found.policy(ace.solve(other.game))
+    with pytest.raises(ace.InvalidOption, match="must be a Solution"):
+        found.policy(3)
+    with pytest.raises(ace.InvalidOption, match=r"must come from Empirical\.policy"):
+        learn.rollout(found.game, ace.solve(found.game).policy, episodes=2)
+
+
+def test_surprises_and_violations_are_reported():
+    found = risky([0, 1])
+    policy = found.policy(ace.solve(found.game))
+    dear = learn.rollout(lambda t, s, a, rng: (s, 5, [1.0]), policy, episodes=4, rng=0)
+    assert dear.violations == 4
+    assert len(dear.surprises) == 4
+    assert "4 broke a budget" in str(dear)
+    lost = learn.rollout(lambda t, s, a, rng: ("elsewhere", 0, [1.0]), policy, episodes=4, rng=0)
+    assert (lost.violations, len(lost.surprises)) == (0, 4)
+    assert lost.returns.tolist() == [[1.0]] * 4
+    fine = learn.rollout(lambda t, s, a, rng: (s, 1, {"p": 2.0}), policy, episodes=4, rng=0)
+    assert (fine.violations, fine.surprises) == (0, ())
+    assert fine.spent.tolist() == [[3.0]] * 4
+    assert fine.returns.tolist() == [[6.0]] * 4
+
+
+def test_the_bound_on_breaking_a_budget_holds_as_often_as_it_says():
+    """Cost 5 has probability 0.1 in each of two steps. N = 30 misses it with probability 0.9^30 = 0.042."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(1500):
+        costs = np.where(rng.random(30) < 0.1, 5, 0).tolist()
+        if max(costs) == 5:
+            continue  # the play is refused as infeasible
+        found = learn.estimate(
+            [("s", "go", "s", c, 0.0) for c in costs], players=["p"], horizon=2, initial="s", budget={"c": 4}
+        )
+        bound = found.support_of(ace.solve(found.game)).violation
+        wrong += bound < 1 - 0.9**2
+    assert bound == pytest.approx(1 - 0.05 ** (2 / 30))
+    assert 0.025 < wrong / 1500 < 0.05
+
+
+def test_support_of_a_policy_speaks_of_what_it_plays():
+    found = learn.estimate(true_game(), samples_per_pair=40, rng=0)
+    support = found.support_of(ace.solve(found.game))
+    assert {p.action for p in support.pairs} <= {("rush",), ("walk",)}
+    assert {p.t for p in support.pairs} == {0, 1, 2}
+    assert all(p.samples == 40 and p.ruled_out == learn.ruled_out(40) for p in support.pairs)
+    each = learn.ruled_out(40, among=len(found.counts))  # one constraint; all sampled pairs at once
+    assert {p.excess for p in support.pairs} == {each}
+    assert support.violation == pytest.approx(1 - (1 - each) ** 3)
+    assert "breaks a budget with probability at most" in str(support)
+    certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, conservative=True, worst_cost=3)
+    with pytest.raises(ace.Infeasible):
+        ace.solve(certain.game)  # walking might cost 3 as well, as far as this bound says
+    bound = {"worst_cost": lambda t, s, a: 3 if a == ("rush",) else 1, "conservative": True}
+    certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, **bound)
+    assert "never breaks a budget" in str(certain.support_of(ace.solve(certain.game)))
+
+
+# -- convergence ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "concept", "noise"),
+    [
+        ("intersection", {"horizon": 4}, ace.CE(), 0.5),
+        ("rendezvous", {"horizon": 4}, ace.CE(), 0.0),
+        ("medium_access_3", {"horizon": 3}, ace.CE(objective=[1.0, 0.8, 0.65]), 0.0),
+        ("knapsack", {}, ace.CCE(), 9.0),
+        ("partition", {}, ace.CCE(), 0.3),
+    ],
+)
+def test_the_learned_value_converges_to_the_true_one(name, parameters, concept, noise):
+    true = ace.catalog.get(name, **parameters)
+    wanted = ace.solve(true, concept).values
+    errors = []
+    for samples in (4, 1000):
+        worst = 0.0
+        for seed in range(2):
+            found = learn.estimate(
+                learn.game_model(true, noise=noise), samples_per_pair=samples, rng=seed, stationary=name in STATIONARY
+            )
+            solution = ace.solve(found.game, concept)
+            reached = ace.verify(true, found.policy(solution), concept)
+            worst = max(
+                worst, float(np.abs(solution.values - wanted).max()), float(np.abs(reached.values - wanted).max())
+            )
+        errors.append(worst)
+    assert errors[1] < 0.005 * np.abs(wanted).max() + 0.1
+    assert errors[1] < errors[0] / 3
+
+
+STATIONARY = {"intersection", "medium_access_3"}
+
+
+@pytest.mark.parametrize("name", ["medium_access", "intersection"])
+def test_regret_and_own_value_converge_even_where_equilibria_tie(name):
+    true = ace.catalog.get(name, horizon=3)
+    gaps = []
+    for samples in (10, 4000):
+        found = learn.estimate(true, samples_per_pair=samples, rng=0, stationary=True)
+        solution = ace.solve(found.game, ace.CE())
+        certificate = ace.verify(true, found.policy(solution), ace.CE())
+        gaps.append(max(certificate.regret.max(), np.abs(certificate.values - solution.values).max()))
+    assert gaps[1] < 0.03
+    assert gaps[1] < gaps[0] / 3
+
+
+def test_a_shorter_horizon_keeps_the_budgets():
+    found = learn.estimate(true_game(), horizon=2, samples_per_pair=3, rng=0)
+    assert found.game.horizon == 2
+    assert found.game.budgets == ((4,), (4,))
+    with pytest.raises(ace.InvalidGame, match="horizon: got 4, the source has 3 steps"):
+        learn.estimate(true_game(), horizon=4, samples_per_pair=3)
+
+
+def test_the_same_seed_gives_the_same_estimate():
+    true = ace.catalog.get("intersection", horizon=3)
+    one, two, other = (learn.estimate(true, samples_per_pair=9, rng=seed).game.digest for seed in (1, 1, 2))
+    assert one == two != other
+
+
+# -- environments -----------------------------------------------------------------------------------------------
+
+
+class Discrete:
+    def __init__(self, n):
+        self.n = n
+
+
+class Ladder:
+    """Two agents climb; 1 climbs, 0 waits. Both at rung 2 ends the episode. Climbing costs the climber one or, at times, two."""
+
+    possible_agents = ("ann", "ben")
+
+    def __init__(self, limit=99, told=True):
+        self.limit, self.told = limit, told
+
+    def action_space(self, agent):
+        return Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.rng, self.rungs, self.steps = np.random.default_rng(seed), dict.fromkeys(self.possible_agents, 0), 0
+        self.agents = list(self.possible_agents)
+        return {a: np.array([0]) for a in self.agents}, {a: {} for a in self.agents}
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents)
+        self.steps += 1
+        cost = {a: int(x) * (2 if self.rng.random() < 0.25 else 1) for a, x in actions.items()}
+        for a, x in actions.items():
+            self.rungs[a] = min(2, self.rungs[a] + int(x))
+        over = all(r == 2 for r in self.rungs.values())
+        cut = self.steps >= self.limit
+        agents, self.agents = self.agents, [] if over or cut else self.agents
+        infos = {a: {"cost": cost[a]} if self.told else {} for a in agents}
+        return (
+            {a: np.array([self.rungs[a]]) for a in agents},
+            {a: float(self.rungs[a]) for a in agents},
+            dict.fromkeys(agents, over),
+            dict.fromkeys(agents, cut),
+            infos,
+        )
+
+
+LADDER = {"horizon": 4, "budget": {"energy of ann": 6, "energy of ben": 6}}
+
+
+def test_an_environment_by_convention():
+    found = learn.estimate(Ladder(), episodes=1200, rng=0, **LADDER)
+    assert found.facts.players == ("ann", "ben")
+    assert found.tally.starts == {((0,), (0,)): 1200}
+    assert END in found.game.states
+    assert set(found.game.cost_values[0]) == {0, 1, 2}
+    assert not found.unseen
+    solution = ace.solve(found.game)
+    played = learn.rollout(Ladder(), found.policy(solution), episodes=300, rng=1)
+    assert (played.violations, played.surprises) == (0, ())
+    error = played.returns.std(axis=0) / math.sqrt(300)
+    assert (np.abs(played.returns.mean(axis=0) - solution.values) <= 5 * error + 0.05).all()
+
+
+def test_an_environment_with_functions_of_the_user():
+    found = learn.estimate(
+        Ladder(),
+        episodes=50,
+        rng=0,
+        horizon=3,
+        budget={"energy": 20},
+        state=lambda env, observations: tuple(env.rungs.values()),
+        cost=lambda infos: sum(info["cost"] for info in infos.values()),
+        stationary=True,
+    )
+    assert (0, 0) in found.game.states
+    assert found.game.constraints == ("energy",)
+
+
+def test_environments_that_do_not_fit():
+    with pytest.raises(ace.InvalidOption, match=r'infos\[agent\]\["cost"\] is missing; give cost='):
+        learn.estimate(Ladder(told=False), episodes=1, rng=0, **LADDER)
+    with pytest.raises(ace.InvalidOption, match="not one number for each of the constraints"):
+        learn.estimate(Ladder(), episodes=1, rng=0, horizon=2, budget={"energy": 3})
+    with pytest.raises(
+        ace.InvalidOption, match="t=1: the environment cuts the episode off after 2 steps, the horizon is 4"
+    ):
+        learn.estimate(Ladder(limit=2), episodes=5, rng=0, **LADDER)
+    with pytest.raises(ace.InvalidGame, match="the environment started in"):
+        learn.estimate(Ladder(), episodes=1, rng=0, initial="ground", **LADDER)
+
+
+def test_a_game_as_an_environment():
+    true = ace.catalog.get("intersection", horizon=3)
+    env = learn.game_env(true)
+    observations, infos = env.reset(seed=1)
+    assert observations == {"north": "dry", "east": "dry"}
+    seen = []
+    while env.agents:
+        observations, rewards, terminations, truncations, infos = env.step({"north": "dare", "east": "yield"})
+        seen.append((infos["east"]["cost"]["risk"], rewards["north"], any(terminations.values())))
+    assert all(truncations.values())
+    assert [x[1:] for x in seen] == [(7.0, False)] * 3
+    with pytest.raises(ace.InvalidOption, match="call reset"):
+        env.step({"north": "dare", "east": "yield"})
+    with pytest.raises(ace.InvalidOption, match="unknown legal joint action"):
+        env.model(0, "dry", ("dare", "wait"), np.random.default_rng(0))
+
+
+def test_the_example_of_the_module():
+    assert doctest.testmod(learn) == (0, 6)
+
+
+# -- exploration ------------------------------------------------------------------------------------------------
+
+
+def legal_pairs(game):
+    """Every (t, state, joint action) that can occur."""
+    return {
+        (t, game.states[s], game.joint_action(layer.action[r]))
+        for t, here in enumerate(ace.model.game.reachable_states(game)[:-1])
+        for layer in [game.layer(t)]
+        for s in np.flatnonzero(here)
+        for r in layer.rows(int(s))
+    }
+
+
+@pytest.mark.parametrize("name", ["intersection", "medium_access", "rendezvous", "corridor", "knapsack", "six_cycle"])
+@pytest.mark.parametrize("kind", [learn.game_env, learn.game_model])
+def test_exploration_covers_the_catalog(name, kind):
+    true = ace.catalog.get(name, **({"horizon": 6} if name == "corridor" else {}))
+    found = learn.explore(kind(true), rule_out=0.3, rng=0)
+    assert found.complete, str(found)
+    assert found.needed == learn.samples_needed(0.3) == 9
+    assert {key for key, n in found.empirical.counts.items() if n >= 9} == legal_pairs(true)
+    assert found.pairs == len(legal_pairs(true))
+    assert not found.empirical.unseen
+    assert "Coverage reached" in str(found)
+    assert (found.episodes > 0) == (kind is learn.game_env)
+
+
+def test_planning_beats_playing_at_random():
+    true = ace.catalog.get("corridor")
+    planned = learn.explore(learn.game_env(true), samples_per_pair=1, rng=0)
+    assert planned.complete
+    random = learn.estimate(learn.game_env(true), episodes=planned.episodes, rng=0)
+    assert len(random.counts) < 0.8 * planned.pairs
+
+
+def test_exploration_says_what_it_did_not_cover():
+    true = ace.catalog.get("corridor")
+    found = learn.explore(learn.game_env(true), samples_per_pair=5, max_episodes=20, rng=0)
+    assert not found.complete
+    assert found.episodes == 20
+    assert found.lacking
+    assert all(n < 5 for n in found.lacking.values())
+    assert "Coverage NOT reached" in str(found)
+    assert "Lacking: t=" in str(found)
+    drawn = learn.explore(true, samples_per_pair=5, max_samples=33, rng=0)
+    assert not drawn.complete
+    assert drawn.empirical.tally.samples == 33
+    part = learn.explore(learn.game_env(true), samples_per_pair=5, coverage=0.5, rng=0)
+    assert part.complete
+    assert 0.5 <= part.covered < 1
+
+
+def test_exploration_reports_what_cannot_be_reached():
+    """The user says that play may start in 'rare', but it never does."""
+    true = true_game()
+    both = {"fresh": 0.5, "rare": 0.5}
+    found = learn.explore(
+        learn.game_env(true),
+        initial=both,
+        actions=[("rush", "walk")],
+        legal=lambda t, s, a: True,
+        samples_per_pair=3,
+        max_episodes=300,
+        rng=0,
+    )
+    assert not found.complete
+    assert set(found.lacking) == {(0, "rare", ("rush",)), (0, "rare", ("walk",))}
+    assert found.episodes < 300  # it is clear before that nothing more can be done
+
+
+def test_exploration_is_seeded_and_pools_times():
+    true = ace.catalog.get("intersection")
+    one, two, other = (learn.explore(learn.game_env(true), samples_per_pair=4, rng=seed) for seed in (1, 1, 2))
+    assert one.empirical.counts == two.empirical.counts != other.empirical.counts
+    pooled = learn.explore(learn.game_env(true), samples_per_pair=4, stationary=True, rng=1)
+    assert pooled.complete
+    assert pooled.pairs == 8
+    assert pooled.episodes < one.episodes
+
+
+def test_exploring_an_environment_that_ends():
+    found = learn.explore(Ladder(), samples_per_pair=6, rng=0, **LADDER)
+    assert found.complete
+    assert all(state != END for _, state, _ in found.empirical.counts)
+
+
+def test_what_cannot_be_explored():
+    with pytest.raises(
+        ace.InvalidOption, match=r"must be an environment or a generative model; estimate\(\) takes samples"
+    ):
+        learn.explore(RECORDS, **KNOWN)
+    with pytest.raises(ace.InvalidOption, match="coverage: got 2"):
+        learn.explore(true_game(), coverage=2)
+    with pytest.raises(ace.InvalidOption, match="max_samples: got 0"):
+        learn.explore(true_game(), max_samples=0)
