@@ -12,6 +12,7 @@ from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
 from acegames.model.numbers import plain
+from acegames.model.random_cost import Cost, RandomCost
 from acegames.model.written import show, unknown
 
 Model = Callable[[int, Any, JointAction, np.random.Generator], tuple[Any, Any, Any]]
@@ -183,21 +184,25 @@ class GameModel:
             reward = tuple(
                 r + self.noise * x for r, x in zip(reward, rng.standard_normal(len(reward)).tolist(), strict=True)
             )
-        return next_state, dict(cost), reward
+        return next_state, {c: float(x.sample(1, rng)[0]) if isinstance(x, RandomCost) else x for c, x in cost}, reward
 
     def _outcomes(
         self, layer: Layer, row: int
-    ) -> tuple[list[float], list[tuple[Label, dict[Label, Any]]], tuple[float, ...]]:
+    ) -> tuple[list[float], list[tuple[Label, list[tuple[Label, Any]]]], tuple[float, ...]]:
         """Bounds between the outcomes on the unit interval, the outcomes, and the rewards of a row."""
         game, outs = self.game, layer.outcomes(row)
         found = [
             (
                 game.states[int(nxt)],
-                {c: plain(v[k]) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)},
+                [(c, _friendly(v[k])) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)],
             )
             for nxt, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True)
         ]
         return np.cumsum(layer.prob[outs])[:-1].tolist(), found, tuple(layer.reward[row].tolist())
+
+
+def _friendly(cost: Cost) -> Any:
+    return cost if isinstance(cost, RandomCost) else plain(cost)
 
 
 class GameEnv:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.game import Label, MarkovGame
+from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import TINIEST, exact, plain
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import PROBABILITY_SUM
@@ -85,13 +85,13 @@ def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[st
         return (), [f"The policy's rounding is {given!r:.60}, must be one record per constraint."]
     exactly = (EXACT,) * len(game.constraints)
     if all(entry is None for entry in given):
-        rules, faults = exactly, []
-    elif tuple(getattr(tracker, "constraints", ())) != game.constraints or len(given) != len(game.constraints):
+        exact_costs(game)  # a policy that counts exactly cannot be judged where costs are random
+        return exactly, []
+    if tuple(getattr(tracker, "constraints", ())) != game.constraints or len(given) != len(game.constraints):
         theirs, ours = list(getattr(tracker, "constraints", ())), list(game.constraints)
         return exactly, [f"The policy rounds the costs of {theirs!r}, the constraints of the game are {ours!r}."]
-    else:
-        read = [_read_rule(label, entry) for label, entry in zip(game.constraints, given, strict=True)]
-        rules, faults = tuple(rule for rule, _ in read), [fault for _, fault in read if fault]
+    read = [_read_rule(label, entry) for label, entry in zip(game.constraints, given, strict=True)]
+    rules, faults = tuple(rule for rule, _ in read), [fault for _, fault in read if fault]
     for label, rule, values in zip(game.constraints, rules, game.cost_values, strict=True):
         if not faults:
             faults += _check_random(label, rule, values)
