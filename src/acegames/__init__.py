@@ -12,7 +12,7 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
 from acegames import catalog
-from acegames.concepts import CCE, CE
+from acegames.concepts import CCE, CE, Nash
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
@@ -52,6 +52,7 @@ __all__ = [
     # an equilibrium
     "CE",
     "CCE",
+    "Nash",
     "solve",
     "estimate",
     "Estimate",

@@ -150,7 +150,7 @@ def solve(
             "-o", "--output", metavar="FILE", help="Write the solution: game, policy, values, options, guarantee."
         ),
     ] = None,
-    concept: Annotated[str, typer.Option(help="ce (correlated) or cce (coarse correlated).")] = "cce",
+    concept: Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.")] = "cce",
     objective: Annotated[
         str, typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.")
     ] = "welfare",
@@ -355,10 +355,9 @@ def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy
     return _game(against), policy, policy.concept
 
 
-def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE:
-    kinds: dict[str, type[ace.CE] | type[ace.CCE]] = {"ce": ace.CE, "cce": ace.CCE}
-    if kind.lower() not in kinds:
-        raise ace.InvalidOption(f"--concept {kind}: must be ce or cce")
+def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE | ace.Nash:
+    if kind.lower() not in ("ce", "cce", "nash"):
+        raise ace.InvalidOption(f"--concept {kind}: must be ce, cce or nash")
     players: dict[str, Hashable] = {str(p): p for p in game.players}
     chosen: Any = objective
     if objective.lower() == "none":
@@ -368,7 +367,11 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     elif "," in objective:
         with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
-    return kinds[kind.lower()](objective=chosen, floor=floor)
+    if kind.lower() == "nash":
+        if floor != 1.0:
+            raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
+        return ace.Nash(objective=chosen)
+    return (ace.CE if kind.lower() == "ce" else ace.CCE)(objective=chosen, floor=floor)
 
 
 def _engine(name: str, threads: int | None, memory: str | None) -> ace.LocalEngine | ace.ReferenceEngine:

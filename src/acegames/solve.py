@@ -71,18 +71,19 @@ def solve(
 
     Args:
         game: the game.
-        concept: `CCE()` (the default) or `CE()`, with an objective among the equilibria of each stage.
+        concept: `CCE()` (the default), `CE()` or `Nash()`, with an objective among the equilibria of each stage.
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+        NoEquilibrium: under Nash, when a stage has no equilibrium, or with three or more players no pure one.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
     """
     check_game(game)
     concept = CCE() if concept is None else concept
     if not isinstance(concept, Concept):
-        raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
+        raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
     started = time.perf_counter()
     whole = lattice(game)
@@ -106,7 +107,7 @@ def estimate(game: MarkovGame, concept: Concept | None = None, *, engine: LocalE
 
 def exact_guarantee(concept: Any) -> str:
     """Say in words what an exact solve promises."""
-    kind = {"CE": "correlated", "CCE": "coarse correlated"}[type(concept).__name__]
+    kind = {"CE": "correlated", "CCE": "coarse correlated", "Nash": "Nash"}[type(concept).__name__]
     return (
         "Exact: every budget holds at every step with probability one, and at every situation that safe play can reach "
         f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {kind} equilibrium, up to rounding)."
