@@ -178,7 +178,9 @@ def _file(
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])
-    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
+    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # numbers of actions may exceed those of joint ones
+    row = row.astype(code.dtype if fits else np.uint32)
+    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row, prob)
 
 
 @dataclass
