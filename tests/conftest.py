@@ -7,4 +7,5 @@ import acegames as ace
 
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels():
-    ace.solve(ace.catalog.get("intersection"))
+    for concept in (ace.CCE(), ace.Nash()):
+        ace.solve(ace.catalog.get("intersection"), concept)

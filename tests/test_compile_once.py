@@ -4,14 +4,21 @@ import subprocess
 import sys
 
 CODE = """
+import numpy as np
 import acegames as ace
-from acegames import kernels
+from acegames.stage import StageBatch
+from acegames.stage.nash import NashStageSolver
+from acegames import kernels, nash_kernels
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
     for concept in (ace.CE(), ace.CCE("fair")):
         ace.solve(ace.catalog.get(name), concept)
     ace.feasibility(ace.catalog.get(name))
 ace.solve(ace.catalog.get("knapsack"))
-compiled = [f for f in vars(kernels).values() if hasattr(f, "signatures")]
+for name in ("intersection", "rendezvous", "corridor", "knapsack"):
+    for engine in (ace.LocalEngine(), ace.LocalEngine(dense=False)):
+        ace.solve(ace.catalog.get(name), ace.Nash(), engine=engine)
+NashStageSolver().solve(StageBatch(np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros((1, 2))), ace.Nash(), ("p", "q"))
+compiled = [f for m in (kernels, nash_kernels) for f in vars(m).values() if hasattr(f, "signatures")]
 for f in compiled:
     print(f.__name__, len(f.signatures))
 """
@@ -20,5 +27,5 @@ for f in compiled:
 def test_one_signature_per_kernel():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     counts = dict(line.split() for line in done.stdout.splitlines())
-    assert counts["solve_dense"] == "1"
+    assert counts["solve_dense"] == counts["solve_nash"] == "1"
     assert {name: n for name, n in counts.items() if int(n) > 1 and not name.startswith("_")} == {}

@@ -63,7 +63,7 @@ ALLOWED = {
     "acegames.store": ("errors",),
     "acegames.model": ("model", "errors", "numerics", "store"),
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
-    "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels"),
+    "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels", "nash_kernels"),
     "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
     "acegames.episode_costs": ("model", "numerics"),
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
@@ -94,7 +94,8 @@ def test_only_the_front_imports_the_front():
 def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
     heavy = {"highspy", "scipy", "numba", "typer", "rich", "pandas", "pettingzoo", "matplotlib"}
-    own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}, "acegames.kernels": {"numba"}}
+    own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
+    own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]

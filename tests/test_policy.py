@@ -419,6 +419,7 @@ CONCEPTS = [
     ace.CE(objective="fair", floor=0),
     ace.CCE(objective=(0.1, 1 / 3)),
     ace.CE(objective=("team", 1)),
+    ace.Nash(objective="fair"),
 ]
 
 

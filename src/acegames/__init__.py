@@ -14,7 +14,7 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 from acegames import catalog, learn
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.bracket import Bracket, bracket
-from acegames.concepts import CCE, CE
+from acegames.concepts import CCE, CE, Nash
 from acegames.curve import BudgetCurve, budget_curve
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
@@ -65,6 +65,7 @@ __all__ = [
     # an equilibrium
     "CE",
     "CCE",
+    "Nash",
     "solve",
     "estimate",
     "Estimate",

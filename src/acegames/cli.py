@@ -58,7 +58,7 @@ SolutionArg = Annotated[
 AgainstOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Judge against this game instead of the one in FILE.")
 ]
-ConceptOption = Annotated[str, typer.Option(help="ce (correlated) or cce (coarse correlated).")]
+ConceptOption = Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.")]
 ObjectiveOption = Annotated[
     str, typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.")
 ]
@@ -476,10 +476,9 @@ def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy
     return _game(against), policy, policy.concept
 
 
-def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE:
-    kinds: dict[str, type[ace.CE] | type[ace.CCE]] = {"ce": ace.CE, "cce": ace.CCE}
-    if kind.lower() not in kinds:
-        raise ace.InvalidOption(f"--concept {kind}: must be ce or cce")
+def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE | ace.Nash:
+    if kind.lower() not in ("ce", "cce", "nash"):
+        raise ace.InvalidOption(f"--concept {kind}: must be ce, cce or nash")
     players: dict[str, Hashable] = {str(p): p for p in game.players}
     chosen: Any = objective
     if objective.lower() == "none":
@@ -489,7 +488,11 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     elif "," in objective:
         with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
-    return kinds[kind.lower()](objective=chosen, floor=floor)
+    if kind.lower() == "nash":
+        if floor != 1.0:
+            raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
+        return ace.Nash(objective=chosen)
+    return (ace.CE if kind.lower() == "ce" else ace.CCE)(objective=chosen, floor=floor)
 
 
 def _discounted(

@@ -1,21 +1,24 @@
-"""Says, once per process, that the numerical kernels are about to be compiled, where they are not cached yet."""
+"""Says, once per process and set of kernels, that they are about to be compiled, where they are not cached yet."""
 
 from __future__ import annotations
 
 import logging
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 log = logging.getLogger("acegames")
 
 
 @cache
-def announce() -> None:
-    """Log a warning (shown on standard error unless logging is set up otherwise) if the first solve has to compile."""
-    from acegames import kernels
+def announce(module: str = "kernels", main: str = "solve_dense") -> None:
+    """Log a warning (shown on standard error unless logging is set up otherwise) if the first solve has to compile.
 
-    source = Path(kernels.__file__)
-    folder = getattr(kernels.solve_dense._cache, "cache_path", None)  # absent where nothing can be cached
-    cached = [] if folder is None else list(Path(folder).glob(f"{source.stem}.solve_dense-*.nbi"))
+    `main` is the kernel of the module that takes longest.
+    """
+    kernels = import_module(f"acegames.{module}")
+    source = Path(str(kernels.__file__))
+    folder = getattr(getattr(kernels, main)._cache, "cache_path", None)  # absent where nothing can be cached
+    cached = [] if folder is None else list(Path(folder).glob(f"{source.stem}.{main}-*.nbi"))
     if not any(index.stat().st_mtime >= source.stat().st_mtime for index in cached):
         log.warning("acegames: compiling its numerical kernels, once per installation; this takes about 15 seconds")

@@ -31,9 +31,8 @@ Objective = str | Hashable | tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
-class _Correlated:
+class _Chosen:
     objective: Any = "welfare"
-    floor: float = 1.0
 
     def __post_init__(self) -> None:
         objective = self.objective
@@ -44,8 +43,6 @@ class _Correlated:
                 object.__setattr__(self, "objective", tuple(float(w) for w in objective))
             except (TypeError, ValueError):
                 raise InvalidOption(f"objective: got {objective!r}, weights must be numbers") from None
-        if not (isinstance(self.floor, (int, float)) and 0 <= self.floor <= LARGEST_FLOOR):
-            raise InvalidOption(f"floor: got {self.floor!r}, must be a number between 0 and {LARGEST_FLOOR:g}")
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
         """Return the weights of a linear objective, or None for "egalitarian", "fair" and None."""
@@ -70,6 +67,16 @@ class _Correlated:
 
 
 @dataclass(frozen=True)
+class _Correlated(_Chosen):
+    floor: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.floor, (int, float)) and 0 <= self.floor <= LARGEST_FLOOR):
+            raise InvalidOption(f"floor: got {self.floor!r}, must be a number between 0 and {LARGEST_FLOOR:g}")
+
+
+@dataclass(frozen=True)
 class CE(_Correlated):
     """Correlated equilibrium: no player gains by answering a recommendation with a feasible other action.
 
@@ -91,4 +98,17 @@ class CCE(_Correlated):
     """
 
 
-Concept = CE | CCE
+@dataclass(frozen=True)
+class Nash(_Chosen):
+    """Nash equilibrium: the players draw their actions independently, and none gains by a feasible other action.
+
+    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can take it away). Three or more
+    players: only pure equilibria are looked for. Where a stage has none, `solve` raises NoEquilibrium.
+
+    Args:
+        objective: which of the equilibria found at each stage; see the module.
+    """
+
+
+Correlated = CE | CCE
+Concept = Correlated | Nash

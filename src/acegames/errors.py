@@ -31,7 +31,14 @@ class Infeasible(AceError):
 
 
 class NoEquilibrium(AceError):
-    """The requested kind of equilibrium does not exist."""
+    """The requested kind of equilibrium does not exist, or none was found where the search is not complete; the message says which.
+
+    `t`, `state` and `spent` are the place; None where it is not known.
+    """
+
+    def __init__(self, message: str, t: int | None = None, state: Any = None, spent: Any = None) -> None:
+        super().__init__(message)
+        self.t, self.state, self.spent = t, state, spent
 
 
 class TooLarge(AceError):

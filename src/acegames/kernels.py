@@ -981,6 +981,63 @@ def _store_stage(
 
 
 @_jit
+def dense_stages(
+    begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, budget, slot, n_lo, n_size,
+    n_base, n_line, n_height, n_value, widest, cells, ptr, first_row, rows, utility,
+):
+    """Write out the stage games of the marked cells begin .. end-1: their feasible rows and utilities. Returns their number."""
+    last = cost.shape[1] - 1
+    N = reward.shape[1]
+    rows_max, outs_max = widest
+    c = np.zeros(last + 1, np.int64)
+    stop = np.empty(rows_max, np.int64)
+    first = np.empty(outs_max, np.int64)
+    shift = np.empty(outs_max, np.int64)
+    q = np.empty((rows_max, N, SEGMENT))
+    count = np.int64(0)
+    R = np.int64(0)
+    ptr[0] = 0
+    a = np.searchsorted(base, begin, side="right") - 1
+    cell = begin
+    while cell < end:
+        while base[a + 1] <= cell:
+            a += 1
+        s = states[a]
+        width = size[a, last]
+        nth = (cell - base[a]) // width
+        k0 = (cell - base[a]) % width
+        line_end = min(width, k0 + end - cell)
+        _line_totals(c, nth, lo, size, a, last)
+        prepared = False
+        while k0 < line_end:
+            k1 = min(line_end, k0 + SEGMENT)
+            if _any(mark[cell : cell + k1 - k0]):
+                if not prepared:
+                    _line_rows(
+                        s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height, lo[a,
+                        last], last, stop, first, shift,
+                    )
+                    prepared = True
+                _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0, k1, n_value)
+                for k in range(k1 - k0):
+                    if mark[cell + k] == 0:
+                        continue
+                    for row in range(row_ptr[s + 1] - row_ptr[s]):
+                        if stop[row] > k0 + k:
+                            rows[R] = row_ptr[s] + row
+                            for i in range(N):
+                                utility[R, i] = q[row, i, k]
+                            R += 1
+                    cells[count] = cell + k
+                    first_row[count] = row_ptr[s]
+                    count += 1
+                    ptr[count] = R
+            cell += k1 - k0
+            k0 = k1
+    return count
+
+
+@_jit
 def solve_dense_alone(
     begin, end, states, lo, size, base, line, row_ptr, out_ptr, cost, next_state, prob, reward, budget, slot, n_lo, n_size,
     n_base, n_line, n_height, n_value, widest, value, code,
@@ -1251,3 +1308,40 @@ def solve_sparse(
             failed, mixed, entries, bad, programs,
         )
     return mixed, bad, programs
+
+
+@_jit
+def sparse_stages(
+    begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, budget, slot, n_lo, n_size, n_base,
+    n_keys, n_table, n_value, cells, ptr, first_row, rows, utility,
+):
+    """As `dense_stages`, for the listed cells number begin .. end-1."""
+    N = reward.shape[1]
+    c = np.zeros(cost.shape[1], np.int64)
+    R = np.int64(0)
+    ptr[0] = 0
+    a = np.searchsorted(base, keys[begin], side="right") - 1
+    for p in range(begin, end):
+        while base[a + 1] <= keys[p]:
+            a += 1
+        s = states[a]
+        _cell_totals(c, keys[p] - base[a], lo, size, a)
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            fine = True
+            for i in range(N):
+                utility[R, i] = reward[r, i]
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                cell = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
+                at = find(cell, n_keys, n_table) if cell >= 0 else np.int64(-1)
+                if at < 0:
+                    fine = False
+                    break
+                for i in range(N):
+                    utility[R, i] += prob[o] * n_value[at, i]
+            if fine:
+                rows[R] = r
+                R += 1
+        cells[p - begin] = p
+        first_row[p - begin] = row_ptr[s]
+        ptr[p - begin + 1] = R
+    return end - begin

@@ -25,6 +25,18 @@ NOISE = 64 * 2.0**-52
 """Utilities that differ by less than this share of the largest total reward of their player are equal: the difference is what adding up in
 another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives."""
 
+INDIFFERENT = 1e-13
+"""A player whose mixed utilities differ by less than this, in units of the stage's utility range, is indifferent (Nash): solving the small
+linear systems of the supports in floats is off by this much. Differences between this and TIE are decided in exact arithmetic."""
+
+LEAST_PROBABILITY = 1e-8
+"""Nash equilibria are first looked for with no smaller probability in their supports: a support that only rounding can fill is none.
+Where there are no such equilibria, smaller ones count too, in exact arithmetic."""
+
+PRODUCT = 1e-10
+"""How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
+far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
+
 SUPPORT = 1e-12
 """Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of
 the game itself are never cut: 1e-300 is still possible.)"""

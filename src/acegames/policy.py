@@ -7,7 +7,7 @@ number (its pure joint action) or, where play is mixed, a short record, and the 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.cells import Cells, LayerSpace
 from acegames.feasibility.lattice import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
+from acegames.product import RowIndex, joint_actions, marginals
 from acegames.tracker import CostTracker, Rounding, Spent
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
@@ -46,8 +47,13 @@ class PolicyLayer:
     values: NDArray[np.float64]  # (P, N) by pair
     mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
     mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
-    mixed_row: NDArray[Any]  # (E,) unsigned rows, counted from the state's first
+    mixed_row: NDArray[
+        Any
+    ]  # (E,) unsigned rows, counted from the state's first; of a product the numbers of actions, see `product`
     mixed_prob: NDArray[np.float64]  # (E,) positive
+    offsets: Ints | None = (
+        None  # (N+1,) of a product: players draw independently, and records hold each one's own probabilities
+    )
 
     def __len__(self) -> int:
         return self.cells.number
@@ -75,18 +81,37 @@ class PolicyLayer:
         """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
         code = self.code[pair].astype(np.int64)
         mixed = np.flatnonzero(code == 0)
-        record = np.searchsorted(self.mixed_pair, pair[mixed])
+        mixed_ptr, mixed_row, mixed_prob = self._mixed(state[mixed], pair[mixed])
         count = np.ones(len(pair), dtype=np.int64)
-        count[mixed] = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
+        count[mixed] = np.diff(mixed_ptr)
         ptr = np.concatenate([[0], np.cumsum(count)])
         row, prob = np.repeat(self.row_ptr[state], count), np.ones(int(ptr[-1]))
         pure = code > 0
         row[ptr[:-1][pure]] += code[pure] - 1
-        entry = np.repeat(self.mixed_ptr[record] - ptr[:-1][mixed], count[mixed])
         where = np.flatnonzero(np.repeat(~pure, count))
-        row[where] += self.mixed_row[entry + where].astype(np.int64)
-        prob[where] = self.mixed_prob[entry + where]
+        row[where], prob[where] = mixed_row, mixed_prob
         return ptr, row, prob
+
+    def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """The records of pairs where play is mixed, as they are stored: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
+        record = np.searchsorted(self.mixed_pair, pair)
+        count = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
+        ptr = np.concatenate([[0], np.cumsum(count)])
+        entry = np.repeat(self.mixed_ptr[record] - ptr[:-1], count) + np.arange(int(ptr[-1]))
+        return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
+
+    def _mixed(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Pointers, rows of `action` and probabilities of pairs where play is mixed."""
+        ptr, row, prob = self.records(pair)
+        if self.offsets is None:
+            return ptr, np.repeat(self.row_ptr[state], np.diff(ptr)) + row, prob
+        ptr, action, prob = joint_actions(ptr, row, prob, self.offsets)
+        return ptr, self._row_index.find(np.repeat(state, np.diff(ptr)), action), prob
+
+    @cached_property
+    def _row_index(self) -> RowIndex:
+        assert self.offsets is not None
+        return RowIndex(self.row_ptr, self.action, self.offsets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +172,31 @@ class Policy:
         """Probability of each joint action that may be played; KeyError where no feasible play comes."""
         layer, rows, prob = self._strategy(t, state, spent)
         return {self._labels(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
+
+    def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
+        """What each player draws from by itself under a Nash policy: {action: probability}, in the order of `players`.
+
+        Raises:
+            InvalidOption: the policy draws joint actions together; what each player would draw alone loses the correlation.
+        """
+        if any(layer.offsets is None for layer in self.layers):
+            raise InvalidOption(
+                f"strategies: under {self.concept!r} joint actions are drawn together, so no player has a strategy of its own; "
+                "use distribution or act, or solve with Nash()"
+            )
+        layer, rows, _ = self._strategy(t, state, spent)
+        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
+        if len(rows) == 1:
+            for own, label in zip(found, self._labels(layer.action[rows[0]]), strict=True):
+                own[label] = 1.0
+            return found
+        _, _, pair = self._find(t, state, spent)
+        _, number, share = layer.records(pair)
+        assert layer.offsets is not None
+        for x, p in zip(number.tolist(), share.tolist(), strict=True):
+            i = int(np.searchsorted(layer.offsets, x, side="right")) - 1
+            found[i][self.actions[i][x - int(layer.offsets[i])]] = p
+        return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
         """Draw a joint action; hand each player its part."""
@@ -285,6 +335,19 @@ class Runner:
             raise InvalidOption(f"the episode is over: the horizon is {self.policy.horizon}")
 
 
+def action_offsets(game: MarkovGame) -> Ints:
+    """The number of each player's first action when all are numbered through, and how many there are, (N+1,)."""
+    return np.concatenate([[0], np.cumsum([len(labels) for labels in game.actions], dtype=np.int64)])
+
+
+def by_player(layer: PolicyLayer, game: MarkovGame) -> PolicyLayer:
+    """Turn records of joint actions that are products into records by player."""
+    state, _ = layer.space.spent(layer.cells.listed(layer.space.total)[layer.mixed_pair])
+    row = np.repeat(layer.row_ptr[state], np.diff(layer.mixed_ptr)) + layer.mixed_row.astype(np.int64)
+    ptr, number, prob = marginals(layer.mixed_ptr, layer.action[row], layer.mixed_prob, action_offsets(game))
+    return replace(layer, mixed_ptr=ptr, mixed_row=number.astype(np.uint32), mixed_prob=prob)
+
+
 def build_policy(
     game: MarkovGame,
     units: tuple[Fraction, ...],
@@ -294,7 +357,9 @@ def build_policy(
     reached: Reached | None,
     rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
-    """Put a policy's layers together with the labels of its game."""
+    """Put a policy's layers together with the labels of its game. Under Nash their mixed records are by player, see `product`."""
+    if isinstance(concept, Nash):
+        layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding)
     labels = (game.players, game.states, game.actions, game.initial)
     return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)

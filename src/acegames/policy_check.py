@@ -39,13 +39,43 @@ def check_layer(layer: PolicyLayer, policy: Policy) -> None:
         and np.array_equal(pair[is_mixed], layer.mixed_pair)
         and _pointers(layer.mixed_ptr, entries)
         and bool((np.diff(layer.mixed_ptr) > 0).all())
-        and bool((layer.mixed_row < np.repeat(rows[is_mixed], np.diff(layer.mixed_ptr))).all())
         and bool((layer.mixed_prob > 0).all())
         and bool(np.isfinite(layer.values[pair]).all())
-        and (not mixed or bool((np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= _SUM).all()))
+        and (_joint_records if layer.offsets is None else _player_records)(layer, state[is_mixed], rows[is_mixed])
     )
     if not fine:
         raise BadFile("the policy has an index or a probability out of range")
+
+
+def _joint_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+    """Whether records name joint actions of their states, with probabilities that sum to one."""
+    if not len(state):
+        return True
+    return bool(
+        (layer.mixed_row < np.repeat(rows, np.diff(layer.mixed_ptr))).all()
+        and (np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= _SUM).all()
+    )
+
+
+def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+    """Whether records list each player's actions in order, its probabilities sum to one, and all combinations are joint actions."""
+    if not len(state):
+        return True
+    assert layer.offsets is not None
+    n, number = len(layer.offsets) - 1, layer.mixed_row.astype(np.int64)
+    record = np.repeat(np.arange(len(state)), np.diff(layer.mixed_ptr))
+    if not _within(number, int(layer.offsets[-1])) or not _ascending(record * int(layer.offsets[-1]) + number):
+        return False
+    own = record * n + np.searchsorted(layer.offsets, number, side="right") - 1
+    played = np.bincount(own, minlength=len(state) * n).reshape(-1, n)
+    total = np.bincount(own, weights=layer.mixed_prob, minlength=len(state) * n)
+    if (
+        not played.all()
+        or not (np.abs(total - 1) <= _SUM).all()
+        or not (np.prod(played, axis=1, dtype=float) <= rows).all()
+    ):
+        return False
+    return bool((layer._mixed(state, layer.mixed_pair)[1] >= 0).all())
 
 
 def check_boxes(space: LayerSpace, policy: Policy, dims: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CCE, CE, Concept
+from acegames.concepts import CCE, CE, Concept, Nash
 from acegames.errors import AceError, BadFile
 from acegames.feasibility.cells import Cells, LayerSpace, numbered
 from acegames.guarantee import Guarantee
@@ -25,9 +25,17 @@ from acegames.solve import Solution, Stats
 from acegames.store import read_archive, write_archive
 
 POLICY, SOLUTION = "acegames-policy", "acegames-solution"
-CONCEPTS: dict[str, type[CE] | type[CCE]] = {"CE": CE, "CCE": CCE}
+CONCEPTS: dict[str, type[CE] | type[CCE]] = {"CE": CE, "CCE": CCE}  # besides Nash, which has no floor
 BOX_ARRAYS = ("states", "lo", "size", "least", "most")
 LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
+PRODUCT_ARRAYS = (
+    "code",
+    "values",
+    "mixed_pair",
+    "mixed_ptr",
+    "mixed_action",
+    "mixed_prob",
+)  # where records are by player
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -84,7 +92,8 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         table_at.append(number)
         arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
         arrays |= _boxes_to_archive(f"{t}", layer.space)
-        arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
+        written = LAYER_ARRAYS if layer.offsets is None else PRODUCT_ARRAYS
+        arrays |= {f"{t}/{name}": getattr(layer, own) for name, own in zip(written, LAYER_ARRAYS, strict=True)}
     for t, space in enumerate(policy.reached.layers if policy.reached else ()):
         arrays |= _boxes_to_archive(f"reached/{t}", space)
     header = {
@@ -120,6 +129,8 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
     constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
     units = tuple(read_exact(u) for u in header["units"])
     dims = tuple(int(d) for d in header["dims"])
+    concept = _concept_from_data(header["concept"])
+    offsets = np.cumsum([0, *map(len, header["actions"])], dtype=np.int64) if isinstance(concept, Nash) else None
     policy = Policy(
         players=tuple(label_from_data("player", x) for x in header["players"]),
         states=tuple(label_from_data("state", x) for x in header["states"]),
@@ -127,8 +138,8 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
         tracker=CostTracker(constraints, units, tuple(map(_rounding_from_data, header.get("rounding", ())))),
         dims=dims,
-        layers=tuple(_layer_from_archive(arrays, t, int(k)) for t, k in enumerate(header["table_at"])),
-        concept=_concept_from_data(header["concept"]),
+        layers=tuple(_layer_from_archive(arrays, t, int(k), offsets) for t, k in enumerate(header["table_at"])),
+        concept=concept,
         game_digest=str(header["game_digest"]),
         reached=_reached_from_archive(header["reached"], arrays, len(header["table_at"])),
     )
@@ -156,11 +167,14 @@ def _reached_from_archive(dims: Any, arrays: Mapping[str, NDArray[Any]], horizon
     return Reached(tuple(int(d) for d in dims), layers)
 
 
-def _layer_from_archive(arrays: Mapping[str, NDArray[Any]], t: int, table: int) -> PolicyLayer:
-    rest = (arrays[f"{t}/{name}"] for name in LAYER_ARRAYS)
-    return PolicyLayer(
+def _layer_from_archive(
+    arrays: Mapping[str, NDArray[Any]], t: int, table: int, offsets: NDArray[np.int64] | None
+) -> PolicyLayer:
+    rest = (arrays[f"{t}/{name}"] for name in (LAYER_ARRAYS if offsets is None else PRODUCT_ARRAYS))
+    layer = PolicyLayer(
         _boxes_from_archive(arrays, f"{t}"), arrays[f"row_ptr/{table}"], arrays[f"action/{table}"], *rest
     )
+    return replace(layer, offsets=offsets)
 
 
 def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> LayerSpace:
@@ -207,11 +221,11 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:
-    return {
+    data = {
         "kind": type(concept).__name__,
         "objective": label_to_data("objective", _plain_objective(concept.objective)),
-        "floor": concept.floor,
     }
+    return data if isinstance(concept, Nash) else {**data, "floor": concept.floor}
 
 
 def _plain_objective(objective: Any) -> Any:
@@ -222,7 +236,8 @@ def _plain_objective(objective: Any) -> Any:
 
 
 def _concept_from_data(data: Mapping[str, Any]) -> Concept:
-    return CONCEPTS[data["kind"]](objective=label_from_data("objective", data["objective"]), floor=data["floor"])
+    objective = label_from_data("objective", data["objective"])
+    return Nash(objective) if data["kind"] == "Nash" else CONCEPTS[data["kind"]](objective, data["floor"])
 
 
 def _below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

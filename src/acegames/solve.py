@@ -114,7 +114,7 @@ def solve(
 
     Args:
         game: the game.
-        concept: `CCE()` (the default) or `CE()`, with an objective among the equilibria of each stage.
+        concept: `CCE()` (the default), `CE()` or `Nash()`, with an objective among the equilibria of each stage.
         epsilon: None or 0 solves exactly. Else costs are rounded, so that fine or continuous ones can be solved: with costs rounded
             down no budget is exceeded by more than epsilon, with costs rounded up none is exceeded at all. One number, one per constraint,
             or {constraint: number}. A game from `discount` brings its own; 0 overrules it.
@@ -125,13 +125,14 @@ def solve(
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+        NoEquilibrium: under Nash, when a stage has no equilibrium, or with three or more players no pure one.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
         InvalidOption: naming the option and the rule.
     """
     check_game(game)
     concept = CCE() if concept is None else concept
     if not isinstance(concept, Concept):
-        raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
+        raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
     started = time.perf_counter()
     counted, rules = _counted(game, epsilon, relative, rounding)

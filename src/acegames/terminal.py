@@ -74,7 +74,8 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
 
 def show_values(solution: ace.Solution) -> None:
     """Print each player's value and what the solve took."""
-    kind = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium"}[type(solution.concept).__name__]
+    kinds = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
+    kind = kinds[type(solution.concept).__name__]
     out.print(f"[bold]{kind}[/], objective {escape(str(solution.concept.objective))}")
     table = Table()
     table.add_column("player")

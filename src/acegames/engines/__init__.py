@@ -49,7 +49,7 @@ class EngineResult:
     """What an engine hands back."""
 
     values: NDArray[np.float64]  # (N,) at the start
-    layers: list[PolicyLayer]
+    layers: list[PolicyLayer]  # under Nash with mixed records by player, see `product`
     dims: tuple[int, ...]  # the constraints that the layers' boxes count
     programs: int  # stages that took a linear program
     repaired: int  # of these, solved in exact arithmetic because the float answer was not certified

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from acegames.concepts import CE, Concept
+from acegames.concepts import CE, Concept, Nash
 from acegames.errors import TooLarge
 from acegames.feasibility.explore import SPARSE_BYTES
 from acegames.feasibility.lattice import common_unit
@@ -72,6 +72,13 @@ def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dens
     lookups = outs * (2e-9 if dense else 30e-9)
     if players == 1:
         return 2e-9 + lookups
+    if isinstance(concept, Nash):  # supports grow with two to the number of actions, and most are left out
+        return (
+            0.5e-6
+            + rows * 0.2e-6
+            + (2e-7 * min(2.0 ** (1.3 * rows**0.5), 1e6) if players == 2 else 0.0)
+            + lookups * players
+        )
     program = 0.2e-6 + (12e-9 * rows**1.9 if isinstance(concept, CE) else 70e-9 * rows)
     return program * (3.0 if concept.objective in ("egalitarian", "fair") else 1.0) + lookups * players
 

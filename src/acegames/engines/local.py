@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept
+from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.engines.estimate import Estimate, check_limits, estimate_space
 from acegames.errors import InvalidOption, TooLarge
@@ -82,18 +82,27 @@ class LocalEngine:
             return None
         predicted = estimate_space(space, concept, self.threads)
         check_limits(predicted, space, self.memory, self.seconds)
-        return replace(
-            self._backward(space, concept, predicted.threads, progress), reached=_reached(game, lattice, predicted)
-        )
+        found = self._backward(space, lattice, concept, predicted.threads, progress)
+        return replace(found, reached=_reached(game, lattice, predicted))
 
-    def _backward(self, space: Space, concept: Concept, threads: int, progress: Report | None) -> EngineResult:
+    def _backward(
+        self, space: Space, lattice: Lattice, concept: Concept, threads: int, progress: Report | None
+    ) -> EngineResult:
         if space.dense and len(space.game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
             return _backward_alone(space, progress)
         pool = ThreadPoolExecutor(threads)
         try:
-            return _backward(space, _Stages(space, concept), pool, threads, progress)
+            return _backward(space, _stages(space, lattice, concept), pool, threads, progress)
         finally:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
+
+
+def _stages(space: Space, lattice: Lattice, concept: Concept) -> Stages:
+    if isinstance(concept, Nash) and len(space.game.players) > 1:
+        from acegames.engines.nash import NashStages
+
+        return NashStages(space, lattice, concept)
+    return Stages(space, concept)
 
 
 def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached | None:
@@ -106,7 +115,7 @@ def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached
 
 
 def _backward(
-    space: Space, stages: _Stages, pool: ThreadPoolExecutor, threads: int, progress: Report | None
+    space: Space, stages: Stages, pool: ThreadPoolExecutor, threads: int, progress: Report | None
 ) -> EngineResult:
     game, started, pairs, done = space.game, time.perf_counter(), space.pairs, 0
     end = space.layers[-1]
@@ -169,12 +178,14 @@ def _file(
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])
-    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row.astype(code.dtype), prob)
+    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # numbers of actions may exceed those of joint ones
+    row = row.astype(code.dtype if fits else np.uint32)
+    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row, prob)
 
 
 @dataclass
-class _Run:
-    """The answers of one run of cells: where play is mixed, and what was not certified."""
+class Run:
+    """The answers of one run of cells: where play is mixed, and what was not certified or was repaired at once."""
 
     mixed_cell: Ints
     mixed_ptr: Ints
@@ -182,9 +193,10 @@ class _Run:
     mixed_prob: Floats
     failed: Ints
     programs: int
+    repaired: int = 0
 
 
-class _Stages:
+class Stages:
     """Solves the stage games of one layer after the other."""
 
     def __init__(self, space: Space, concept: Concept) -> None:
@@ -199,7 +211,7 @@ class _Stages:
         self.options = (
             self.first_action,
             isinstance(concept, CE),
-            float(concept.floor),
+            0.0 if isinstance(concept, Nash) else float(concept.floor),
             self.kind,
             self.weights,
             self.noise,
@@ -221,21 +233,24 @@ class _Stages:
         into = after.boxes(n)
         marks = here.cells.marks(here.total) if space.dense else None
 
-        def run(bounds: tuple[int, int]) -> _Run:
+        def run(bounds: tuple[int, int]) -> Run:
             return self._run(bounds, t, here, after, into, step, marks, index, next_values, value, code)
 
         index = None if after.cells.keys is None else index_table(after.cells.keys)
-        bounds = list(_runs(count, threads, RUN_ALONE if self.alone else RUN))
+        bounds = self._bounds(count, threads)
         found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
         cells = np.flatnonzero(marks) if marks is not None else here.cells.keys
         assert cells is not None
         layer, repaired = self._close(t, here, cells, found, next_values, value, code)
-        return layer, value, sum(r.programs for r in found), repaired
+        return layer, value, sum(r.programs for r in found), repaired + sum(r.repaired for r in found)
+
+    def _bounds(self, count: int, threads: int) -> list[tuple[int, int]]:
+        return list(runs(count, threads, RUN_ALONE if self.alone else RUN))
 
     def _run(
         self, bounds: tuple[int, int], t: int, here: LayerSpace, after: LayerSpace, into: Any, step: Any,
         marks: NDArray[np.uint8] | None, index: Any, next_values: Floats, value: Floats, code: NDArray[Any],
-    ) -> _Run:  # fmt: skip
+    ) -> Run:  # fmt: skip
         from acegames import kernels
 
         budget, widest = self.space.budget[t], self.widest
@@ -246,7 +261,7 @@ class _Stages:
                 *bounds, here.states, here.lo, here.size, here.base, here.line, *step, budget,
                 slot, lo, size, base, after.line, self.space.heights(t + 1), next_values.reshape(-1), widest, value.reshape(-1), code,
             )  # fmt: skip
-            return _Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing, 0)
+            return Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing, 0)
         length = bounds[1] - bounds[0]
         cell, ptr, failed = np.empty(length, np.int64), np.empty(length + 1, np.int64), np.empty(length, np.int64)
         entries = length * widest[0]
@@ -265,7 +280,7 @@ class _Stages:
                 *into, after.cells.keys, index, next_values, *answer,
             )  # fmt: skip
         used = int(ptr[mixed])
-        return _Run(
+        return Run(
             cell[:mixed].copy(),
             ptr[: mixed + 1].copy(),
             row[:used].copy(),
@@ -279,7 +294,7 @@ class _Stages:
         t: int,
         here: LayerSpace,
         cells: Ints,
-        found: list[_Run],
+        found: list[Run],
         next_values: Floats,
         value: Floats,
         code: NDArray[Any],
@@ -299,7 +314,7 @@ class _Stages:
             at, size, row, prob = at[order], size[order], row[take], prob[take]
         return _file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
-    def _repair(self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]) -> _Run:
+    def _repair(self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]) -> Run:
         """Solve one stage exactly; `at` is a cell (dense) or a pair (sparse)."""
         space, here, after, table = self.space, self.space.layers[t], self.space.layers[t + 1], self.game.layer(t)
         state, spent = here.spent(np.array([at]) if space.dense else cells[[at]])
@@ -316,6 +331,7 @@ class _Stages:
                     rows.append(r)
                     utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
         u = np.array(utility)
+        assert not isinstance(self.concept, Nash)
         sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise)
         value[at] = sigma @ u
         played = np.flatnonzero(sigma > 0)
@@ -325,12 +341,12 @@ class _Stages:
         else:
             code[at] = 0
         ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
-        return _Run(
+        return Run(
             np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1
         )
 
 
-def _runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:
+def runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:
     """Cut a layer into runs, which bounds the buffers of a run; small layers stay whole and take one thread."""
     step = max(least, -(-count // (threads * 64))) if count > least else max(count, 1)
     for begin in range(0, count, step):

@@ -14,14 +14,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
+from acegames.engines.none_found import none_found, too_large
 from acegames.feasibility.cells import Cells, LayerSpace, number_boxes
 from acegames.feasibility.graph import NodeLayer, feasible_graph
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy import PolicyLayer
-from acegames.stage import StageBatch, StageSolver
+from acegames.policy import PolicyLayer, by_player
+from acegames.stage import StageBatch, StageSolver, StageStrategies
 
 
 class ReferenceEngine:
@@ -53,14 +54,24 @@ class ReferenceEngine:
             found = self.stages.solve(
                 StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise), concept, game.players
             )
+            _check(game, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-            layers.append(_policy_layer(nodes, table, found.sigma, values))
+            layer = _policy_layer(nodes, table, found.sigma, values)
+            layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
             programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
             if progress:
                 progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
         start = np.array([p for _, p in game.initial])
         dims = tuple(range(len(lattice.units)))
         return EngineResult(start @ values, layers[::-1], dims, programs, repaired)
+
+
+def _check(game: MarkovGame, lattice: Lattice, t: int, nodes: NodeLayer, found: StageStrategies) -> None:
+    """Raise where a stage has no equilibrium, or where its search was broken off."""
+    for g in sorted([*found.without, *found.too_large])[:1]:
+        error = none_found if g in found.without else too_large
+        joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
+        raise error(game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
 
 
 def _policy_layer(

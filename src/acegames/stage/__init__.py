@@ -43,11 +43,13 @@ class StageBatch:
 
 @dataclass(frozen=True, eq=False)
 class StageStrategies:
-    """An equilibrium of each stage game of a batch."""
+    """An equilibrium of each stage game of a batch. That of a Nash solver is a product of the players' own distributions."""
 
     sigma: NDArray[np.float64]  # (R,) sums to one over the rows of each stage; zeros are exact
     programs: int  # stages that took a linear program
     repaired: int  # of these, how many were solved in exact arithmetic because the float answer was not certified
+    without: tuple[int, ...] = ()  # stages that have no equilibrium of the kind (Nash), ascending; zero in sigma
+    too_large: tuple[int, ...] = ()  # stages whose search was broken off (Nash), ascending; zero in sigma
 
 
 class StageSolver(Protocol):

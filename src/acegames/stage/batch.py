@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept
+from acegames.concepts import CE, Concept, Nash
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 
@@ -72,6 +72,10 @@ class BatchStageSolver:
         """Return an equilibrium of each stage."""
         from acegames import kernels as kernel
 
+        if isinstance(concept, Nash):
+            from acegames.stage.nash import NashStageSolver
+
+            return NashStageSolver().solve(batch, concept, players)
         N = batch.action.shape[1]
         widest = int(np.diff(batch.ptr).max())
         counts = batch.action.max(axis=0).astype(np.int64) + 1

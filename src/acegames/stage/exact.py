@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Correlated
 from acegames.numerics import TIE
 from acegames.stage import noise_of
 from acegames.stage.program import Floats, Program, stage_program
@@ -27,37 +27,38 @@ Row = list[Fraction]
 def solve_exactly(
     action: NDArray[np.int32],
     utility: Floats,
-    concept: Concept,
+    concept: Correlated,
     players: tuple[Hashable, ...],
     noise: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    rational = np.array([[_rational(x) for x in row] for row in utility.tolist()], dtype=object)
+    rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     blur = noise_of(utility) if noise is None else noise
     program = stage_program(action, rational, concept, players, blur)
-    table = _Tableau(program)
-    table.make_feasible()
+    table = Tableau(program)
+    if not table.make_feasible():
+        raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
     for level in program.levels:
-        table.maximise([_rational(x) for x in level])
+        table.maximise([as_rational(x) for x in level])
     sigma: Floats = np.array([float(x) for x in table.point()[: program.rows]])
     sigma /= sigma.sum()
     return sigma
 
 
-def _rational(x: Any) -> Fraction:
+def as_rational(x: Any) -> Fraction:
     """A Fraction of plain Python ints; numpy's would overflow."""
     return Fraction(x.item() if isinstance(x, np.generic) else x)
 
 
-class _Tableau:
+class Tableau:
     """Rows [coefficients | right-hand side] over the columns y, slacks; `basis[r]` is basic in row r."""
 
     def __init__(self, program: Program) -> None:
         self.width = program.A.shape[1] + len(program.b)
         self.barred = [False] * self.width
-        self.size = [Fraction(1)] * program.A.shape[1] + [_rational(x) for x in program.slack_size]
+        self.size = [Fraction(1)] * program.A.shape[1] + [as_rational(x) for x in program.slack_size]
         cells = [
-            [_rational(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [_rational(b)]
+            [as_rational(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [as_rational(b)]
             for j, (row, b) in enumerate(zip(program.A, program.b, strict=True))
         ]
         total = [Fraction(int(k < program.rows)) for k in range(self.width)] + [Fraction(1)]
@@ -66,15 +67,16 @@ class _Tableau:
         self._pivot(len(self.rows) - 1, 0)
 
     def point(self) -> Row:
+        """The present weights and slacks."""
         y = [Fraction(0)] * self.width
         for row, k in zip(self.rows, self.basis, strict=True):
             y[k] = row[-1]
         return y
 
-    def make_feasible(self) -> None:
-        """Phase one: an artificial column covers every violated row and is driven to zero."""
+    def make_feasible(self) -> bool:
+        """Phase one: an artificial column covers every violated row and is driven to zero; False where that cannot be."""
         if all(row[-1] >= 0 for row in self.rows):
-            return
+            return True
         artificial = self.width
         for row in self.rows:
             row.insert(-1, Fraction(-1 if row[-1] < 0 else 0))
@@ -85,14 +87,16 @@ class _Tableau:
         if artificial in self.basis:
             r = self.basis.index(artificial)
             if self.rows[r][-1] != 0:
-                raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
+                return False
             self._pivot(r, next(k for k in range(artificial) if self.rows[r][k] != 0))
         for row in self.rows:
             del row[-2]
         self.width -= 1
         self.barred.pop()
+        return True
 
     def maximise(self, objective: Row) -> None:
+        """Move to the best point of the face that earlier calls left, and leave only what is as good."""
         reduced = self._improve(objective + [Fraction(0)] * (self.width - len(objective)))
         for k, d in enumerate(reduced):
             self.barred[k] = self.barred[k] or d * self.size[k] < -TIE

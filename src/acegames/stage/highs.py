@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
+from acegames.stage.nash_exact import ExactNashSolver
 from acegames.stage.program import Floats, Program, stage_program
 
 
@@ -38,7 +39,9 @@ class HighsStageSolver:
         self._optimal = highspy.HighsModelStatus.kOptimal
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return an equilibrium of each stage."""
+        """Return an equilibrium of each stage; of Nash equilibria, which are no linear programs, the exact search is the reference."""
+        if isinstance(concept, Nash):
+            return ExactNashSolver().solve(batch, concept, players)
         sigma, blur = np.zeros(len(batch.utility)), batch.blur
         programs = repaired = 0
         for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):

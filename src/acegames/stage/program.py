@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept
+from acegames.concepts import CE, Correlated
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
@@ -52,7 +52,7 @@ class Program:
 def stage_program(
     action: NDArray[np.int32],
     utility: Numbers,
-    concept: Concept,
+    concept: Correlated,
     players: tuple[Hashable, ...],
     noise: NDArray[np.float64],
 ) -> Program:
@@ -110,7 +110,7 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
     return merged
 
 
-def deviation_rows(action: NDArray[np.int32], v: Numbers, concept: Concept) -> Numbers:
+def deviation_rows(action: NDArray[np.int32], v: Numbers, concept: Correlated) -> Numbers:
     """Return the rows A of the incentive constraints A sigma <= 0; rows that cannot bind are left out."""
     rows, n = v.shape
     floor: Any = Fraction(concept.floor) if v.dtype == object else concept.floor

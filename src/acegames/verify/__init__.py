@@ -4,7 +4,10 @@
     stable  for each player i and every subgame (t, s, c) in FS, the best feasible deviation W_i gains at most
             `tol` over the policy's own value V_i. FS are the subgames that some feasible policy reaches.
 
-Both together certify a subgame-perfect anytime-constrained equilibrium. Nothing is shared with the solver but
+Both together certify a subgame-perfect anytime-constrained equilibrium. For Nash the policy must also be a product: the players draw
+independently in every subgame. Then what a player is told says nothing about the others, so a deviation is one action b for all
+of its own, feasible against every joint action that the others may play: the deviations of CCE, and with them the same recursion (a mixed
+deviation is no better than the best b it mixes, and feasible only if all of them are). Nothing is shared with the solver but
 the game itself: feasibility is counted in money spent (not left) and pair by pair (not by height maps), and
 deviations are found by dynamic programming (not by linear programs), so a mistake there is not repeated here.
 
@@ -30,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CCE, CE
+from acegames.concepts import CE, Concept, Nash
 from acegames.model.game import MarkovGame, check_game
 from acegames.verify._certificate import Certificate, limit_phrases
 from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
@@ -51,7 +54,7 @@ _PLAIN = 100_000
 """Joint actions of pairs up to which the plain passes are taken: a fraction of a second, with nothing to compile."""
 
 
-def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | None = None) -> Certificate:
+def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None = None) -> Certificate:
     """Check a policy against a game, independently of how the policy was found.
 
     Args:
@@ -60,7 +63,7 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
             labels and units. It must answer at every (t, state, spent) that some feasible play reaches. A `lookup` as
             in `acegames.Policy`, of the same class, is used and compared with `distribution` at some pairs. Where it has a
             `tracker.rounding` as in `acegames.CostTracker`, `spent` is what it counts by that.
-        concept: `CE()` or `CCE()`: which deviations count. Its objective plays no part.
+        concept: `CE()`, `CCE()` or `Nash()`: which deviations count. Its objective plays no part.
         tol: the largest gain by a deviation that is accepted, in units of reward. By default, for each player,
             `numerics.VERIFY` times the total that its rewards can differ by over the steps of safe play, or
             rounding error where that is larger.
@@ -69,7 +72,7 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
         A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False, no exception.
 
     Raises:
-        TypeError: `concept` is neither CE nor CCE, or `policy` has no `distribution`.
+        TypeError: `concept` is none of CE, CCE and Nash, or `policy` has no `distribution`.
         ValueError: `tol` is not a finite number of at least 0.
         InvalidOption: costs of the game are random, and the policy counts costs as they are.
         TooLarge: random costs fall into too many cells.
@@ -83,8 +86,8 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
     seen = game if counted is None else counted.game
     units = Units(seen)
     accepted = default_tolerance(seen, units) if tol is None else np.full(len(game.players), float(tol))
-    reader = Reader(seen, policy, units, rounded=counted is not None)
-    found, walked = _judge(seen, units, reader, counted, coarse=isinstance(concept, CCE))
+    reader = Reader(seen, policy, units, rounded=counted is not None, product=isinstance(concept, Nash))
+    found, walked = _judge(seen, units, reader, counted, coarse=not isinstance(concept, CE))
     problems = _problems(game, policy, reader, walked, found, accepted)
     if counted is not None:
         problems = (*unsound(game, policy, rules), *problems)
@@ -109,7 +112,7 @@ def verify(game: MarkovGame, policy: Any, concept: CE | CCE, *, tol: float | Non
     )
 
 
-def _unjudged(game: MarkovGame, concept: CE | CCE, tol: float | None, problems: list[str]) -> Certificate:
+def _unjudged(game: MarkovGame, concept: Concept, tol: float | None, problems: list[str]) -> Certificate:
     """The certificate of a policy that does not say how it counts."""
     n, m = len(game.players), len(game.constraints)
     return Certificate(
@@ -151,9 +154,9 @@ def _judge(
 
 
 def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
-    if not isinstance(concept, (CE, CCE)):
-        hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, (CE, CCE)) else ""
-        raise TypeError(f"concept: got {concept!r}, must be CE() or CCE(){hint}")
+    if not isinstance(concept, Concept):
+        hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, Concept) else ""
+        raise TypeError(f"concept: got {concept!r}, must be CE(), CCE() or Nash(){hint}")
     if not callable(getattr(policy, "distribution", None)):
         raise TypeError(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):
@@ -172,6 +175,8 @@ def _problems(
         )
     if reader.disagreement is not None:
         problems.append(reader.disagreement)
+    if reader.correlation is not None:
+        problems.append(reader.correlation.sentence())
     if not found.pairs:
         counting = ", as this policy counts costs" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CCE, CE
+from acegames.concepts import Concept
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, plain, text
 from acegames.verify._walk import Witness
@@ -39,7 +39,7 @@ class Certificate:
     """(N,) the largest gain of each player that is accepted, in units of reward."""
     pairs: int
     """Number of subgames (t, state, spent) checked: all that some feasible policy reaches."""
-    concept: CE | CCE
+    concept: Concept
     """The kind of equilibrium checked for."""
     game_digest: str
     """Digest of the game checked against."""
@@ -66,7 +66,8 @@ class Certificate:
         return f"deviations that keep the budgets with costs{which} rounded up"
 
     def __str__(self) -> str:
-        kind = "coarse correlated equilibrium" if isinstance(self.concept, CCE) else "correlated equilibrium"
+        kinds = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
+        kind = kinds[type(self.concept).__name__]
         verdict = f"CERTIFIED: a safe {kind}" if self.ok else f"NOT CERTIFIED as a safe {kind}"
         if self.ok and self._exceeded():
             verdict = f"CERTIFIED: a {kind}, safe within the rounding"

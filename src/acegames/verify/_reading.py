@@ -17,6 +17,7 @@ import numpy as np
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 from acegames.verify._bulk import Bulk, Floats, Ints
+from acegames.verify._product import Correlation, correlated
 from acegames.verify._units import Number, Spent, Units
 
 _REMEMBERED = 2**17
@@ -51,8 +52,11 @@ class Answers:
 class Reader:
     """Puts each question to the policy once, unless there are very many."""
 
-    def __init__(self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False) -> None:
-        self.game, self.policy, self.units, self.rounded = game, policy, units, rounded
+    def __init__(
+        self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False, product: bool = False
+    ) -> None:
+        self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
+        self.correlation: Correlation | None = None  # where players who must draw independently do not
         self.disagreement: str | None = None  # a sentence where `lookup` does not say what `distribution` says
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
@@ -71,6 +75,23 @@ class Reader:
 
     def read(self, t: int, state: Ints, spent: Ints) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises."""
+        answers = self._read(t, state, spent)
+        if self.product:
+            self._check_product(t, state, spent, answers)
+        return answers
+
+    def _check_product(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
+        """Note the earliest time where the players do not draw independently, there the first pair."""
+        if self.correlation is not None and self.correlation.t <= t:
+            return
+        wrong = correlated(self.game.layer(t).action, answers.ptr, answers.row, answers.prob)
+        if wrong is not None:
+            p, row, prob, apart = wrong
+            action = self.game.joint_action(self.game.layer(t).action[row])
+            where = self.place(t, int(state[p]), tuple(spent[p].tolist()))
+            self.correlation = Correlation(t, where, action, prob, apart)
+
+    def _read(self, t: int, state: Ints, spent: Ints) -> Answers:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
         if found is not None:
             answers = Answers(*found, {})
@@ -78,7 +99,7 @@ class Reader:
             return answers
         if self._bulk is not None and len(state) > _SINGLY:
             half = len(state) // 2
-            return _joined(self.read(t, state[:half], spent[:half]), self.read(t, state[half:], spent[half:]))
+            return _joined(self._read(t, state[:half], spent[:half]), self._read(t, state[half:], spent[half:]))
         answers = self._read_singly(t, state, spent)
         if self._bulk is not None and len(state) and not answers.faults:
             self._note(t, int(state[0]), tuple(spent[0].tolist()), "or beside it")

@@ -1,0 +1,155 @@
+"""Nash equilibria of whole batches: the kernel of `nash_kernels` behind the protocol of `acegames.stage`, with exact repair."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.errors import TooLarge
+from acegames.stage import StageBatch, StageStrategies
+from acegames.stage.batch import deviation_table, objective_code
+from acegames.stage.nash_exact import as_floats, solve_nash_exactly
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SUPPORT_PAIRS = 2**20
+"""Pairs of supports of one stage that are looked at, at most; a second or so. Domination leaves most out beforehand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixtures:
+    """A Nash equilibrium of each of G stages: a joint action, or what each player plays by itself."""
+
+    values: Floats  # (G, N)
+    pure: Ints  # (G,) the joint action, counted from the stage's first; -1 where play is mixed or there is none
+    ptr: Ints  # (G+1,) entries of the mixed stages; none where play is pure
+    action: Ints  # (E,) the player's first action number plus its action, ascending within a stage
+    prob: Floats  # (E,) sums to one for each player
+    searched: int  # stages that took more than a look at the pure equilibria
+    repaired: int  # of these, decided in exact arithmetic
+    without: tuple[int, ...]  # stages that have none
+    too_large: tuple[int, ...]  # stages whose search was broken off
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The joint actions that the rows of stages refer to."""
+
+    action: NDArray[np.int32]  # (A, N)
+    deviation: NDArray[np.int32]  # (A, sum of actions), as in `deviation_table`
+    first_action: Ints  # (N+1,) the numbers of player i's actions are first_action[i] : first_action[i+1]
+
+
+def solve_stages(
+    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+) -> Mixtures:  # fmt: skip
+    """Solve stages whose feasible joint actions are rows of the tables; those of stage g count from first[g]."""
+    from acegames import nash_kernels as kernel
+
+    stages, n = len(ptr) - 1, tables.action.shape[1]
+    kind, weights = objective_code(concept, players)
+    values, pure, status = np.zeros((stages, n)), np.empty(stages, np.int64), np.empty(stages, np.int64)
+    wide = int(tables.first_action[-1]) if n == 2 else 0
+    mixed_ptr = np.empty(stages + 1, np.int64)
+    action, prob = np.empty(stages * wide, np.int64), np.empty(stages * wide)
+    searched = kernel.solve_nash(
+        _fixed(ptr), _fixed(row), _fixed(first), _fixed(tables.action), _fixed(tables.deviation), _fixed(utility),
+        _fixed(tables.first_action), kind, weights, _fixed(noise), SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
+    )  # fmt: skip
+    used = int(mixed_ptr[-1])
+    found = Mixtures(values, pure, mixed_ptr, action[:used].copy(), prob[:used].copy(), int(searched), 0, (), ())
+    open_stages = np.flatnonzero(status > kernel.MIXED)
+    if not len(open_stages):
+        return found
+    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, noise)
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view: the kernel would be compiled a second time for arrays that can be written."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
+def _repaired(
+    found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
+    concept: Concept, players: tuple[Hashable, ...], noise: Floats,
+) -> Mixtures:  # fmt: skip
+    """Decide in exact arithmetic what the kernel left open."""
+    from acegames import nash_kernels as kernel
+
+    without, too_large, repaired = [], [], 0
+    entries: dict[int, list[tuple[int, float]]] = {}
+    for g in open_stages.tolist():
+        rows = slice(int(ptr[g]), int(ptr[g + 1]))
+        action = tables.action[row[rows]]
+        if status[g] == kernel.TOO_MANY:
+            too_large.append(g)
+            continue
+        if len(players) > 2:  # every joint action was looked at, by comparisons alone
+            without.append(g)
+            continue
+        repaired += 1
+        try:
+            mixtures = solve_nash_exactly(action, utility[rows], concept, players, noise)
+        except TooLarge:
+            too_large.append(g)
+            continue
+        if mixtures is None:
+            without.append(g)
+            continue
+        entries[g] = []
+        chance = np.ones(len(action))
+        for i, mixture in enumerate(as_floats(mixtures)):
+            entries[g] += [(int(tables.first_action[i]) + a, p) for a, p in mixture.items()]
+            chance *= [mixture.get(a, 0.0) for a in action[:, i].tolist()]
+        found.values[g] = chance @ utility[rows]
+        found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(players) else -1
+    found.pure[[*without, *too_large]] = -1
+    mixed = {g: e for g, e in entries.items() if found.pure[g] < 0}
+    merged = _merged(found, mixed)
+    return Mixtures(found.values, found.pure, *merged, found.searched, repaired, tuple(without), tuple(too_large))
+
+
+def _merged(found: Mixtures, mixed: dict[int, list[tuple[int, float]]]) -> tuple[Ints, Ints, Floats]:
+    """Put the entries of repaired stages between those of the others."""
+    stage = np.repeat(np.arange(len(found.pure)), np.diff(found.ptr))
+    more = np.array([g for g, e in mixed.items() for _ in e], dtype=np.int64)
+    action = np.concatenate([found.action, np.array([a for e in mixed.values() for a, _ in e], dtype=np.int64)])
+    prob = np.concatenate([found.prob, np.array([p for e in mixed.values() for _, p in e], dtype=np.float64)])
+    stage = np.concatenate([stage, more])
+    order = np.argsort(stage, kind="stable")
+    ptr = np.searchsorted(stage[order], np.arange(len(found.pure) + 1))
+    return ptr.astype(np.int64), action[order], prob[order]
+
+
+class NashStageSolver:
+    """Solves whole batches in numba, and in exact arithmetic what floats cannot decide; same protocol as the other solvers."""
+
+    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
+        """Return a Nash equilibrium of each stage that has one."""
+        counts = batch.action.max(axis=0).astype(np.int64) + 1
+        group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
+        first_action = np.concatenate([[0], np.cumsum(counts)])
+        tables = Tables(batch.action, deviation_table(group, batch.action, counts), first_action)
+        found = solve_stages(
+            batch.ptr, np.arange(len(group)), batch.ptr[:-1], batch.utility, tables, concept, players, batch.blur
+        )
+        sigma = np.zeros(len(batch.utility))
+        pure = np.flatnonzero(found.pure >= 0)
+        sigma[batch.ptr[pure] + found.pure[pure]] = 1.0
+        mixed = np.flatnonzero(np.diff(found.ptr))
+        share: Any = np.zeros((len(batch), int(first_action[-1])))
+        share[np.repeat(np.arange(len(batch)), np.diff(found.ptr)), found.action] = found.prob
+        played = np.isin(group, mixed)
+        joint = np.ones(int(played.sum()))
+        for i in range(len(players)):
+            joint *= share[group[played], first_action[i] + batch.action[played, i]]
+        sigma[played] = joint
+        return StageStrategies(sigma, found.searched, found.repaired, found.without, found.too_large)

@@ -1,0 +1,340 @@
+"""Nash equilibria of one stage game in rational arithmetic: never wrong, only slow (spec 4, "Nash").
+
+The players draw independently, so what is played is a product, and its support S_1 x ... x S_N must lie inside X. Whether
+player i may deviate to b depends on the others' supports alone: {b} x S_-i must lie inside X. Utilities are scaled and merged as
+in `stage.program`.
+
+*Any number of players*: a joint action is a pure equilibrium when no player gains by a feasible move.
+
+*Two players*: for supports S_1 x S_2 inside X let C_1 be the actions c of player 1 with {c} x S_2 inside X (S_1 is part of
+it), and C_2 alike. Then x on S_1 and y on S_2, positive everywhere there, are an equilibrium exactly when
+
+    sum over k in S_2 of y_k (v_1(c, k) - v_1(a, k)) <= 0     for all a in S_1, c in C_1
+
+and the same of x for player 2. The conditions on y are player 1's and those on x player 2's, so the two are found apart, by
+one small linear program each. What player 1 gets depends on y alone, so over the equilibria of one pair of supports the utilities
+form a box, and every objective takes its best there by itself. The box need not be closed where X is no product: at its edge a
+probability is zero, the support smaller, and more deviations are feasible. Where the best is only approached, the
+equilibrium of the pair that has the largest least probability stands for it.
+
+*Pruning*: a pair is left out when an action of S_1 is never better than some c in C_1 against S_2 and somewhere worse (or the
+same for player 2), or when the bounds on its utilities cannot beat the best found.
+
+*Two players, X a product, constant sum*: the minimax program; every equilibrium is worth the same.
+
+Rounding of the utilities must not decide: indifference holds within `numerics.INDIFFERENT` (or the noise, where that is
+larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; where that leaves nothing, once more with neither.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.errors import TooLarge
+from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, TIE
+from acegames.stage import StageBatch, StageStrategies
+from acegames.stage.exact import Tableau, as_rational
+from acegames.stage.preference import Interval, Preference, better
+from acegames.stage.program import Floats, Program, merge_equal
+
+EXACT_PAIRS = 2**13
+"""Pairs of supports that are looked at in exact arithmetic at most; some minutes."""
+
+Mixture = dict[int, Fraction]  # probability of each action of a support
+Matrix = dict[tuple[int, int], Fraction]  # utility of one player: (own action, other's action) -> number
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Supports of the two players, and what each may play against the other's."""
+
+    supports: tuple[tuple[int, ...], tuple[int, ...]]
+    choices: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def solve_nash_exactly(
+    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+) -> list[Mixture] | None:
+    """Return each player's mixture of one stage game, or None: no equilibrium (three or more players: no pure one).
+
+    Raises:
+        TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
+    """
+    rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
+    low = rational.min(axis=0)
+    ranges = [
+        r if r > as_rational(e) else Fraction(0) for r, e in zip((rational - low).max(axis=0), noise, strict=True)
+    ]
+    unit = [r or Fraction(1) for r in ranges]
+    ties = [max(2 * as_rational(e) / r, as_rational(INDIFFERENT)) for e, r in zip(noise, unit, strict=True)]
+    v = merge_equal((rational - low) / unit * [int(r > 0) for r in ranges], np.array(ties, dtype=object))
+    cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
+    preference = Preference(concept, players, low.tolist(), ranges)
+    pure = _best_pure(cells, preference)
+    if len(players) != 2:
+        return None if pure is None else [{a: Fraction(1)} for a in pure]
+    constant = _constant_sum(rational, noise) and _is_product(cells)
+    if pure is not None and (
+        constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
+    ):
+        return [{a: Fraction(1)} for a in pure]
+    first, second = ({a[:: 1 - 2 * i]: u[i] for a, u in cells.items()} for i in (0, 1))
+    if constant:
+        return [_maximin(first), _maximin(second)]
+    search = _Search(first, second, preference, ties)
+    incumbent = None if pure is None else [{a: Fraction(1)} for a in pure]
+    score = None if pure is None else preference.score(cells[pure])
+    return search.best(incumbent, score, as_rational(LEAST_PROBABILITY)) or _Search(
+        first, second, preference, [Fraction(0)] * 2
+    ).best(None, None, Fraction(0))
+
+
+def as_floats(mixtures: Sequence[Mixture]) -> list[dict[int, float]]:
+    """Round at the very end; each sums to one."""
+    found = []
+    for mixture in mixtures:
+        total = sum(float(p) for p in mixture.values())
+        found.append({a: float(p) / total for a, p in sorted(mixture.items())})
+    return found
+
+
+class ExactNashSolver:
+    """Solves stages one after the other in rational arithmetic. Slow and plain: the oracle of the compiled solver."""
+
+    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
+        """Return a Nash equilibrium of each stage that has one."""
+        sigma, blur = np.zeros(len(batch.utility)), batch.blur
+        without, too_large, programs = [], [], 0
+        for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
+            action, utility = batch.action[first:last], batch.utility[first:last]
+            if utility.shape[1] == 1 or len(utility) == 1:
+                sigma[first + int(utility[:, 0].argmax())] = 1.0
+                continue
+            try:
+                found = solve_nash_exactly(action, utility, concept, players, blur)
+            except TooLarge:
+                too_large.append(g)
+                continue
+            programs += 1
+            if found is None:
+                without.append(g)
+            else:
+                sigma[first:last] = joint(action, as_floats(found))
+        return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
+
+
+def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
+    """Probability of each joint action (R,) when the players draw independently."""
+    sigma = np.ones(len(action))
+    for own, mixture in zip(action.T.tolist(), mixtures, strict=True):
+        sigma *= [mixture.get(a, 0.0) for a in own]
+    return sigma
+
+
+def _best_pure(cells: dict[tuple[int, ...], tuple[Fraction, ...]], preference: Preference) -> tuple[int, ...] | None:
+    best = None
+    choices = [sorted({a[i] for a in cells}) for i in range(len(next(iter(cells))))]
+    for a, u in cells.items():
+        moves = ((i, (*a[:i], b, *a[i + 1 :])) for i, own in enumerate(choices) for b in own)
+        if all(to not in cells or cells[to][i] <= u[i] for i, to in moves) and (
+            best is None or better(preference.score(u), preference.score(cells[best]))
+        ):
+            best = a
+    return best
+
+
+def _whole_range(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> list[Interval]:
+    return [(min(column), max(column)) for column in zip(*cells.values(), strict=True)]
+
+
+def _is_product(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> bool:
+    return len(cells) == len({a for a, _ in cells}) * len({b for _, b in cells})
+
+
+def _constant_sum(utility: NDArray[np.object_], noise: Floats) -> bool:
+    total = utility.sum(axis=1)
+    return bool(max(total) - min(total) <= as_rational(noise[0]) + as_rational(noise[1]))
+
+
+def _maximin(u: Matrix) -> Mixture:
+    """Maximise z subject to z <= sum over a of x_a u(a, k) for each k, over mixtures x."""
+    own, others = sorted({a for a, _ in u}), sorted({k for _, k in u})
+    A = np.array([[-u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
+    table = Tableau(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
+    table.make_feasible()
+    table.maximise([Fraction(0)] * len(own) + [Fraction(1)])
+    return {a: p for a, p in zip(own, table.point(), strict=False) if p > 0}
+
+
+class _Search:
+    """Support enumeration of a stage of two players."""
+
+    def __init__(self, first: Matrix, second: Matrix, preference: Preference, ties: Sequence[Fraction]) -> None:
+        self.u, self.preference, self.ties = (first, second), preference, ties
+        self.columns: dict[int, frozenset[int]] = {}  # what player 2 may play against each action of player 1
+        for a, k in sorted(first):
+            self.columns[a] = self.columns.get(a, frozenset()) | {k}
+
+    def best(
+        self, incumbent: list[Mixture] | None, score: tuple[Fraction, ...] | None, least: Fraction
+    ) -> list[Mixture] | None:
+        """The best equilibrium in which every probability is at least `least` (and positive); the incumbent if none is better."""
+        pairs = sorted(self._pairs(), key=lambda p: (abs(len(p.supports[0]) - len(p.supports[1])), len(p.supports[0])))
+        for pair in pairs:
+            bounds = self._bounds(pair)
+            if any(lower > upper + tie for (lower, upper), tie in zip(bounds, self.ties, strict=True)):
+                continue
+            if score is not None and not better(self.preference.best_case(bounds), score):
+                continue
+            found = self._equilibrium(pair, least)
+            if found is None:
+                continue
+            mixtures, values = found
+            if score is None or better(self.preference.score(values), score):
+                incumbent, score = mixtures, self.preference.score(values)
+        return incumbent
+
+    def _pairs(self) -> Iterator[_Pair]:
+        """Pairs of supports inside X that no domination rules out, other than single joint actions."""
+        looked = 0
+        stack: list[tuple[tuple[int, ...], frozenset[int]]] = [((a,), columns) for a, columns in self.columns.items()]
+        while stack:
+            rows, common = stack.pop()
+            if self._hopeless(rows, common):
+                continue
+            stack += [((*rows, a), both) for a in self.columns if a > rows[-1] and (both := common & self.columns[a])]
+            open_columns = [k for k in sorted(common) if not self._dominated(1, k, common, rows)]
+            for size in range(1 + (len(rows) == 1), len(open_columns) + 1):
+                for chosen in itertools.combinations(open_columns, size):
+                    looked += 1
+                    if looked > EXACT_PAIRS:
+                        raise TooLarge(f"more than {EXACT_PAIRS:,} pairs of supports in exact arithmetic")
+                    against = tuple(a for a, columns in self.columns.items() if columns.issuperset(chosen))
+                    if not any(self._dominated(0, a, against, chosen) for a in rows):
+                        yield _Pair((rows, chosen), (against, tuple(sorted(common))))
+
+    def _hopeless(self, rows: tuple[int, ...], common: frozenset[int]) -> bool:
+        """Whether a row is worse than another against all of `common`, and so against every part of it."""
+        u = self.u[0]
+        rivals = [c for c, columns in self.columns.items() if columns >= common]
+        return any(all(u[c, k] > u[a, k] for k in common) for a in rows for c in rivals if c != a)
+
+    def _dominated(self, i: int, a: int, rivals: Sequence[int] | frozenset[int], against: Sequence[int]) -> bool:
+        u = self.u[i]
+        return any(
+            all(u[c, k] >= u[a, k] for k in against) and any(u[c, k] > u[a, k] for k in against)
+            for c in rivals
+            if c != a
+        )
+
+    def _bounds(self, pair: _Pair) -> list[Interval]:
+        """Between which numbers each player's utility lies: every action of its support is worth the same."""
+        found = []
+        for i, u in enumerate(self.u):
+            own, others = pair.supports[i], pair.supports[1 - i]
+            lower = max(min(u[a, k] for k in others) for a in own)
+            found.append((lower, min(max(u[a, k] for k in others) for a in own)))
+        return found
+
+    def _equilibrium(self, pair: _Pair, least: Fraction) -> tuple[list[Mixture], list[Fraction]] | None:
+        order = (
+            (0, 1) if len(pair.supports[0]) >= len(pair.supports[1]) else (1, 0)
+        )  # the side with more conditions first
+        sides: list[_Side | None] = [None, None]
+        for i in order:
+            side = (self.u[i], pair.supports[i], pair.choices[i], pair.supports[1 - i])
+            sides[i] = _Side.of(*side, self.ties[i], least)
+            if sides[i] is None:
+                return None
+            sides[i] = _Side.of(*side, Fraction(0), least) or sides[i]  # without the leeway where it is not needed
+        first, second = sides
+        assert first is not None and second is not None
+        targets = self.preference.targets([first.interval(), second.interval()])
+        y, x = first.point(targets[0]), second.point(targets[1])
+        return [x, y], [first.value(y), second.value(x)]
+
+
+class _Side:
+    """How the other player may mix so that a player's support is optimal for it: a small polytope."""
+
+    def __init__(
+        self, u: Matrix, own: tuple[int, ...], others: tuple[int, ...], program: Program, least: Fraction
+    ) -> None:
+        self.others, self.program, self.least = others, program, least
+        self.centre: list[Fraction] = []
+        self.low: list[Fraction] | None = None
+        self.high: list[Fraction] | None = None
+        self.worth = [u[own[0], k] for k in others]
+        self.present = [Fraction(0)] * len(others) + [Fraction(1)]
+
+    @staticmethod
+    def of(
+        u: Matrix,
+        own: tuple[int, ...],
+        choices: tuple[int, ...],
+        others: tuple[int, ...],
+        tie: Fraction,
+        least: Fraction,
+    ) -> _Side | None:
+        """Return it, or None where no mixture gives each of `others` enough probability."""
+        zero, n = Fraction(0), len(others)
+        gains = [[u[c, k] - u[a, k] for k in others] + [zero] for a in own for c in choices if c != a]
+        share = [
+            [Fraction(-int(j == k)) for j in range(n)] + [Fraction(1)] for k in range(n)
+        ]  # the least one: z <= y_k
+        b = np.array([tie] * len(gains) + [zero] * n, dtype=object)
+        program = Program(n, np.array(gains + share, dtype=object).reshape(len(b), n + 1), b, np.empty((0, n + 1)))
+        side = _Side(u, own, others, program, least)
+        centre = side._solve(side.present, side._level(1))
+        if centre is None or not side._full(centre):
+            return None
+        side.centre = centre
+        return side
+
+    def interval(self) -> Interval:
+        """The least and the largest utility of the player, attained or approached."""
+        self.low, self.high = (self._solve(self._level(sign), self.present) for sign in (-1, 1))
+        assert self.low is not None and self.high is not None
+        return self._worth(self.low), self._worth(self.high)
+
+    def point(self, target: Fraction) -> Mixture:
+        """A mixture that is positive throughout with the utility `target`, or the centre where that is only approached."""
+        middle = self._worth(self.centre)
+        end = self.high if target >= middle else self.low
+        assert end is not None
+        far = self._worth(end)
+        if abs(far - target) <= TIE:
+            chosen = end if self._full(end) else self.centre
+        else:
+            share = (target - middle) / (far - middle) if far != middle else Fraction(0)
+            chosen = [share * p + (1 - share) * q for p, q in zip(end, self.centre, strict=True)]
+        return dict(zip(self.others, chosen, strict=False))
+
+    def value(self, mixture: Mixture) -> Fraction:
+        """The player's utility."""
+        return self._worth(list(mixture.values()))
+
+    def _worth(self, point: Sequence[Fraction]) -> Fraction:
+        return sum((w * p for w, p in zip(self.worth, point, strict=False)), Fraction(0))
+
+    def _level(self, sign: int) -> list[Fraction]:
+        return [sign * w for w in self.worth] + [Fraction(0)]
+
+    def _full(self, point: Sequence[Fraction]) -> bool:
+        least = min(point[: len(self.others)])
+        return least > 0 and least >= self.least
+
+    def _solve(self, *levels: list[Fraction]) -> list[Fraction] | None:
+        table = Tableau(self.program)
+        if not table.make_feasible():
+            return None
+        for level in levels:
+            table.maximise(level)
+        return table.point()[: len(self.others)]

@@ -1,0 +1,384 @@
+"""Nash equilibria of whole games: engines, policies that are products, files, the verifier and the command line."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import itertools
+import zipfile
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app
+from acegames.engines import local
+from acegames.errors import BadFile
+from acegames.stage import nash as nash_stage
+from oracle import random_game
+from test_policy import DAMAGES, behaves, rewritten
+
+judge = importlib.import_module("acegames.verify")
+
+ENGINES = {
+    "dense": ace.LocalEngine(dense=True),
+    "sparse": ace.LocalEngine(dense=False),
+    "reference": ace.ReferenceEngine(),
+}
+OBJECTIVES = ("welfare", "egalitarian", "fair", "p0", (1.0, -0.5))
+CYCLE = ((1, 1), (1, 2), (2, 2), (2, 3), (3, 3), (3, 1))
+
+
+def pairs(game):
+    found = ace.feasibility(game)
+    return [(t, s, c) for t in range(game.horizon) for s, c in found.states(t)]
+
+
+def solved(game, concept, engine):
+    """The solution, or the class of the error that says why there is none."""
+    try:
+        return ace.solve(game, concept, engine=engine)
+    except (ace.Infeasible, ace.NoEquilibrium) as error:
+        return type(error)
+
+
+def before_the_cycle(steps, after=0):
+    """Steps that cost a tenth each, then the six-cycle, then steps in which nothing can be done."""
+
+    def in_cycle(t):
+        return t == steps
+
+    return ace.MarkovGame.from_functions(
+        players=["matcher", "chaser"],
+        horizon=steps + 1 + after,
+        initial="start",
+        constraints=["fuel"],
+        budget=5,
+        actions=lambda t, s: [(1, 2, 3), (1, 2, 3)] if in_cycle(t) else [(1,), (1, 2)],
+        legal=lambda t, s, a: a in CYCLE if in_cycle(t) else True,
+        outcomes=lambda t, s, a: [(1.0, "table" if t == steps - 1 else s, 0 if in_cycle(t) else 0.1 * a[1])],
+        reward=lambda t, s, a: (1, 0) if a[0] == a[1] else (0, 1),
+    )
+
+
+# -- engines ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_engines_agree_and_the_verifier_accepts(seed, monkeypatch):
+    rng = np.random.default_rng([seed, 17])
+    found = 0
+    for k in range(9):
+        game = random_game(rng, players=2 if k % 3 else None, rewards="integers" if k % 2 else None)
+        objective = OBJECTIVES[k % 5] if len(game.players) == 2 or k % 5 < 4 else "welfare"
+        concept = ace.Nash(objective)
+        solutions = [solved(game, concept, engine) for engine in ENGINES.values()]
+        if isinstance(solutions[0], type):
+            assert solutions == [solutions[0]] * 3
+            continue
+        found += 1
+        scale = max(1.0, np.abs(solutions[2].values).max())
+        for solution in solutions[:2]:
+            for where in pairs(game):
+                ours, theirs = solution.policy.values(*where), solutions[2].policy.values(*where)
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8 * scale)
+        for solution, plain in itertools.product(solutions, (100_000, -1)):
+            monkeypatch.setattr(judge, "_PLAIN", plain)
+            for kind in (ace.Nash(), ace.CE(), ace.CCE()):  # a product that is one is all three
+                certificate = ace.verify(game, solution.policy, kind)
+                assert certificate.ok, str(certificate)
+            np.testing.assert_allclose(certificate.values, solution.values, atol=1e-9 * scale)
+    assert found >= 3
+
+
+@pytest.mark.parametrize("engine", ["dense", "sparse"])
+def test_the_bytes_do_not_depend_on_the_threads(tmp_path, engine, monkeypatch):
+    monkeypatch.setattr(local, "RUN", 50)
+    rng = np.random.default_rng(1)
+    cost = rng.integers(0, 4, size=(3, 3, 3, 1))
+    cost[:, 0, 0] = 0
+    transition = rng.dirichlet(np.ones(3), size=(3, 3, 3))
+    game = ace.MarkovGame.from_arrays(transition, rng.normal(size=(3, 3, 3, 2)), cost, [60], horizon=12)
+    for threads in (1, 3):
+        chosen = ace.LocalEngine(threads=threads, dense=engine == "dense")
+        ace.solve(game, ace.Nash(None), engine=chosen).policy.save(tmp_path / str(threads))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_six_cycle_has_none_and_the_message_is_a_proof(engine):
+    with pytest.raises(ace.NoEquilibrium) as caught:
+        ace.solve(ace.catalog.get("six_cycle"), ace.Nash(), engine=ENGINES[engine])
+    words = str(caught.value)
+    for part in ("t=0", "'table'", "spent ()", "6 feasible", "exact arithmetic", "(CE)", "(CCE)", "always exist"):
+        assert part in words
+    assert "later" not in words
+    for concept in (ace.CE(), ace.CCE()):
+        ace.solve(ace.catalog.get("six_cycle"), concept, engine=ENGINES[engine])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_equilibrium_names_the_place_in_the_users_units(engine):
+    game = before_the_cycle(steps=2)
+    with pytest.raises(ace.NoEquilibrium) as caught:
+        ace.solve(game, ace.Nash(), engine=ENGINES[engine])
+    error = caught.value
+    assert (error.t, error.state) == (2, "table")
+    assert (error.state, error.spent) in ace.feasibility(game).states(2)
+    assert f"t=2, state 'table', spent {error.spent!r}" in str(error)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_equilibrium_before_the_end_says_that_it_depends_on_the_continuation(engine):
+    with pytest.raises(ace.NoEquilibrium, match="equilibria chosen at later steps"):
+        ace.solve(before_the_cycle(steps=1, after=1), ace.Nash(), engine=ENGINES[engine])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_three_players_are_told_that_only_pure_ones_were_looked_for(engine):
+    game = ace.MarkovGame.from_functions(
+        players=["even", "odd", "watcher"],
+        horizon=1,
+        initial="s",
+        actions=lambda t, s: [(0, 1), (0, 1), (0,)],
+        outcomes=lambda t, s, a: [(1.0, s, None)],
+        reward=lambda t, s, a: (1, 0, 0) if a[0] == a[1] else (0, 1, 0),
+    )
+    with pytest.raises(ace.NoEquilibrium, match="only pure equilibria are looked for") as caught:
+        ace.solve(game, ace.Nash(), engine=ENGINES[engine])
+    assert "a mixed one may exist" in str(caught.value) and "CCE" in str(caught.value)
+
+
+def test_too_many_supports_name_the_place_and_what_helps(monkeypatch):
+    monkeypatch.setattr(nash_stage, "SUPPORT_PAIRS", 3)
+    rng = np.random.default_rng(5)
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 6, 6, 1)), rng.normal(size=(1, 6, 6, 2)), np.zeros((1, 6, 6, 1)), [1], horizon=1
+    )
+    with pytest.raises(ace.TooLarge, match=r"t=0, state 0, spent \(0,\).*36 feasible joint actions.*objective=None"):
+        ace.solve(game, ace.Nash("fair"))
+
+
+def test_one_player_takes_the_best():
+    game = ace.catalog.get("knapsack")
+    alone = ace.solve(game, ace.Nash())
+    assert alone.values == pytest.approx(ace.solve(game).values)
+    assert ace.verify(game, alone.policy, ace.Nash()).ok
+    assert all(len(s) == 1 for s in alone.policy.strategies(*pairs(game)[0]))
+
+
+# -- policies that are products -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crossing():
+    return ace.solve(ace.catalog.get("intersection"), ace.Nash())
+
+
+def test_strategies_multiply_to_the_distribution(crossing):
+    mixed = 0
+    for where in pairs(crossing.game):
+        own, together = crossing.policy.strategies(*where), crossing.policy.distribution(*where)
+        assert [sum(p.values()) for p in own] == pytest.approx([1.0] * len(own), abs=1e-15)
+        products = {a: np.prod([p[x] for p, x in zip(own, a, strict=True)]) for a in itertools.product(*own)}
+        assert together == pytest.approx(products, abs=1e-15)
+        mixed += len(together) > 1
+    assert mixed
+
+
+def test_records_are_by_player(crossing):
+    for layer in crossing.policy.layers:
+        assert layer.offsets is not None
+        assert layer.mixed_row.max(initial=0) < layer.offsets[-1]
+
+
+def test_a_correlated_policy_has_no_strategies():
+    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
+    with pytest.raises(ace.InvalidOption, match="drawn together"):
+        solution.policy.strategies(*pairs(solution.game)[0])
+
+
+def test_it_runs_and_simulates(crossing):
+    rollouts = ace.simulate(crossing.game, crossing.policy, episodes=4000, rng=np.random.default_rng(0))
+    assert rollouts.violations == 0
+    error = rollouts.returns.std(axis=0) / np.sqrt(4000)
+    assert (np.abs(rollouts.returns.mean(axis=0) - crossing.values) < 5 * error + 1e-12).all()
+    runner = crossing.policy.start(1)
+    assert runner.act() in crossing.policy.distribution(*pairs(crossing.game)[0])
+
+
+@pytest.mark.parametrize("name", ["intersection", "rendezvous", "drones"])
+def test_files_come_back(tmp_path, name):
+    solution = ace.solve(ace.catalog.get(name), ace.Nash("fair"))
+    solution.save(tmp_path / "s")
+    back = ace.Solution.load(tmp_path / "s")
+    assert back.concept == ace.Nash("fair") and back.guarantee == solution.guarantee
+    assert "Nash" in back.guarantee
+    for where in pairs(solution.game):
+        assert back.policy.strategies(*where) == solution.policy.strategies(*where)
+        assert back.policy.distribution(*where) == solution.policy.distribution(*where)
+    assert ace.verify(back.game, back.policy, back.concept).ok
+
+
+@pytest.fixture(scope="module")
+def content(crossing, tmp_path_factory):
+    path = tmp_path_factory.mktemp("nash") / "p"
+    crossing.policy.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_product_files(tmp_path, content, crossing, damage):
+    path, asked, refused = tmp_path / "hostile", pairs(crossing.game), 0
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        names = [n.removesuffix(".npy") for n in archive.namelist() if n.startswith(("0/", "1/"))]
+    assert any("mixed_action" in n for n in names)
+    for name in names:
+        with np.errstate(invalid="ignore"):
+            path.write_bytes(rewritten(content, arrays={name: DAMAGES[damage]}))
+        try:
+            behaves(ace.Policy.load(path), asked)
+        except BadFile:
+            refused += 1
+    assert refused
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: np.zeros_like(a),  # one player only
+        lambda a: a[::-1].copy(),  # out of order
+        lambda a: a + 1,  # beyond the last action
+    ],
+)
+def test_records_that_are_no_strategies_are_refused(tmp_path, content, change):
+    (tmp_path / "p").write_bytes(rewritten(content, arrays={"0/mixed_action": change}))
+    with pytest.raises(BadFile, match="out of range"):
+        ace.Policy.load(tmp_path / "p")
+
+
+def test_records_that_leave_the_joint_actions_are_refused(tmp_path):
+    """Two players who may only match: a product of two actions each is no set of legal joint actions."""
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1), (0, 1)], legal=lambda t, s, a: a != (1, 1),
+        outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (a[1], a[0] - 0.5 * a[1]),
+    )  # fmt: skip
+    solution = ace.solve(game, ace.Nash(), engine=ace.ReferenceEngine())
+    solution.policy.save(tmp_path / "p")
+    arrays = {
+        "0/code": lambda a: np.zeros_like(a),
+        "0/mixed_pair": lambda a: np.array([0]),
+        "0/mixed_ptr": lambda a: np.array([0, 4]),
+        "0/mixed_action": lambda a: np.arange(4, dtype=np.uint32),
+        "0/mixed_prob": lambda a: np.full(4, 0.5),
+    }
+    (tmp_path / "q").write_bytes(rewritten((tmp_path / "p").read_bytes(), arrays=arrays))
+    with pytest.raises(BadFile, match="out of range"):
+        ace.Policy.load(tmp_path / "q")
+
+
+def test_a_file_of_joint_records_cannot_pass_for_a_product(tmp_path):
+    ace.solve(ace.catalog.get("intersection"), ace.CE()).policy.save(tmp_path / "p")
+    change = rewritten((tmp_path / "p").read_bytes(), lambda h: h["concept"].update(kind="Nash"))
+    (tmp_path / "q").write_bytes(change)
+    with pytest.raises(BadFile):
+        ace.Policy.load(tmp_path / "q")
+
+
+# -- the verifier ---------------------------------------------------------------------------------------------------------
+
+
+class Changed:
+    """A policy with another distribution at one pair."""
+
+    def __init__(self, policy, where, distribution):
+        self.policy, self.where, self.answer = policy, where, distribution
+
+    def distribution(self, t, state, spent):
+        return self.answer if (t, state, spent) == self.where else self.policy.distribution(t, state, spent)
+
+
+@pytest.fixture(params=[100_000, -1], ids=["plain", "compiled"])
+def way(request, monkeypatch):
+    monkeypatch.setattr(judge, "_PLAIN", request.param)
+
+
+def mixed_pair(solution):
+    """A pair where both players mix over two actions, and their strategies there."""
+    for where in pairs(solution.game):
+        own = solution.policy.strategies(*where)
+        if all(len(p) == 2 for p in own):
+            return where, own
+    raise AssertionError("nobody mixes")
+
+
+@pytest.mark.usefixtures("way")
+def test_a_shifted_mixture_is_no_equilibrium(crossing):
+    where, own = mixed_pair(crossing)
+    moved = [{a: q + d for (a, q), d in zip(p.items(), (0.05, -0.05), strict=True)} for p in own]
+    together = {a: moved[0][a[0]] * moved[1][a[1]] for a in itertools.product(*moved)}
+    certificate = ace.verify(crossing.game, Changed(crossing.policy, where, together), ace.Nash())
+    assert not certificate.ok
+    assert "gains" in certificate.problems[0] and "NOT CERTIFIED as a safe Nash equilibrium" in str(certificate)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("shift", [0.05, 1e-8])
+def test_a_correlated_distribution_is_no_product(crossing, shift):
+    """The same marginals, drawn together: named with its place, however little."""
+    where, own = mixed_pair(crossing)
+    (a, b), (c, d) = own
+    together = {x: own[0][x[0]] * own[1][x[1]] for x in itertools.product(*own)}
+    for cell, sign in (((a, c), 1), ((b, d), 1), ((a, d), -1), ((b, c), -1)):
+        together[cell] += sign * shift
+    certificate = ace.verify(crossing.game, Changed(crossing.policy, where, together), ace.Nash())
+    t, state, spent = where
+    assert not certificate.ok
+    assert any(
+        f"t={t}, state {state!r}, spent {spent!r}: the players do not draw independently" in p
+        for p in certificate.problems
+    )
+
+
+@pytest.mark.usefixtures("way")
+def test_a_support_that_is_no_product_is_noticed_however_small():
+    """Feasible deviations depend on the support, so it must be a product exactly."""
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (0, 0),
+    )  # fmt: skip
+    policy = ace.solve(game, ace.Nash()).policy
+    tiny = Changed(policy, (0, "s", ()), {(0, 0): 1 - 1e-15, (1, 1): 1e-15})
+    assert not ace.verify(game, tiny, ace.Nash()).ok
+    assert ace.verify(game, tiny, ace.CE()).ok
+
+
+@pytest.mark.usefixtures("way")
+def test_correlated_equilibria_are_not_nash():
+    solution = ace.solve(ace.catalog.get("six_cycle"), ace.CE("egalitarian"))
+    certificate = ace.verify(solution.game, solution.policy, ace.Nash())
+    assert not certificate.ok
+    assert certificate.regret.max() <= certificate.tol.min()
+    assert "do not draw independently" in certificate.problems[0]
+
+
+def test_nash_needs_its_brackets():
+    with pytest.raises(TypeError, match=r"Nash\(\); write it with brackets"):
+        ace.verify(ace.catalog.get("six_cycle"), Changed(None, None, {}), ace.Nash)
+
+
+# -- the command line -----------------------------------------------------------------------------------------------------
+
+
+def test_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    done = run(app, ["solve", "intersection", "--concept", "nash", "-o", "s.ace"])
+    assert done.exit_code == 0 and "Nash equilibrium" in done.output and "CERTIFIED" in done.output
+    assert run(app, ["verify", "s.ace"]).exit_code == 0
+    assert run(app, ["simulate", "s.ace", "--episodes", "50"]).exit_code == 0
+    none = run(app, ["solve", "six_cycle", "--concept", "nash"])
+    assert none.exit_code == 4 and "NoEquilibrium" in none.output
+    assert run(app, ["solve", "six_cycle", "--concept", "nash", "--floor", "2"]).exit_code == 2
+    assert run(app, ["solve", "six_cycle", "--concept", "pure"]).exit_code == 2
