@@ -400,8 +400,8 @@ def test_bad_objectives(objective):
 
 
 def test_bad_concepts_and_floors():
-    for concept in ("ne", "nash", ""):
-        assert "ce or cce" in fails("solve", "intersection", "--concept", concept, "-o", "x.ace")
+    for concept in ("ne", "pure", ""):
+        assert "ce, cce or nash" in fails("solve", "intersection", "--concept", concept, "-o", "x.ace")
     for floor in ("-1", "nan", "inf"):
         assert "floor" in fails("solve", "intersection", "--floor", floor, "-o", "x.ace")
 

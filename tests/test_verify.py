@@ -413,7 +413,7 @@ def test_policy_of_another_game():
 def test_bad_arguments():
     game = one_shot(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
-    with pytest.raises(TypeError, match=r"must be CE\(\) or CCE\(\)"):
+    with pytest.raises(TypeError, match=r"must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
     with pytest.raises(TypeError, match="brackets"):
         verify(game, policy, CE)
