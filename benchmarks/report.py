@@ -115,6 +115,26 @@ def write(results, folder: Path):
     parts.append(table(columns, [grown(r) for r in results["growth"]]))
     parts.append("## One, two, three constraints\n")
     parts.append(table(("constraints", *columns), [(str(r["constraints"]), *grown(r)) for r in results["constraints"]]))
+    parts.append(
+        "## Approximation\n\nTwo players, 2x2 actions, 12 steps, costs of sixteen digits rounded down. The time grows as a power of 1 / epsilon whose "
+        "exponent is at most the number of constraints (dotted: slopes 1, 2, 3). Every answer is verified against the true costs.\n\n![approximation](approximation.png)\n"
+    )
+    parts.append(
+        table(
+            ("constraints", "epsilon", "pairs", "seconds", "sum of values", "worst true spending over the budget"),
+            [
+                (
+                    str(r["constraints"]),
+                    f"{r['epsilon']:g}",
+                    f"{r['pairs']:,}",
+                    f"{r['seconds']:.3g}",
+                    f"{r['value']:.4f}",
+                    f"{max(r['worst_excess'], 0):.3f}",
+                )
+                for r in results["approximation"]
+            ],
+        )
+    )
     start = results["start_up"]
     parts.append("## Start-up\n")
     parts.append(
@@ -129,6 +149,7 @@ def write(results, folder: Path):
     )
     (folder / "README.md").write_text("\n".join(parts))
     plot(results["growth"], folder / "growth.png")
+    plot_approximation(results["approximation"], folder / "approximation.png")
 
 
 def plot(growth, path):
@@ -149,6 +170,24 @@ def plot(growth, path):
     right.semilogx(pairs, [r["working_bytes_per_pair"] for r in growth], "s--", label="besides the policy")
     right.set(xlabel="pairs (t, state, spent)", ylabel="bytes per pair", ylim=(0, 60))
     right.legend()
+    figure.savefig(path, dpi=110)
+
+
+def plot_approximation(found, path):
+    """Time over 1 / epsilon for each number of constraints, beside the power that bounds it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    for m, mark in ((1, "o-"), (2, "s-"), (3, "^-")):
+        rows = [r for r in found if r["constraints"] == m]
+        fine = [1 / r["epsilon"] for r in rows]
+        line = axis.loglog(fine, [r["seconds"] for r in rows], mark, label=f"{m} constraint{'s' if m > 1 else ''}")[0]
+        axis.loglog(fine, [rows[-1]["seconds"] * (x / fine[-1]) ** m for x in fine], ":", color=line.get_color())
+    axis.set(xlabel="1 / epsilon", ylabel="seconds to solve")
+    axis.legend()
     figure.savefig(path, dpi=110)
 
 

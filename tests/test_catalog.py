@@ -11,6 +11,7 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE, catalog
+from acegames.catalog import net_zero
 
 NAMES = catalog.names()
 
@@ -222,6 +223,24 @@ def test_corridor():
     assert all(s[0] != s[1] for _, s, _, _ in found)
     assert any(not is_product(actions) for *_, actions in found)
     assert min(t for t, s, _, _ in found if s == (3, 0)) == 5
+
+
+def test_net_zero_lives_on_credit():
+    game = catalog.get("net_zero")
+    found = pairs(game)
+    assert max(c[0] for _, _, c, _ in found) == 3
+    assert minimal(game) == {(-3.0,)}
+    dark = [t for t in range(6) if not any(net_zero.SUN[sky][u] for sky in net_zero.SUN for u in range(t, 6))]
+    assert dark == [5]
+    assert all(c[0] <= 0 for t, _, c, _ in found if t in dark)
+    with pytest.raises(ValueError, match="settled"):
+        catalog.get("net_zero", settled="never")
+
+
+@pytest.mark.parametrize("kind", [CE, CCE])
+def test_net_zero_at_every_time_is_worth_less(solved, kind):
+    free, tight = (solved("net_zero", kind(), settled=when)[1].values.sum() for when in ("at the end", "always"))
+    assert free > tight + 1
 
 
 @pytest.mark.parametrize("kind", [CE, CCE])

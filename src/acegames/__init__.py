@@ -12,7 +12,10 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
 from acegames import catalog
+from acegames.approximate import Rounded, discount, round_costs
+from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE
+from acegames.curve import BudgetCurve, budget_curve
 from acegames.engines import Progress, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
@@ -29,6 +32,8 @@ from acegames.errors import (
     UnknownPair,
 )
 from acegames.feasibility import Feasibility, feasibility
+from acegames.guarantee import Guarantee
+from acegames.model.almost_sure import almost_sure
 from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.model.random_cost import RandomCost, random_cost
@@ -45,8 +50,13 @@ __all__ = [
     "MarkovGame",
     "random_cost",
     "RandomCost",
+    "almost_sure",
     "load",
     "catalog",
+    # made easier, with a bound
+    "round_costs",
+    "Rounded",
+    "discount",
     # can it be played safely
     "feasibility",
     "Feasibility",
@@ -59,7 +69,12 @@ __all__ = [
     "estimate",
     "Estimate",
     "Solution",
+    "Guarantee",
+    "budget_curve",
+    "BudgetCurve",
     "Stats",
+    "bracket",
+    "Bracket",
     "Progress",
     "Report",
     "LocalEngine",

@@ -18,17 +18,21 @@ from rich.markup import escape
 from rich.table import Table
 
 import acegames as ace
+from acegames.model.written import read_exact
 from acegames.terminal import (
     certificate_data,
+    curve_data,
     describe,
     err,
     number,
     out,
     own_budget,
     print_json,
+    show_curve,
     show_frontier,
     show_game,
     show_values,
+    solution_data,
     solve_with_bar,
 )
 
@@ -54,6 +58,28 @@ SolutionArg = Annotated[
 AgainstOption = Annotated[
     str | None, typer.Option("--game", metavar="GAME", help="Judge against this game instead of the one in FILE.")
 ]
+ConceptOption = Annotated[str, typer.Option(help="ce (correlated) or cce (coarse correlated).")]
+ObjectiveOption = Annotated[
+    str, typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.")
+]
+EpsilonOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0.",
+    ),
+]
+RelativeOption = Annotated[bool, typer.Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
+RoundingOption = Annotated[
+    str, typer.Option(help="down (infeasible then is infeasible in truth) or up (budgets are never exceeded).")
+]
+GammaOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="Play forever, rewards and costs discounted by this per step; needs --epsilon."
+    ),
+]
+CostGammaOption = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 
 
@@ -130,24 +156,67 @@ def check(game: GameArg, as_json: JsonOption = False) -> None:
         raise typer.Exit(3)
 
 
-@app.command(epilog="Example:  acegames frontier partition")
+@app.command(epilog="Example:  acegames frontier knapsack --curve --points 12")
 @_verb
 def frontier(
     game: GameArg,
-    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many budgets.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
+    curve: Annotated[
+        bool,
+        typer.Option("--curve", help="Solve, and show what the players get with each budget up to the game's own."),
+    ] = False,
+    constraint: Annotated[
+        list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
+    ] = None,
+    points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
+    concept: ConceptOption = "cce",
+    objective: ObjectiveOption = "welfare",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the smallest budgets with which the game can be played safely: the Pareto frontier."""
+    """Show the smallest budgets with which the game can be played safely: the Pareto frontier. With --curve, what a budget is worth."""
     model = _game(game)
+    worth = None
+    if curve:
+        labels = {str(c): c for c in model.constraints}
+        chosen = [labels.get(c, c) for c in constraint] if constraint else None
+        worth = ace.budget_curve(model, _concept(concept, objective, 1.0, model), chosen, points=points)
+    elif constraint:
+        raise ace.InvalidOption("--constraint: goes with --curve")
     budgets = ace.feasibility(model).minimal_budgets
     if as_json:
         facts = {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
-        print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets})
+        found = {"curve": curve_data(worth)} if worth else {}
+        print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets, **found})
         return
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
         return
     show_frontier(model, budgets, most)
+    if worth:
+        show_curve(worth)
+
+
+@app.command(epilog="Example:  acegames reduce intersection -o reduced.yaml")
+@_verb
+def reduce(
+    game: GameArg,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe ones."""
+    reduced = ace.reduce(_game(game)).game
+    if output is not None:
+        reduced.save(output)
+    if as_json:
+        print_json({**describe(reduced), "file": None if output is None else str(output)})
+        return
+    show_game(reduced)
+    out.print("Its states are (state, spent); every legal joint action is safe, whatever follows.")
+    if output is not None:
+        out.print(f"Written to {escape(str(output))}.")
 
 
 @app.command(epilog="Example:  acegames solve intersection --concept ce --objective egalitarian -o solution.ace")
@@ -160,13 +229,16 @@ def solve(
             "-o", "--output", metavar="FILE", help="Write the solution: game, policy, values, options, guarantee."
         ),
     ] = None,
-    concept: Annotated[str, typer.Option(help="ce (correlated) or cce (coarse correlated).")] = "cce",
-    objective: Annotated[
-        str, typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.")
-    ] = "welfare",
+    concept: ConceptOption = "cce",
+    objective: ObjectiveOption = "welfare",
     floor: Annotated[
         float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
     ] = 1.0,
+    epsilon: EpsilonOption = None,
+    relative: RelativeOption = False,
+    rounding: RoundingOption = "down",
+    gamma: GammaOption = None,
+    cost_gamma: CostGammaOption = None,
     verify: Annotated[bool, typer.Option(help="Check the answer independently before writing it.")] = True,
     engine: Annotated[str, typer.Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; all processors by default.")] = None,
@@ -182,9 +254,10 @@ def solve(
         )
     if output is not None and not output.absolute().parent.is_dir():
         raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
-    model = _game(game)
+    model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
-    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, engine=runs_on, progress=bar), quiet=as_json)
+    options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "engine": runs_on}
+    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options), quiet=as_json)
     certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
     if certificate is not None and not certificate.ok:
         output = None
@@ -193,16 +266,15 @@ def solve(
     if as_json:
         print_json(
             {
-                "values": dict(zip(map(str, model.players), solution.values, strict=True)),
-                "concept": repr(solution.concept),
-                "guarantee": solution.guarantee,
-                "stats": vars(solution.stats),
+                **solution_data(solution),
                 "certificate": certificate_data(certificate),
                 "file": None if output is None else str(output),
             }
         )
     else:
         show_values(solution)
+        if not solution.policy.tracker.exact or model.tails is not None:
+            out.print(escape(str(solution.guarantee)))
         if certificate is not None:
             out.print(escape(str(certificate)))
         if output is not None:
@@ -210,6 +282,30 @@ def solve(
     if certificate is not None and not certificate.ok:
         err.print("[bold red]The independent check failed; nothing was written.[/] Please report this game.")
         raise typer.Exit(1)
+
+
+@app.command(epilog="Example:  acegames bracket drones --epsilon 0.5")
+@_verb
+def bracket(
+    game: GameArg,
+    epsilon: EpsilonOption = None,
+    relative: RelativeOption = False,
+    gamma: GammaOption = None,
+    cost_gamma: CostGammaOption = None,
+    concept: ConceptOption = "cce",
+    objective: ObjectiveOption = "welfare",
+    as_json: JsonOption = False,
+) -> None:
+    """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game is infeasible for sure."""
+    model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
+    found = ace.bracket(model, within, _concept(concept, objective, 1.0, model), relative=relative)
+    if as_json:
+        sides = {"down": found.down, "up": found.up}
+        print_json({"verdict": found.verdict, **{k: None if s is None else solution_data(s) for k, s in sides.items()}})
+    else:
+        out.print(escape(str(found)))
+    if found.verdict == "infeasible":
+        raise typer.Exit(3)
 
 
 @app.command(epilog="Example:  acegames verify solution.ace")
@@ -248,7 +344,7 @@ def simulate(
     model, policy, _ = _policy(file, against)
     rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
-    largest = rollouts.spent.max(axis=(0, 1))
+    largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:
         players, constraints = list(map(str, model.players)), list(map(str, model.constraints))
         print_json(
@@ -257,6 +353,7 @@ def simulate(
                 "mean_return": dict(zip(players, mean, strict=True)),
                 "standard_error": dict(zip(players, error, strict=True)),
                 "largest_spending": dict(zip(constraints, largest, strict=True)),
+                "largest_spending_at_end": dict(zip(constraints, at_end, strict=True)),
                 "violations": rollouts.violations,
                 "largest_excess": dict(zip(constraints, rollouts.excess, strict=True)),
                 "beyond_guarantee": rollouts.beyond,
@@ -270,11 +367,14 @@ def simulate(
         for i, player in enumerate(model.players):
             table.add_row(escape(str(player)), f"{mean[i]:.6g}", f"{error[i]:.2g}")
         out.print(table)
-        for label, most in zip(model.constraints, largest, strict=True):
+        for label, most, last in zip(model.constraints, largest, at_end, strict=True):
+            budget = own_budget(model)[label]
+            ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
             out.print(
-                f"Largest spending seen of {escape(str(label))}: {number(most)} (budget {number(own_budget(model)[label])})"
+                f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})"
             )
-        out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
+        if model.constraints:
+            out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
         for label, most in zip(model.constraints, rollouts.excess, strict=True):
             if most > 0:
                 out.print(f"Largest excess over the budget of {escape(str(label))}: {number(most)}")
@@ -390,6 +490,37 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
         with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
     return kinds[kind.lower()](objective=chosen, floor=floor)
+
+
+def _discounted(
+    game: ace.MarkovGame, epsilon: str | None, gamma: str | None, cost_gamma: str | None
+) -> tuple[ace.MarkovGame, Any]:
+    """The game, cut short where it is played forever, and what --epsilon says."""
+    within = None if epsilon is None else _epsilon(epsilon, game)
+    if gamma is None:
+        if cost_gamma is not None:
+            raise ace.InvalidOption("--cost-gamma needs --gamma")
+        return game, within
+    if within is None or isinstance(within, dict):
+        raise ace.InvalidOption("--gamma needs --epsilon with one number: what comes after the cut stays below it")
+    rates = [None if r is None else _exact("--gamma", r) for r in (gamma, cost_gamma)]
+    return ace.discount(game, rates[0], epsilon=within, cost_gamma=rates[1]), within
+
+
+def _epsilon(text: str, game: ace.MarkovGame) -> Any:
+    """A number, or {constraint: number} from name=number,name=number."""
+    if "=" not in text:
+        return _exact("--epsilon", text)
+    labels = {str(c): c for c in game.constraints}
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
+
+
+def _exact(option: str, text: str) -> Any:
+    try:
+        return read_exact(text)
+    except ValueError as error:
+        raise ace.InvalidOption(f"{option} {text}: {error}") from None
 
 
 def _engine(name: str, threads: int | None, memory: str | None) -> ace.LocalEngine | ace.ReferenceEngine:

@@ -116,20 +116,19 @@ def reduce(game: MarkovGame) -> Reduction:
     return Reduction(game, found)
 
 
-def infeasible(game: MarkovGame) -> Infeasible:
-    """The error for a game without a feasible policy, with help in it."""
+def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
+    """The error for a game without a feasible policy, with help in it; `how` says how costs were counted."""
+    verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
     except TooLarge as error:
-        return Infeasible(
-            f"no policy keeps every budget with probability one (which budgets would do is unknown: {error})"
-        )
+        return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
     shown = [
         ", ".join(f"{c!r}: {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
     last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
     return Infeasible(
-        f"no policy keeps every budget with probability one. Minimal budgets that would do{last}: {'; or '.join(shown)}{more}",
+        f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
     )

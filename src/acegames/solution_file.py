@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from acegames.concepts import CCE, CE, Concept
 from acegames.errors import AceError, BadFile
 from acegames.feasibility.cells import Cells, LayerSpace, numbered
+from acegames.guarantee import Guarantee
 from acegames.model.files import game_from_archive, game_to_archive
-from acegames.model.game import check_labels
+from acegames.model.game import MarkovGame, check_labels
+from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact
 from acegames.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
 from acegames.policy_check import check_boxes, check_layer
@@ -53,7 +55,7 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "game": game_header,
         "policy": policy_header,
         "stats": asdict(solution.stats),
-        "guarantee": solution.guarantee,
+        "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
     write_archive(path, SOLUTION, header, arrays | {"values": solution.values})
@@ -68,9 +70,9 @@ def load_solution(path: str | PathLike[str]) -> Solution:
         if policy.game_digest != game.digest:
             raise BadFile("the policy inside was computed for another game than the one inside")
         values, stats = arrays["values"], Stats(**header["stats"])
-        if values.shape != (len(game.players),) or not isinstance(header["guarantee"], str):
+        if values.shape != (len(game.players),):
             raise BadFile(f"values of shape {values.shape} for {len(game.players)} players")
-        return Solution(game, policy.concept, values, policy, stats, header["guarantee"])
+        return Solution(game, policy.concept, values, policy, stats, _guarantee_from_data(header["guarantee"], game))
 
 
 def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
@@ -177,6 +179,15 @@ def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Laye
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
     return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+
+
+def _guarantee_from_data(data: Any, game: MarkovGame) -> Guarantee:
+    if isinstance(data, str):  # files of exact solutions before there was rounding
+        data = {"text": data, "excess": [0] * len(game.constraints)}
+    excess = tuple(plain(read_exact(x)) for x in data["excess"])
+    if not isinstance(data["text"], str) or len(excess) != len(game.constraints):
+        raise BadFile("the guarantee does not fit the game")
+    return Guarantee(data["text"], excess)
 
 
 def _rounding_to_data(rounding: Rounding | None) -> dict[str, Any] | None:

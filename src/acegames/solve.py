@@ -1,6 +1,6 @@
 """From a game to an equilibrium policy: the pipeline. The algorithm itself, on one screen, is `engines.reference`.
 
-game -> integer lattice -> engine (feasible pairs, then backward induction over stage games) -> policy
+game (-> rounded costs) -> integer lattice -> engine (feasible pairs, then backward induction over stage games) -> policy
 """
 
 from __future__ import annotations
@@ -8,19 +8,27 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import round_costs
 from acegames.concepts import CCE, Concept
 from acegames.engines import Engine, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
+from acegames.errors import InvalidOption
 from acegames.feasibility.lattice import lattice
+from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.numbers import exact, is_scalar, plain
 from acegames.policy import Policy, build_policy
 from acegames.reduction import infeasible
+from acegames.tracker import Rounding
+
+if TYPE_CHECKING:
+    from acegames.curve import BudgetCurve
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -44,7 +52,22 @@ class Solution:
     values: NDArray[np.float64]  # (N,) each player's expected total reward from the start
     policy: Policy
     stats: Stats
-    guarantee: str
+    guarantee: Guarantee
+
+    def budget_curve(
+        self,
+        constraint: Any = None,
+        *,
+        budgets: Any = None,
+        points: int = 100,
+        engine: Engine | None = None,
+        progress: Report | None = None,
+    ) -> BudgetCurve:
+        """The values as a function of the initial budget, by one more solve; arguments as in `acegames.budget_curve`."""
+        from acegames.curve import budget_curve
+
+        options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
+        return budget_curve(self.game, self.concept, constraint, **options)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""
@@ -64,6 +87,9 @@ def solve(
     game: MarkovGame,
     concept: Concept | None = None,
     *,
+    epsilon: Any = None,
+    relative: bool = False,
+    rounding: str = "down",
     engine: Engine | None = None,
     progress: Report | None = None,
 ) -> Solution:
@@ -72,12 +98,18 @@ def solve(
     Args:
         game: the game.
         concept: `CCE()` (the default) or `CE()`, with an objective among the equilibria of each stage.
+        epsilon: None or 0 solves exactly. Else costs are rounded, so that fine or continuous ones can be solved: with costs rounded
+            down no budget is exceeded by more than epsilon, with costs rounded up none is exceeded at all. One number, one per constraint,
+            or {constraint: number}. A game from `discount` brings its own; 0 overrules it.
+        relative: whether epsilon is a share of each budget's size instead of an amount.
+        rounding: "down" (what is infeasible then is so in truth) or "up" (what is feasible then is so in truth).
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
+        InvalidOption: naming the option and the rule.
     """
     check_game(game)
     concept = CCE() if concept is None else concept
@@ -85,29 +117,73 @@ def solve(
         raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
     started = time.perf_counter()
-    whole = lattice(game)
-    found = (engine or LocalEngine()).solve(game, whole, concept, progress)
+    counted, rules = _counted(game, epsilon, relative, rounding)
+    whole = lattice(counted)
+    found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
     if found is None:
-        raise infeasible(game)
-    policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached)
+        raise infeasible(counted, _how(rules))
+    policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
-    return Solution(game, concept, found.values, policy, stats, exact_guarantee(concept))
+    promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
+    return Solution(game, concept, found.values, policy, stats, promise)
 
 
-def estimate(game: MarkovGame, concept: Concept | None = None, *, engine: LocalEngine | None = None) -> Estimate:
+def estimate(
+    game: MarkovGame,
+    concept: Concept | None = None,
+    *,
+    epsilon: Any = None,
+    relative: bool = False,
+    rounding: str = "down",
+    engine: LocalEngine | None = None,
+) -> Estimate:
     """Predict the pairs, the memory and the time that `solve` would take, without solving. Cheap, whatever the budgets.
 
     Raises:
         TooLarge: when costs are too fine for exact integers.
     """
     check_game(game)
-    return (engine or LocalEngine()).estimate(game, lattice(game), concept or CCE())
+    counted, _ = _counted(game, epsilon, relative, rounding)
+    return (engine or LocalEngine()).estimate(counted, lattice(counted), concept or CCE())
 
 
-def exact_guarantee(concept: Any) -> str:
-    """Say in words what an exact solve promises."""
-    kind = {"CE": "correlated", "CCE": "coarse correlated"}[type(concept).__name__]
-    return (
-        "Exact: every budget holds at every step with probability one, and at every situation that safe play can reach "
-        f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {kind} equilibrium, up to rounding)."
+def _counted(
+    game: MarkovGame, epsilon: Any, relative: bool, rounding: str
+) -> tuple[MarkovGame, tuple[Rounding | None, ...]]:
+    """The game with costs as they are counted, and how; the game itself and nothing where that is exactly."""
+    epsilon = _default_epsilon(game, epsilon)
+    if epsilon is None:
+        if relative or rounding != "down":
+            raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
+        return game, ()
+    rounded = round_costs(game, epsilon, relative=relative, rounding=rounding)
+    return (game, ()) if not any(rounded.rounding) else (rounded.game, rounded.rounding)
+
+
+def _default_epsilon(game: MarkovGame, epsilon: Any) -> Any:
+    """A game from `discount` brings the epsilon that its tails were cut with."""
+    return game.tails.epsilon if epsilon is None and game.tails is not None else epsilon
+
+
+def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:
+    """The epsilon in words; nothing where an exact answer was asked for."""
+    wanted = _default_epsilon(game, epsilon)
+    if wanted is None or (is_scalar(wanted) and not wanted):
+        return ""
+    shown = (
+        wanted
+        if isinstance(wanted, (dict, list, tuple))
+        else plain(exact(wanted))
+        if is_scalar(wanted)
+        else list(wanted)
     )
+    return f"epsilon {shown}" + (" of each budget" if relative else "")
+
+
+def _how(rules: tuple[Rounding | None, ...]) -> str:
+    """What an infeasible verdict means where costs are rounded."""
+    if any(r is not None and r.direction == "up" for r in rules):
+        return "with costs rounded up (the true game may still be feasible: try a smaller epsilon, or rounding down)"
+    if any(r is not None and r.direction == "down" for r in rules):
+        return "even with costs rounded down, so none does in truth"
+    return ""

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 import acegames as ace
+from acegames.model.almost_sure import is_almost_sure
 from acegames.model.numbers import plain
 
 out = Console(highlight=False)
@@ -51,7 +52,7 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     """Print a game as a table, with further lines."""
     table = Table(show_header=False)
     for key, value in {**describe(game), **more}.items():
-        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) if isinstance(value, dict) else value
+        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
         listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
         table.add_row(key.replace("_", " "), escape(listed))
     out.print(table)
@@ -86,6 +87,17 @@ def show_values(solution: ace.Solution) -> None:
     out.print(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s.")
 
 
+def solution_data(solution: ace.Solution) -> dict[str, Any]:
+    """A solution for JSON."""
+    return {
+        "values": dict(zip(map(str, solution.game.players), solution.values, strict=True)),
+        "concept": repr(solution.concept),
+        "guarantee": str(solution.guarantee),
+        "excess": dict(zip(map(str, solution.game.constraints), solution.guarantee.excess, strict=True)),
+        "stats": vars(solution.stats),
+    }
+
+
 def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
     """Print the minimal budgets as a table."""
     out.print("[bold]Minimal budgets[/]: each line is enough, nothing below it is")
@@ -101,6 +113,47 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
     out.print(escape(f"The game's own budget: {own}"))
     if len(set(game.budgets)) > 1:
         out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
+
+
+BAR = 24  # characters of the longest bar
+
+
+def show_curve(curve: ace.BudgetCurve) -> None:
+    """Print values by budget as a table, with a bar for the sum of the players' values above the lowest sum."""
+    out.print(
+        f"\n[bold]Value of budget[/]: {type(curve.concept).__name__}, objective {escape(str(curve.concept.objective))}"
+    )
+    shown = [k for k, label in enumerate(curve.constraints) if label in curve.constraint]
+    table = Table()
+    for heading in (*(curve.constraints[k] for k in shown), *curve.players):
+        table.add_column(escape(str(heading)), justify="right")
+    table.add_column("sum of values" if len(curve.players) > 1 else "")
+    total = curve.values.sum(axis=1)
+    low, high = np.nanmin(total), np.nanmax(total)
+    for row, values, level, least in zip(curve.budgets, curve.values, total, curve.is_minimal, strict=True):
+        worth = [f"{v:.6g}" if np.isfinite(v) else "infeasible" for v in values]
+        bar = "" if np.isnan(level) else "█" * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
+        table.add_row(*(number(row[k]) for k in shown), *worth, bar + " minimal" * bool(least))
+    out.print(table)
+    for note in curve.notes:
+        out.print(escape(note.replace("points=", "--points")))
+
+
+def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
+    """A curve for JSON; the values of an infeasible budget are null."""
+    values = [row if possible else None for row, possible in zip(curve.values.tolist(), curve.feasible, strict=True)]
+    return {
+        "constraint": curve.constraint,
+        "concept": repr(curve.concept),
+        "players": curve.players,
+        "budgets": curve.budgets,
+        "values": values,
+        "feasible": curve.feasible,
+        "minimal": curve.minimal,
+        "is_minimal": curve.is_minimal,
+        "steps": curve.steps,
+        "thinned": curve.thinned,
+    }
 
 
 def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | None:
@@ -130,6 +183,8 @@ def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
 def number(x: Any) -> str:
     """A number, or a schedule of them, for people."""
     if isinstance(x, list):
+        if is_almost_sure(x):
+            return f"{number(x[-1])} at the end"
         shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
         return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
     return f"{x:.10g}" if isinstance(x, float) else str(x)

@@ -27,6 +27,7 @@ _NAMES = (
     "medium_access_3",
     "rendezvous",
     "corridor",
+    "net_zero",
     "knapsack",
     "partition",
     "six_cycle",

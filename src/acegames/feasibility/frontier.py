@@ -69,7 +69,7 @@ def _step_back(
                 for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
                     join = _join(join, _shift(after.of(nxt), c))
             choices.append(join)
-        found = _minimal(np.concatenate(choices))
+        found = minimal_elements(np.concatenate(choices))
         if len(found) == 1:
             single[s] = found[0]
         else:
@@ -78,14 +78,18 @@ def _step_back(
 
 
 class Frontier:
-    """Minimal budgets of every (t, state) that some legal play reaches."""
+    """Minimal budgets of every (t, state) that some legal play reaches.
+
+    `reference` are the last finite entries of the budgets (0 where there is none), for which a budget stands; between two whole
+    multiples of `units` nothing changes.
+    """
 
     def __init__(self, game: MarkovGame) -> None:
         self._game, self._costs = game, exact_costs(game)
-        self._reference = [_reference(column) for column in zip(*game.budgets, strict=True)]
-        self._units = [
+        self.reference = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+        self.units = [
             common_unit([*values, *(b - ref for b in column if not isinstance(b, float))])
-            for values, column, ref in zip(self._costs, zip(*game.budgets, strict=True), self._reference, strict=True)
+            for values, column, ref in zip(self._costs, zip(*game.budgets, strict=True), self.reference, strict=True)
         ]
         self._need = self._backward()
 
@@ -105,18 +109,18 @@ class Frontier:
     def _budgets(self, need: Antichain) -> list[tuple[Bound, ...]]:
         order = np.lexsort(need.T[::-1]) if need.shape[1] else np.arange(len(need))
         return [
-            tuple(math.inf if x == NOTHING else int(x) * u for x, u in zip(row, self._units, strict=True))
+            tuple(math.inf if x == NOTHING else int(x) * u for x, u in zip(row, self.units, strict=True))
             for row in need[order].tolist()
         ]
 
     def _nothing(self) -> Antichain:
-        return np.full((1, len(self._units)), NOTHING)
+        return np.full((1, len(self.units)), NOTHING)
 
     def _backward(self) -> list[_Needs]:
         game = self._game
         costs = [self._whole(m, values) for m, values in enumerate(self._costs)]
         reach = reachable_states(game)
-        needs = [_Needs(np.full((len(game.states), len(self._units)), NOTHING), {}, reach[-1])]
+        needs = [_Needs(np.full((len(game.states), len(self.units)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
             table = game.layer(t)
             cost = np.column_stack(
@@ -126,13 +130,13 @@ class Frontier:
         return needs[::-1]
 
     def _whole(self, m: int, values: tuple[Fraction, ...]) -> NDArray[np.int64]:
-        whole = [int(v / self._units[m]) for v in values]
+        whole = [int(v / self.units[m]) for v in values]
         extent = self._game.horizon * max(map(abs, whole)) + max(
-            [abs(int((b - self._reference[m]) / self._units[m])) for b in self._finite(m)] or [0]
+            [abs(int((b - self.reference[m]) / self.units[m])) for b in self._finite(m)] or [0]
         )
         if extent >= LARGEST:
             raise TooLarge(
-                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {self._units[m]}, of which "
+                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {self.units[m]}, of which "
                 f"{extent:.3g} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
             )
         return np.array(whole, dtype=np.int64)
@@ -144,13 +148,13 @@ class Frontier:
     def _at_least(self, t: int, cost: NDArray[np.int64]) -> NDArray[np.int64]:
         """What each outcome needs at once: c' - D_t, nothing where the budget is infinite."""
         out = np.full_like(cost, NOTHING)
-        for m, (bound, ref, unit) in enumerate(zip(self._game.budgets[t], self._reference, self._units, strict=True)):
+        for m, (bound, ref, unit) in enumerate(zip(self._game.budgets[t], self.reference, self.units, strict=True)):
             if isinstance(bound, Fraction):
                 out[:, m] = cost[:, m] - int((bound - ref) / unit)
         return out
 
 
-def _reference(column: tuple[Bound, ...]) -> Fraction:
+def last_finite(column: tuple[Bound, ...]) -> Fraction:
     """The last finite entry of a schedule."""
     return next((b for b in reversed(column) if isinstance(b, Fraction)), Fraction(0))
 
@@ -166,10 +170,10 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
             "or coarser costs would help. Whether the game's own budget is feasible can still be decided"
         )
     both = np.maximum(left[:, None, :], right[None, :, :])
-    return _minimal(both.reshape(len(left) * len(right), left.shape[1]))
+    return minimal_elements(both.reshape(len(left) * len(right), left.shape[1]))
 
 
-def _minimal(points: Antichain) -> Antichain:
+def minimal_elements(points: Antichain) -> Antichain:
     """Minimal elements, each once, in lexicographic order."""
     if len(points) == 1 or points.shape[1] == 0:
         return points[:1]

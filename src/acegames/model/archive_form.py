@@ -8,6 +8,7 @@ once. A game read back is rebuilt through `assemble`, which checks it like any o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
 from acegames.model.numbers import Bound, text
 from acegames.model.random_cost import Cost
+from acegames.model.tails import Tails
 from acegames.model.written import (
     check_keys,
     label_from_data,
     label_to_data,
     labels_from_data,
     read_bound,
+    read_exact,
     show,
 )
 from acegames.model.written_costs import read_written_cost, write_cost
@@ -35,6 +38,7 @@ MAX_HORIZON = 1_000_000
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
+TAILS = ("gamma", "cost_gamma", "epsilon", "reward", "gain", "cost")
 _TABLES = ("transition", "reward", "cost", "cost_prob", "legal")
 
 
@@ -48,6 +52,7 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
         "horizon": check_file_horizon(game.horizon),
         "initial": [[s, p] for s, p in game.initial],
         "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
         **tables,
     }
     return header, arrays
@@ -75,6 +80,8 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
             budgets=_budgets(header["budgets"], horizon, len(names.constraints)),
             name=header["name"],
         )
+        if "discount" in header:
+            game = replace(game, tails=tails_from_data(header["discount"], names))
     except KeyError as error:
         raise BadFile(f"the game lacks {error}") from None
     except BadFile:
@@ -84,6 +91,20 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
     if game.digest != header.get("digest"):
         raise BadFile("the game in it is damaged: its content does not have the digest that was stored")
     return game
+
+
+def tails_from_data(data: Any, names: Names) -> Tails:
+    """Read what `Tails.to_data` wrote; InvalidGame where it is none."""
+    if not isinstance(data, Mapping):
+        raise InvalidGame(f"discount: {show(data)}, must be the bounds that `acegames.discount` found")
+    check_keys("discount", data, TAILS, TAILS)
+    gamma, cost_gamma, epsilon = (read_exact(data[key]) for key in TAILS[:3])
+    reward, gain, cost = ([read_exact(x) for x in _list(data[key])] for key in TAILS[3:])
+    if [len(reward), len(gain), len(cost)] != [len(names.players)] * 2 + [len(names.constraints)]:
+        raise InvalidGame("discount: needs one bound per player (reward, gain) and one per constraint (cost)")
+    if min(gamma, cost_gamma, epsilon, *reward, *gain, *cost) < 0 or max(gamma, cost_gamma) >= 1:
+        raise InvalidGame("discount: rates must be below 1, and nothing below 0")
+    return Tails(gamma, cost_gamma, epsilon, tuple(map(float, reward)), tuple(map(float, gain)), tuple(cost))
 
 
 def labels_to_data(game: MarkovGame) -> dict[str, Any]:

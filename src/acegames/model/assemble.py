@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.almost_sure import AtEnd
 from acegames.model.game import (
     LAYER_FIELDS,
     Label,
@@ -118,9 +119,9 @@ def read_budget(
     labels = check_labels("constraints", range(width) if constraints is None else constraints)
     if len(labels) != width:
         raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
-    first = tuple(_bound(f"budget of {label!r}", v) for label, v in zip(labels, rows[0], strict=True))
-    if len(rows) == 1:
-        return labels, (first,) * horizon
+    if len(rows) == 1:  # a constant, but for `almost_sure` entries
+        columns = [_schedule(label, entry, horizon) for label, entry in zip(labels, rows[0], strict=True)]
+        return labels, tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
     return labels, tuple(
         tuple(_bound(f"budget of {label!r} at t={t}", v) for label, v in zip(labels, row, strict=True))
         for t, row in enumerate(rows)
@@ -147,6 +148,8 @@ def _budget_rows(budget: Any, horizon: int) -> list[list[Any]]:
 
 
 def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
+    if isinstance(entry, AtEnd):
+        return (math.inf,) * (horizon - 1) + (_bound(f"budget of {label!r}", entry.bound),)
     if is_scalar(entry):
         return (_bound(f"budget of {label!r}", entry),) * horizon
     values = list(entry)

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.numbers import Bound, probability, text
 from acegames.model.random_cost import Cost, RandomCost, cost_text
+from acegames.model.tails import Tails
 
 Label = Hashable
 JointAction = tuple[Label, ...]
@@ -75,6 +76,7 @@ class MarkovGame:
     layers: tuple[Layer, ...]  # the distinct layers, in order of first use
     layer_at: tuple[int, ...]  # H indices into layers
     name: str = field(default="")  # for people; not part of the digest
+    tails: Tails | None = None  # where infinite discounted play was cut short: what comes later, at most
 
     # -- building -----------------------------------------------------------------------------------------------
 
@@ -106,6 +108,7 @@ class MarkovGame:
                 Leave out together with `budget` for a game without budgets.
             budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number when M = 1. Row t
                 of a schedule bounds what is spent after the step at time t. (A flat list is one number per constraint.)
+                In place of a number, `almost_sure(number)` bounds the total at the end alone.
             horizon: number of steps, at least 1.
             initial: a state, or {state: probability}.
             cost_prob: (S, A1..An, K) probabilities of K cost vectors, drawn independently of the next state.
@@ -281,6 +284,8 @@ class MarkovGame:
             "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers],
             "layer_at": list(self.layer_at),
         }
+        if self.tails is not None:
+            content["tails"] = self.tails.to_data()
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:

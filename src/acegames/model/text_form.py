@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.archive_form import check_file_horizon, game_from_plain, labels_to_data, tables_from_archive
+from acegames.model.almost_sure import AtEnd, is_almost_sure
+from acegames.model.archive_form import (
+    check_file_horizon,
+    game_from_plain,
+    labels_to_data,
+    tables_from_archive,
+    tails_from_data,
+)
 from acegames.model.assemble import Names, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_labels, read_initial
 from acegames.model.numbers import Bound
@@ -39,7 +47,7 @@ _RULES = ("rules", "default_legal")
 _ARRAYS = ("arrays", "arrays_digest")
 LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand characters
 
-KEYS = ("format", "version", "name", "horizon", "initial", "budget", *_LABELS, *_RULES, *_ARRAYS)
+KEYS = ("format", "version", "name", "horizon", "initial", "budget", "discount", *_LABELS, *_RULES, *_ARRAYS)
 
 
 def check_format(document: Any) -> None:
@@ -60,7 +68,11 @@ def game_from_document(document: Mapping[str, Any], read_companion: Reader) -> M
         raise InvalidGame(f"the file: {mixed[0]} and {'' if by_arrays else 'no '}arrays do not go together")
     if not isinstance(document.get("name", ""), str):
         raise InvalidGame(f"name: {show(document['name'])}, must be text")
-    return _by_arrays(document, read_companion) if by_arrays else _by_rules(document)
+    game = _by_arrays(document, read_companion) if by_arrays else _by_rules(document)
+    if "discount" not in document:
+        return game
+    names = Names(game.players, game.states, game.actions, game.constraints)
+    return replace(game, tails=tails_from_data(document["discount"], names))
 
 
 def header_document(game: MarkovGame) -> dict[str, Any]:
@@ -75,6 +87,7 @@ def header_document(game: MarkovGame) -> dict[str, Any]:
         "players": labels["players"],
         **({"constraints": labels["constraints"], "budget": _budget_data(game)} if game.constraints else {}),
         "horizon": check_file_horizon(game.horizon),
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
         "initial": initial[0]["state"] if certain else initial,
         "states": labels["states"],
         "actions": _by_label(game.players, labels["actions"]),
@@ -88,13 +101,20 @@ def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
 
 
 def _budget_data(game: MarkovGame) -> Any:
-    constant = len(set(game.budgets)) == 1
-    rows = [[write_number(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)]
-    if constant:
-        return _by_label(game.constraints, rows[0])
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    by_label = _by_label(game.constraints, [c[0] if len(set(c)) == 1 else c for c in columns])
-    return by_label if isinstance(by_label, dict) else rows
+    entries = [_schedule_data(column) for column in zip(*game.budgets, strict=True)]
+    by_label = _by_label(game.constraints, entries)
+    if isinstance(by_label, dict) or not any(isinstance(entry, list) for entry in entries):
+        return by_label
+    return [[write_number(b) for b in row] for row in game.budgets]
+
+
+def _schedule_data(column: tuple[Bound, ...]) -> Any:
+    """One constraint's budget: a number, `at_end` for one on the total alone, or one number per time."""
+    if len(set(column)) == 1:
+        return write_number(column[0])
+    if is_almost_sure(column):
+        return {"at_end": write_number(column[-1])}
+    return [write_number(b) for b in column]
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
@@ -223,7 +243,10 @@ def _budget(document: Mapping[str, Any]) -> tuple[Any, list[Label] | None]:
     return _bounds("budget", data, 2), labels
 
 
-def _bounds(where: str, data: Any, depth: int) -> Bound | list[Any]:
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | list[Any]:
+    if isinstance(data, Mapping):
+        check_keys(where, data, ("at_end",), ("at_end",))
+        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
     if isinstance(data, list) and depth:
         return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
     try:

@@ -103,5 +103,5 @@ def _limit(schedule: tuple[Bound, ...]) -> str:
     if all(b == schedule[0] for b in schedule):
         return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
     if all(b == math.inf for b in schedule[:-1]):
-        return f", with {plain(schedule[-1])} allowed at the end"
+        return f" on the way, with {plain(schedule[-1])} allowed at the end"
     return f", with {', '.join(text(b) for b in schedule)} allowed over time"

@@ -156,7 +156,7 @@ class _Judge:
         table = packed.table(0 if next_keys is None else len(next_keys))
         if next_keys is not None:
             kernels.fill(next_keys, table)
-        at, bound = packed.game.layer_at[t], packed.bound(t)
+        at, rules, bound = packed.game.layer_at[t], packed.rules_at(t), packed.bound(t)
         found = _Layer.empty(len(keys), len(packed.game.players), len(packed.game.constraints))
         found.ahead.fill(np.iinfo(np.int64).min)
         self.sentences = []
@@ -166,7 +166,7 @@ class _Judge:
             outside = np.empty(len(keys[block]), dtype=np.int64)
             kernels.judge(
                 keys[block],
-                packed.rules[at],
+                rules,
                 packed.box,
                 bound,
                 table,

@@ -2,7 +2,8 @@
 
 Three passes over layers of pairs (state, spent):
 
-    forward   from the initial pairs through the joint actions all of whose outcomes keep the budgets;
+    forward   from the initial pairs through the joint actions all of whose outcomes keep the budgets, now and,
+              constraint by constraint, to the end (`_recover`);
     backward  an action is safe when all its successors are alive, a pair is alive when some action is safe;
     forward   again, through safe actions only: a pair that is alive but is reached only by unsafe actions
               is no subgame of any feasible policy.
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
+from acegames.verify._recover import Ceilings
 from acegames.verify._units import Spent, Units
 
 Ints = NDArray[np.int64]
@@ -59,7 +61,8 @@ def feasible_stages(game: MarkovGame, units: Units, limit: float = math.inf) -> 
 
 
 def _within_budget(game: MarkovGame, units: Units, limit: float) -> list[Stage] | None:
-    """First pass: `safe` says only that no outcome breaks a budget at once."""
+    """First pass: `safe` says only that no outcome breaks a budget at once, or one of them later for certain."""
+    ceilings = Ceilings(game, units)
     costs = [units.cost_table(layer) for layer in game.layers]
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
     spent = np.zeros((len(state), len(game.constraints)), dtype=np.int64 if units.small else object)
@@ -75,7 +78,7 @@ def _within_budget(game: MarkovGame, units: Units, limit: float) -> list[Stage] 
         out = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
         count = layer.out_ptr[row + 1] - layer.out_ptr[row]
         total = spent[np.repeat(pair, count)] + costs[game.layer_at[t]][out]
-        kept = units.keeps(total, t)
+        kept = units.keeps(total, t) & (total <= ceilings.at[t + 1][layer.next_state[out]]).all(axis=1)
         safe = np.logical_and.reduceat(kept, offsets(count)[:-1]) if len(row) else np.zeros(0, dtype=bool)
         on = np.repeat(safe, count)
         out, total = out[on], total[on]

@@ -3,8 +3,8 @@
 A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the last constraint
 fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored.
 
-    rules   of one time: row_ptr (S+1,), out_ptr (R+1,), jump (K,), worst (R, M), the largest cost per constraint that
-            a row can bring
+    rules   of one time: row_ptr (S+1,), out_ptr (R+1,), jump (K,), worst (R, M), what must be left of each budget for a row:
+            the largest cost that it can bring, or more where that could not be recovered later (`_recover`)
     box     span, low (M,), size (M,)
     table   index: the number of the key in each slot, or EMPTY; shift: 0 where the slot is the key itself, else keys are
             hashed to 64 - shift bits and searched for from there in slots, which holds the keys

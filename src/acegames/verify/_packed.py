@@ -12,6 +12,7 @@ import numpy as np
 from acegames.model.game import MarkovGame
 from acegames.verify._deviations import replaced
 from acegames.verify._feasible import Ints
+from acegames.verify._recover import Ceilings
 from acegames.verify._units import Spent, Units
 
 if TYPE_CHECKING:
@@ -33,20 +34,21 @@ class Packed:
     units: Units
     low: Ints  # (M,)
     size: Ints  # (M,)
+    ceilings: Ceilings
 
     @staticmethod
     def of(game: MarkovGame, units: Units) -> Packed | None:
         """Return None when pairs do not fit into 64 bits."""
         if not units.small:
             return None
-        low, size = [], []
+        low, size, ceilings = [], [], Ceilings(game, units)
         for m in range(len(game.constraints)):
-            least, most = _range(game, units, m)
+            least, most = _range(game, units, ceilings, m)
             low.append(least)
             size.append(most - least + 1)
         if len(game.states) * math.prod(size) >= _KEYS:
             return None
-        return Packed(game, units, np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
+        return Packed(game, units, np.array(low, dtype=np.int64), np.array(size, dtype=np.int64), ceilings)
 
     @cached_property
     def span(self) -> int:
@@ -80,23 +82,19 @@ class Packed:
 
     def bound(self, t: int) -> Ints:
         """Return the budgets at time t, (M,), beyond reach where there is none."""
-        return np.array(
-            [_KEYS if b is None else max(-_KEYS, min(_KEYS, b)) for b in self.units.bounds[t]], dtype=np.int64
-        )
+        return self.ceilings.bound(t)
 
     def rules_at(self, t: int) -> Rules:
-        """Return what can happen at time t."""
-        return self.rules[self.game.layer_at[t]]
+        """Return what can happen at time t, without the numbers."""
+        return *self._steps_of[self.game.layer_at[t]], self.bound(t) - self.ceilings.rows(t)
 
     @cached_property
-    def rules(self) -> list[Rules]:
-        """What can happen, without the numbers, for each distinct layer."""
+    def _steps_of(self) -> list[tuple[Ints, Ints, Ints]]:
+        """row_ptr, out_ptr and jump of each distinct layer."""
         found = []
         for layer in self.game.layers:
-            cost = self.units.cost_table(layer)
-            jump = layer.next_state.astype(np.int64) * self.span + self._steps(cost)
-            worst = np.maximum.reduceat(cost, layer.out_ptr[:-1], axis=0)
-            found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump, np.ascontiguousarray(worst)))
+            jump = layer.next_state.astype(np.int64) * self.span + self._steps(self.units.cost_table(layer))
+            found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump))
         return found
 
     @cached_property
@@ -130,8 +128,8 @@ class Packed:
         return np.full(1 << bits, -1, dtype=np.int64), np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits)
 
 
-def _range(game: MarkovGame, units: Units, m: int) -> tuple[int, int]:
-    """Return the least and the largest amount that can have been spent at any time while the budgets were kept."""
+def _range(game: MarkovGame, units: Units, ceilings: Ceilings, m: int) -> tuple[int, int]:
+    """Return the least and the largest amount that can have been spent at any time while the budgets were, and can be, kept."""
     spread = []
     for layer in game.layers:
         codes = layer.cost[:, m]  # in the order of the costs
@@ -139,8 +137,8 @@ def _range(game: MarkovGame, units: Units, m: int) -> tuple[int, int]:
     least, most, lowest, highest = 0, 0, 0, 0
     for t in range(game.horizon):
         down, up = spread[game.layer_at[t]]
-        bound = units.bounds[t][m]
+        bound = min(int(ceilings.bound(t)[m]), int(ceilings.at[t + 1][:, m].max()))
         least, most = least + down, most + up
-        most = max(least, most if bound is None else min(most, bound))
+        most = max(least, min(most, bound))
         lowest, highest = min(lowest, least), max(highest, most)
     return lowest, highest

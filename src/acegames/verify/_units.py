@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import plain
 
+Ints = NDArray[np.int64]
+
 Spent = tuple[int, ...]
 """Cumulative cost, in units, one entry per constraint."""
 
@@ -34,8 +36,9 @@ class Units:
             [None if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self.scale, strict=True)]
             for row in game.budgets
         ]
-        largest = max((abs(c) for costs in self.costs for c in costs), default=0)
-        self.small = largest * (game.horizon + 1) < _SAFE
+        self.largest = max((abs(c) for costs in self.costs for c in costs), default=0)
+        self.small = self.largest * (game.horizon + 1) < _SAFE
+        self.dtype: type = np.int64 if self.small else object
         self._plain: list[dict[int, Number]] = [{} for _ in self.scale]
 
     def user(self, spent: Spent) -> tuple[Number, ...]:

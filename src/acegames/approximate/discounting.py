@@ -1,0 +1,224 @@
+"""Infinite discounted play as a finite game: cut where what comes later hardly counts (spec 6).
+
+The game is played forever with the same rules; at step t rewards count gamma^t and costs cost_gamma^t. After H steps the rest of a
+player's reward is at most max |r| gamma^H / (1 - gamma), and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma).
+Costs of late steps have very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted with the tail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
+from acegames.model.numbers import exact
+from acegames.model.random_cost import RandomCost
+from acegames.model.tails import Tails
+
+__all__ = ["discount"]
+
+LONGEST = 20_000
+"""Steps beyond which a truncated game is refused."""
+
+CUT = Fraction(1, 10**9)
+"""Share of epsilon that may be lost by cutting the digits of all costs together."""
+
+DIGITS = 10**40
+"""Denominators up to this are kept as they are."""
+
+
+def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
+    """Return the finite game that stands for infinite discounted play, with bounds on what was cut off in its `tails`.
+
+    Args:
+        game: rules that do not depend on time, with constant budgets. Its own horizon plays no part, but every state that can occur
+            must have occurred within it.
+        gamma: discount of rewards per step, at least 0 and below 1.
+        epsilon: both tails stay at or below this. `solve` rounds costs with the same epsilon unless told otherwise.
+        cost_gamma: discount of costs; the same as `gamma` by default.
+
+    Raises:
+        InvalidGame: when the rules or budgets depend on time, or a state has no actions yet.
+        InvalidOption: naming the option and the rule.
+        TooLarge: when more than 20,000 steps would be needed.
+    """
+    check_game(game)
+    rate = _rate("gamma", gamma)
+    cost_rate = rate if cost_gamma is None else _rate("cost_gamma", cost_gamma)
+    small = _positive(epsilon)
+    rules = _stationary(game)
+    if any(row != game.budgets[0] for row in game.budgets):
+        raise InvalidGame(
+            "discount: the budgets depend on time; infinite play needs one budget per constraint, for all times"
+        )
+    size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
+    worst = [max([Fraction(0), *map(_upper, costs)]) for costs in game.cost_values]
+    by_reward = _steps(Fraction(float(size.max())), rate, small)
+    by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small * (1 - CUT))
+    horizon = max(1, by_reward, by_cost)
+    grain = Fraction(1, 10 ** math.ceil(math.log10((horizon + 1) / (small * CUT))))
+    tails = Tails(
+        rate,
+        cost_rate,
+        small,
+        tuple(_above(_tail(Fraction(float(x)), rate, horizon)) for x in size),
+        tuple(_above(_tail(Fraction(float(x)), rate, horizon)) for x in spread),
+        tuple(_cut(*_tail(c, cost_rate, horizon).as_integer_ratio(), grain) + (horizon + 1) * grain for c in worst),
+    )
+    return replace(_truncated(game, rules, rate, cost_rate, horizon, grain), tails=tails)
+
+
+def _rate(what: str, value: Any) -> Fraction:
+    try:
+        rate = exact(value)
+    except ValueError as error:
+        raise InvalidOption(f"{what}: {error}") from None
+    if not 0 <= rate < 1:
+        raise InvalidOption(f"{what}: got {value!r}, must be at least 0 and below 1, else what comes later never fades")
+    return rate
+
+
+def _positive(epsilon: Any) -> Fraction:
+    try:
+        amount = exact(epsilon)
+    except ValueError as error:
+        raise InvalidOption(f"epsilon: {error}") from None
+    if amount <= 0 or isinstance(epsilon, (bool, np.bool_)):
+        raise InvalidOption(f"epsilon: got {epsilon!r}, must be a number above 0")
+    return amount
+
+
+def _upper(cost: Fraction | RandomCost) -> Fraction:
+    return cost.upper if isinstance(cost, RandomCost) else cost
+
+
+def _tail(size: Fraction, rate: Fraction, horizon: int) -> Fraction:
+    return size * rate**horizon / (1 - rate)
+
+
+def _steps(size: Fraction, rate: Fraction, small: Fraction) -> int:
+    """The fewest steps after which the tail is at most `small`."""
+    if _tail(size, rate, 0) <= small:
+        return 0
+    if rate == 0:
+        return 1
+    guess = math.log(float(small * (1 - rate) / size)) / math.log(rate)
+    if guess > LONGEST:
+        raise TooLarge(f"discount: {guess:.3g} steps would be needed; choose a larger epsilon or a smaller gamma")
+    steps = max(0, math.floor(guess) - 1)
+    while _tail(size, rate, steps) > small:
+        steps += 1
+    return steps
+
+
+def _above(amount: Fraction) -> float:
+    """The amount as a float that is not smaller."""
+    found = float(amount)
+    return found if Fraction(found) >= amount else math.nextafter(found, math.inf)
+
+
+def _stationary(game: MarkovGame) -> Layer:
+    """The rules of every time as one layer: what is known of each state at the first time that has it."""
+    states = len(game.states)
+    source = np.full(states, -1)
+    for k, layer in enumerate(game.layers):
+        has = np.diff(layer.row_ptr) > 0
+        source[has & (source < 0)] = k
+    for layer in game.layers:
+        for s in np.flatnonzero(np.diff(layer.row_ptr) > 0).tolist():
+            if not _same_rules(layer, game.layers[source[s]], s):
+                raise InvalidGame(f"discount: {place(state=game.states[s])} has rules that depend on time")
+    met = np.zeros(states, dtype=bool)
+    met[[s for s, _ in game.initial]] = True
+    for layer in game.layers:
+        met[layer.next_state] = True
+    stuck = np.flatnonzero(met & (source < 0))
+    if len(stuck):
+        raise InvalidGame(
+            f"discount: {place(state=game.states[int(stuck[0])])} is met but never acted in within the horizon of {game.horizon}; "
+            "build the game with a longer horizon"
+        )
+    if len(game.layers) == 1:
+        return game.layers[0]
+    return _joined([game.layers[k] for k in source.tolist()])
+
+
+def _same_rules(a: Layer, b: Layer, state: int) -> bool:
+    if a is b:
+        return True
+    rows = [slice(x.rows(state).start, x.rows(state).stop) for x in (a, b)]
+    outs = [slice(int(x.out_ptr[r.start]), int(x.out_ptr[r.stop])) for x, r in zip((a, b), rows, strict=True)]
+    same = all(np.array_equal(getattr(a, f)[rows[0]], getattr(b, f)[rows[1]]) for f in ("action", "reward"))
+    lengths = [np.diff(x.out_ptr[r.start : r.stop + 1]) for x, r in zip((a, b), rows, strict=True)]
+    return (
+        same
+        and np.array_equal(lengths[0], lengths[1])
+        and all(np.array_equal(getattr(a, f)[outs[0]], getattr(b, f)[outs[1]]) for f in ("prob", "next_state", "cost"))
+    )
+
+
+def _joined(layers: list[Layer]) -> Layer:
+    """One layer from the s-th layer's rows of each state s."""
+    parts: dict[str, list[NDArray[Any]]] = {f: [] for f in LAYER_FIELDS}
+    for s, layer in enumerate(layers):
+        rows = slice(layer.rows(s).start, layer.rows(s).stop)
+        outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
+        parts["row_ptr"].append(np.array([rows.stop - rows.start]))
+        parts["out_ptr"].append(np.diff(layer.out_ptr[rows.start : rows.stop + 1]))
+        for f in ("action", "reward"):
+            parts[f].append(getattr(layer, f)[rows])
+        for f in ("prob", "next_state", "cost"):
+            parts[f].append(getattr(layer, f)[outs])
+    whole = {f: np.concatenate(found) for f, found in parts.items()}
+    for f in ("row_ptr", "out_ptr"):
+        whole[f] = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(whole[f])])
+    return Layer(**whole)
+
+
+def _cut(up: int, down: int, grain: Fraction) -> Fraction:
+    """The fraction up / down, cut downwards to a multiple of the grain where it has very many digits (and is slow to reduce)."""
+    return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
+
+
+def _truncated(
+    game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int, grain: Fraction
+) -> MarkovGame:
+    """The rules at t = 0 .. horizon-1, with rewards and costs discounted."""
+    owner = np.repeat(np.arange(len(game.states)), np.diff(rules.row_ptr))
+    row = np.repeat(np.arange(len(rules.reward)), np.diff(rules.out_ptr))
+    values: list[list[Any]] = [[] for _ in game.constraints]
+    raw = []
+    up = down = 1
+    for t in range(horizon):
+        offset = np.array([len(column) for column in values], dtype=np.int64)
+        for column, costs in zip(values, game.cost_values, strict=True):
+            column += [_times(c, up, down, grain) for c in costs]
+        reward = rules.reward * float(rate) ** t
+        up, down = up * cost_rate.numerator, down * cost_rate.denominator
+        raw.append(RawLayer((t,), owner, rules.action, reward, row, rules.prob, rules.next_state, rules.cost + offset))
+    return assemble(
+        Names(game.players, game.states, game.actions, game.constraints),
+        raw,
+        values,
+        horizon=horizon,
+        initial={game.states[s]: p for s, p in game.initial},
+        budgets=(game.budgets[0],) * horizon,
+        name=game.name,
+    )
+
+
+def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:
+    """The cost, up / down times; with a factor of zero nothing is left to be random."""
+    if not isinstance(cost, RandomCost):
+        return _cut(cost.numerator * up, cost.denominator * down, grain)
+    share = _cut(up, down, grain / max(1, math.ceil(cost.upper)))
+    if not share:
+        return Fraction(0)
+    return replace(cost, scale=cost.scale * share, upper=cost.upper * share, lower=cost.lower * share)

@@ -1,0 +1,203 @@
+"""Algorithm 4's first step: round every cost to a whole number of cells, so that few totals remain (spec 5).
+
+With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon. What is infeasible with costs rounded
+down is infeasible in truth, and every deviation that is safe in truth is safe there, so an equilibrium of the rounded game deters it.
+Rounded up, the true total never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption
+from acegames.feasibility.lattice import common_unit
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.game import Label, Layer, MarkovGame, check_game
+from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
+from acegames.model.random_cost import RandomCost, probabilities
+from acegames.model.written import unknown
+from acegames.tracker import Rounding
+
+__all__ = ["Rounded", "round_costs"]
+
+Cost = Fraction | RandomCost
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A game whose costs are rounded. `game` has finitely many costs and can be handed to everything that is exact."""
+
+    original: MarkovGame
+    game: MarkovGame
+    rounding: tuple[Rounding | None, ...]  # M, None where costs are as they were
+
+
+def round_costs(game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down") -> Rounded:
+    """Round the costs of a game so that budgets are kept within epsilon.
+
+    Args:
+        game: the game; its costs may be fine or given by distributions.
+        epsilon: how far over its budget a constraint may go with costs rounded down: one number for all, one per constraint, or
+            {constraint: number}. Zero leaves a constraint's costs as they are.
+        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of zero leaves its constraint unrounded.)
+        rounding: "down", or "up" for budgets that are never exceeded at all.
+
+    Raises:
+        InvalidOption: naming the constraint and the rule.
+    """
+    check_game(game)
+    if rounding not in ("down", "up"):
+        raise InvalidOption(f"rounding: got {rounding!r}, must be 'down' or 'up'")
+    if not isinstance(relative, bool):
+        raise InvalidOption(f"relative: got {relative!r}, must be True or False")
+    rules = tuple(
+        _rule(label, schedule, costs, game.horizon, _cell(schedule, wanted, relative), rounding)
+        for label, schedule, costs, wanted in zip(
+            game.constraints,
+            zip(*game.budgets, strict=True),
+            game.cost_values,
+            _per_constraint(game, epsilon),
+            strict=True,
+        )
+    )
+    return Rounded(game, _rounded_game(game, rules), rules)
+
+
+def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
+    """One exact epsilon per constraint."""
+    labels = game.constraints
+    if isinstance(epsilon, Mapping):
+        strange = [c for c in epsilon if c not in labels]
+        if strange:
+            raise InvalidOption(f"epsilon: {unknown('constraint', strange[0], labels)}")
+        missing = [c for c in labels if c not in epsilon]
+        if missing:
+            raise InvalidOption(f"epsilon: no entry for the constraint {missing[0]!r}; 0 leaves its costs as they are")
+        given = [epsilon[c] for c in labels]
+    elif isinstance(epsilon, str) or is_scalar(epsilon):
+        given = [epsilon] * len(labels)
+        _read_epsilon("epsilon", epsilon)
+    else:
+        given = list(epsilon)
+        if len(given) != len(labels):
+            raise InvalidOption(
+                f"epsilon: has {len(given)} entries, there are {len(labels)} constraints {list(labels)!r}"
+            )
+    return [_read_epsilon(f"epsilon of {label!r}", e) for label, e in zip(labels, given, strict=True)]
+
+
+def _read_epsilon(what: str, value: Any) -> Fraction:
+    try:
+        amount = exact(value)
+    except ValueError as error:
+        raise InvalidOption(f"{what}: {error}") from None
+    if amount < 0 or isinstance(value, (bool, np.bool_)):
+        raise InvalidOption(f"{what}: got {value!r}, must be a number of at least 0")
+    return amount
+
+
+def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fraction:
+    """The largest cell with which the error after t + 1 steps stays within epsilon at every finite budget; 0: do not round."""
+    finite = [(t, b) for t, b in enumerate(schedule) if not isinstance(b, float)]
+    if not finite:
+        return Fraction(0)
+    return min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
+
+
+def _rule(
+    label: Label, schedule: Sequence[Bound], costs: Sequence[Cost], horizon: int, cell: Fraction, direction: str
+) -> Rounding | None:
+    """How the costs of one constraint are counted; None: as they are."""
+    finite = [b for b in schedule if not isinstance(b, float)]
+    largest = max([Fraction(0), *(c.upper if isinstance(c, RandomCost) else c for c in costs)])
+    if not finite or horizon * largest <= min(finite):
+        return Rounding(Fraction(1), "ignore")
+    endless = [c for c in costs if isinstance(c, RandomCost)]
+    if cell == 0:
+        if endless:
+            raise InvalidOption(
+                f"epsilon: leaves the costs of {label!r} unrounded, but some are given by a distribution and must be; "
+                "give this constraint an epsilon of its own that is an amount above zero (relative=False)"
+            )
+        return None
+    if not endless and common_unit(c for c in costs if not isinstance(c, RandomCost)) >= cell:
+        return None  # as coarse as that already
+    counted = Rounding(cell, direction).of(largest)
+    lowest = (
+        min(0, math.floor((min(finite) - horizon * counted) / cell)) * cell
+    )  # what is cut off must not count as spending
+    least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
+    return Rounding(cell, direction, lowest if least < lowest else None)
+
+
+def _rounded_game(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGame:
+    values: list[list[Fraction]] = []
+    cells: list[_Cells] = []
+    for costs, rule in zip(game.cost_values, rules, strict=True):
+        found = [_counted(c, rule) for c in costs]
+        values.append([value for entry in found for value, _ in entry])
+        cells.append(_Cells.of(found))
+    owner = [np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)) for layer in game.layers]
+    raw = [
+        _expanded(layer, owner[k], cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
+        for k, layer in enumerate(game.layers)
+    ]
+    return assemble(
+        Names(game.players, game.states, game.actions, game.constraints),
+        raw,
+        values,
+        horizon=game.horizon,
+        initial={game.states[s]: p for s, p in game.initial},
+        budgets=game.budgets,
+        name=game.name,
+    )
+
+
+def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
+    """What a cost counts as, with probabilities."""
+    if not isinstance(cost, RandomCost):
+        return [(cost if rule is None else rule.of(cost), 1.0)]
+    assert rule is not None
+    if rule.direction == "ignore":
+        return [(Fraction(0), 1.0)]
+    return probabilities(cost, rule.cell, rule.direction, rule.lowest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """For each old cost code of one constraint, the new codes first[c] : first[c] + count[c] and their probabilities."""
+
+    first: NDArray[np.int64]
+    count: NDArray[np.int64]
+    prob: NDArray[np.float64]
+
+    @staticmethod
+    def of(found: list[list[tuple[Fraction, float]]]) -> _Cells:
+        count = np.array([len(entry) for entry in found], dtype=np.int64)
+        prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
+        return _Cells(np.cumsum(count) - count, count, prob)
+
+
+def _expanded(layer: Layer, row_state: NDArray[Any], cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
+    """A layer in which every outcome stands once for each combination of the cells of its costs."""
+    outcome = np.arange(len(layer.prob))
+    prob = layer.prob
+    columns: list[NDArray[np.int64]] = []
+    for m, cell in enumerate(cells):
+        code = layer.cost[outcome, m]
+        count = cell.count[code]
+        again = np.repeat(np.arange(len(outcome)), count)
+        new = cell.first[code][again] + np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+        outcome, columns = outcome[again], [c[again] for c in columns]
+        prob = np.maximum(prob[again] * cell.prob[new], TINIEST)  # what is possible stays possible
+        columns.append(new)
+    row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
+    cost = np.column_stack(columns) if columns else np.empty((len(outcome), 0), dtype=np.int64)
+    return RawLayer(times, row_state, layer.action, layer.reward, row[outcome], prob, layer.next_state[outcome], cost)

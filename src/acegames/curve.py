@@ -1,0 +1,219 @@
+"""The value of budget: what an equilibrium is worth, as a function of the budget that the game begins with. One solve gives it all.
+
+What is played at (t, s) with b left depends on b alone, not on how b came about. To begin with b is therefore to begin with
+more, `top`, of which `top - b` is spent already. The policy of a solved game does not hold that: it begins with nothing spent. So one
+step is put in front of the game in which chance spends `top - b`, for every b of the curve, and the game goes on under the budget
+`top`. The values right behind that step are the curve; pairs that several budgets lead to are solved once.
+
+A budget that cannot be kept would make the whole step infeasible; these are left out beforehand, by the minimal budgets, which are exact.
+A schedule is shifted as a whole, as in `feasibility.frontier`: a budget stands for its last finite entry. The values are a step
+function of the budget: nothing changes between two whole multiples of the unit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import CCE, Concept
+from acegames.curve_rows import Scale, given_rows, varied_constraints
+from acegames.engines import Engine, Report
+from acegames.engines.local import LocalEngine
+from acegames.errors import InvalidOption
+from acegames.feasibility.lattice import lattice
+from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs
+from acegames.model.numbers import plain_array
+from acegames.policy import project
+
+__all__ = ["BudgetCurve", "budget_curve"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetCurve:
+    """Equilibrium values by initial budget. `print` it for a table."""
+
+    players: tuple[Label, ...]
+    constraints: tuple[Label, ...]
+    constraint: tuple[Label, ...]  # those whose budget varies; the others have the game's own
+    concept: Concept
+    budgets: NDArray[Any]  # (k, M) float64 where that is exact, else exact objects
+    values: NDArray[np.float64]  # (k, N) NaN where infeasible
+    feasible: NDArray[np.bool_]  # (k,)
+    minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
+    steps: int  # budgets in the range at which the values can change; where there are more than are shown, the curve is thinned
+    schedule: bool  # the budgets of the game change with time: a row stands for their last finite entries, the others shifted along
+
+    @property
+    def thinned(self) -> bool:
+        """Whether values may change between two budgets that are shown."""
+        return self.steps > len(self.budgets)
+
+    @cached_property
+    def is_minimal(self) -> NDArray[np.bool_]:
+        """Which rows are minimal budgets, (k,)."""
+        known = set(map(tuple, self.minimal.tolist()))
+        return np.array([tuple(row) in known for row in self.budgets.tolist()], dtype=bool)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what the rows stand for."""
+        said = []
+        if self.thinned:
+            said.append(
+                f"Thinned: {len(self.budgets):,} of the {self.steps:,} budgets at which values can change; points= shows more."
+            )
+        if self.schedule:
+            said.append(
+                "The budget is a schedule: a row stands for its last finite entry, the others are shifted along."
+            )
+        if self.concept.objective is None:
+            said.append(
+                "Without an objective each budget has the values of some equilibrium, which need not be comparable."
+            )
+        return said
+
+    def __str__(self) -> str:
+        shown = [k for k, label in enumerate(self.constraints) if label in self.constraint]
+        heads = [*(str(self.constraints[k]) for k in shown), *map(str, self.players), ""]
+        lines = [heads]
+        for row, values, possible, least in zip(self.budgets, self.values, self.feasible, self.is_minimal, strict=True):
+            worth = [f"{v:.6g}" for v in values] if possible else ["infeasible"] * len(values)
+            lines.append([*(_number(row[k]) for k in shown), *worth, "minimal" if least else ""])
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+        return "\n".join([*table, *self.notes])
+
+
+def _number(x: Any) -> str:
+    return f"{x:.10g}" if isinstance(x, float) else str(x)
+
+
+def budget_curve(
+    game: MarkovGame,
+    concept: Concept | None = None,
+    constraint: Any = None,
+    *,
+    budgets: Any = None,
+    points: int = 100,
+    engine: Engine | None = None,
+    progress: Report | None = None,
+) -> BudgetCurve:
+    """Equilibrium values as a function of the initial budget, all from one solve.
+
+    Time and memory are linear in the pairs that the budgets reach together: a few times those of the largest budget alone.
+
+    Args:
+        game: the game.
+        concept: `CCE()` (the default) or `CE()`. With the objective None each budget gets the values of some equilibrium.
+        constraint: the constraint whose budget varies, or a list of two for a grid; the others keep the game's own. May be left
+            out where there are no more than two.
+        budgets: which budgets: numbers for the one constraint that varies, or rows of one number per constraint, `inf` allowed. By default
+            all at which the values can change, from the smallest feasible one to the game's own.
+        points: of these at most so many, evenly spread; the curve says when it is thinned.
+        engine: where layers are computed; by default on this machine.
+        progress: called with a `Progress` after each layer.
+
+    Raises:
+        Infeasible: when the game's own budget is not feasible; give `budgets` then. (Single infeasible budgets have NaN values.)
+        InvalidOption: for an unknown constraint, or budgets that cannot be read.
+        TooLarge: as in `solve`, or where there are too many minimal budgets.
+    """
+    check_game(game)
+    concept = CCE() if concept is None else concept
+    if not isinstance(concept, Concept):
+        raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
+    concept.weights(game.players)
+    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
+        raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
+    scale = Scale(game)
+    if budgets is None:
+        varied = varied_constraints(game, constraint)
+        rows, steps = scale.default_rows(varied, int(points))
+    else:
+        varied, rows = given_rows(game, scale, constraint, budgets)
+        steps = len(rows)
+    minimal = scale.minimal(varied)
+    whole = np.array([scale.whole(row) for row in rows], dtype=np.int64).reshape(len(rows), len(scale.units))
+    feasible = np.array([(scale.needs <= row).all(axis=1).any() for row in whole], dtype=bool)
+    values = np.full((len(rows), len(game.players)), np.nan)
+    if feasible.any():
+        distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
+        values[feasible] = _solve_all(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
+    width = len(game.constraints)
+    return BudgetCurve(
+        game.players,
+        game.constraints,
+        tuple(game.constraints[m] for m in varied),
+        concept,
+        plain_array(rows, width),
+        values,
+        feasible,
+        plain_array([scale.exactly(row) for row in minimal.tolist()], width),
+        steps,
+        len(set(game.budgets)) > 1,
+    )
+
+
+def _solve_all(
+    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: Report | None
+) -> NDArray[np.float64]:
+    """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve."""
+    top = whole.max(axis=0)
+    spent = [[(b - x) * u for b, x, u in zip(top.tolist(), row, scale.units, strict=True)] for row in whole.tolist()]
+    longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
+    counted = lattice(longer)
+    found = (engine or LocalEngine()).solve(longer, counted, concept, progress)
+    assert found is not None, "every budget was found feasible beforehand"
+    total = np.array([[int(x / u) for x, u in zip(row, counted.units, strict=True)] for row in spent], dtype=np.int64)
+    start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
+    state, total = np.tile(start, len(whole)), np.repeat(total, len(start), axis=0)
+    layer = found.layers[1]
+    values = layer.values[layer.pairs(state, project(total, found.dims), None)]
+    return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
+
+
+def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
+    """The game under the budget `top`, begun by a step in which chance spends one of the rows of `spent`. State 0 stands for the start."""
+    costs = exact_costs(game)
+    values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
+    code = [{v: k for k, v in enumerate(column)} for column in values]
+    later = [_recoded(layer, costs, code) for layer in game.layers]
+    outcomes = sorted(
+        (s, tuple(c[x] for c, x in zip(code, row, strict=True)), p / len(spent))
+        for row in spent
+        for s, p in game.initial
+    )
+    first = Layer(
+        row_ptr=np.array([0] + [1] * len(game.states), dtype=np.int64),
+        action=np.zeros((1, len(game.players)), dtype=np.int32),
+        reward=np.zeros((1, len(game.players))),
+        out_ptr=np.array([0, len(outcomes)], dtype=np.int64),
+        prob=np.array([p for *_, p in outcomes]),
+        next_state=np.array([s for s, *_ in outcomes], dtype=np.int32),
+        cost=np.array([c for _, c, _ in outcomes], dtype=np.int32),
+    )
+    shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
+    budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
+    return replace(
+        game,
+        horizon=game.horizon + 1,
+        initial=((0, 1.0),),
+        budgets=((math.inf,) * len(top), *budgets),
+        cost_values=tuple(map(tuple, values)),
+        layers=(first, *later),
+        layer_at=(0, *(k + 1 for k in game.layer_at)),
+    )
+
+
+def _recoded(layer: Layer, old: tuple[tuple[Fraction, ...], ...], code: list[dict[Fraction, int]]) -> Layer:
+    """A layer whose costs are coded by other lists of values."""
+    columns = [np.array([c[v] for v in known], dtype=np.int32) for known, c in zip(old, code, strict=True)]
+    return replace(layer, cost=np.column_stack([new[layer.cost[:, m]] for m, new in enumerate(columns)]))

@@ -1,0 +1,148 @@
+"""Which budgets a curve is made of: read from what the user asks for, in whole units between which nothing changes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption
+from acegames.feasibility.frontier import Frontier, minimal_elements
+from acegames.model.game import MarkovGame, exact_costs
+from acegames.model.numbers import Bound, exact_or_inf, is_scalar
+from acegames.model.written import unknown
+from acegames.reduction import infeasible
+
+Ints = NDArray[np.int64]
+Row = tuple[Bound, ...]
+
+
+class Scale:
+    """Budgets of a game as whole units, between which nothing changes; a constraint that is never bounded stays at zero."""
+
+    def __init__(self, game: MarkovGame) -> None:
+        frontier = Frontier(game)
+        self.game, self.units, self.reference = game, frontier.units, frontier.reference
+        self.bounded = [any(isinstance(row[m], Fraction) for row in game.budgets) for m in range(len(self.units))]
+        self.range = [self._where_it_matters(m) for m in range(len(self.units))]
+        self.own: Row = tuple(r if b else math.inf for r, b in zip(self.reference, self.bounded, strict=True))
+        needs = [self.whole(row) for row in frontier.at_root()]
+        self.needs: Ints = np.array(needs, dtype=np.int64).reshape(len(needs), len(self.units))
+
+    def whole(self, row: Iterable[Bound]) -> tuple[int, ...]:
+        """Whole units of a budget, rounded down, and cut to the range in which it matters."""
+        return tuple(
+            most if isinstance(bound, float) else max(least, min(math.floor(bound / unit), most))
+            for bound, unit, (least, most) in zip(row, self.units, self.range, strict=True)
+        )
+
+    def exactly(self, whole: Sequence[int]) -> Row:
+        """The budget of whole units."""
+        return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
+
+    def minimal(self, varied: list[int]) -> Ints:
+        """The smallest feasible budgets when the constraints that do not vary keep the game's own, (j, M)."""
+        held = [m for m in range(len(self.units)) if m not in varied]
+        own = np.array(self.whole(self.own), dtype=np.int64)
+        fitting = self.needs[(self.needs[:, held] <= own[held]).all(axis=1)]
+        fitting[:, held] = own[held]
+        return minimal_elements(fitting) if len(fitting) else fitting
+
+    def default_rows(self, varied: list[int], points: int) -> tuple[list[Row], int]:
+        """All budgets at which something can change, up to the game's own, thinned to so many; and how many there are."""
+        lowest, own = self.minimal(varied), self.whole(self.own)
+        lowest = lowest[(lowest <= own).all(axis=1)]
+        if not len(lowest):
+            raise infeasible(self.game)
+        columns: list[list[Bound]] = [[x] for x in self.own]
+        steps = 1
+        each = max(2, points if len(varied) == 1 else math.isqrt(points))
+        for m in varied:
+            low, high = int(lowest[:, m].min()), own[m]
+            more = self.own[m] != high * self.units[m]  # the game's own budget is shown, though nothing changes there
+            steps *= high - low + 1 + more
+            columns[m] = [x * self.units[m] for x in _spread(low, high, each - more)]
+            columns[m] += [self.own[m]] * more
+        return list(itertools.product(*columns)), steps
+
+    def _where_it_matters(self, m: int) -> tuple[int, int]:
+        """Whole units that no play keeps, and those that every play keeps."""
+        if not self.bounded[m]:
+            return 0, 0
+        largest = self.game.horizon * max(abs(c) for c in exact_costs(self.game)[m])
+        shifts = [row[m] - self.reference[m] for row in self.game.budgets if isinstance(row[m], Fraction)]
+        lowest, highest = (-largest - max(shifts)) / self.units[m], (largest - min(shifts)) / self.units[m]
+        return math.floor(lowest) - 1, math.ceil(highest)
+
+
+def _spread(low: int, high: int, most: int) -> list[int]:
+    """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
+    if high - low < most:
+        return list(range(low, high + 1))
+    if most == 1:
+        return [low]
+    return [low + (high - low) * k // (most - 1) for k in range(most)]
+
+
+def varied_constraints(game: MarkovGame, constraint: Any) -> list[int]:
+    """The constraints that vary, by number."""
+    labels = game.constraints
+    if not labels:
+        raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
+    if constraint is None:
+        if len(labels) > 2:
+            raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give budgets")
+        chosen = list(labels)
+    else:
+        chosen = [constraint] if constraint in labels or is_scalar(constraint) else list(constraint)
+    strange = [c for c in chosen if c not in labels]
+    if strange:
+        raise InvalidOption(f"constraint: {unknown('constraint', strange[0], labels)}")
+    if not 1 <= len(set(chosen)) == len(chosen) <= 2:
+        raise InvalidOption(f"constraint: got {constraint!r}, name one or two of {list(labels)!r}")
+    found = [labels.index(c) for c in chosen]
+    for m in found:
+        if not any(isinstance(row[m], Fraction) for row in game.budgets):
+            raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget, which could vary")
+    return sorted(found)
+
+
+def given_rows(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Row]]:
+    """The constraints that vary and the exact rows, from `budgets` as the user gives them."""
+    entries = [budgets] if is_scalar(budgets) else list(budgets)
+    single = bool(entries) and all(map(is_scalar, entries))
+    varied = (
+        varied_constraints(game, constraint) if single or constraint is not None else list(range(len(game.constraints)))
+    )
+    if not varied:
+        raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
+    if not entries or (single and len(varied) > 1):
+        raise InvalidOption(
+            f"budgets: got {budgets!r}, must be rows of one number per constraint {list(game.constraints)!r}, or numbers "
+            "for the one constraint that varies"
+        )
+    rows = []
+    for k, entry in enumerate(entries):
+        given = [entry] if single else list(entry) if not is_scalar(entry) else []
+        if len(given) not in (len(varied), len(scale.own)):
+            raise InvalidOption(f"budgets: row {k} is {entry!r}, must have one number per constraint")
+        row = list(scale.own)
+        for m, value in zip(varied if len(given) == len(varied) else range(len(row)), given, strict=True):
+            row[m] = _bound(f"budgets: row {k}: budget of {game.constraints[m]!r}", value, scale.bounded[m])
+        rows.append(tuple(row))
+    return varied, rows
+
+
+def _bound(what: str, value: Any, bounded: bool) -> Bound:
+    try:
+        found = exact_or_inf(value)
+    except ValueError as error:
+        raise InvalidOption(f"{what}: {error}; must be a finite number or inf") from None
+    if not bounded and found != math.inf:
+        raise InvalidOption(f"{what}: got {value!r}, but the game's own is inf at all times, which cannot be shifted")
+    return found

@@ -1,0 +1,127 @@
+"""What an answer promises, in words and in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from acegames.concepts import Concept
+from acegames.model.game import Label, MarkovGame
+from acegames.model.numbers import Bound, plain
+from acegames.tracker import Rounding
+
+__all__ = ["Guarantee"]
+
+Number = int | float | Fraction
+
+KINDS = {"CE": "correlated", "CCE": "coarse correlated", "Nash": "Nash"}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """`str` says it in words; `excess` is the most by which each constraint may exceed its budgets, zero where it never does."""
+
+    text: str
+    excess: tuple[Number, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def guarantee(
+    game: MarkovGame, concept: Concept, rounding: Sequence[Rounding | None] = (), asked: str = ""
+) -> Guarantee:
+    """The promise of an equilibrium of `game` found with costs counted by `rounding` (empty: as they are).
+
+    `asked` says in words which epsilon was asked for, if any.
+    """
+    rules = list(rounding) or [None] * len(game.constraints)
+    over = [_over(schedule, rule) for schedule, rule in zip(zip(*game.budgets, strict=True), rules, strict=True)]
+    directions = {r.direction for r in rules if r is not None} - {"ignore"}
+    if not directions:
+        text = _exact(concept, asked)
+    elif directions == {"up"}:
+        text = _rounded_up(game, concept, rules, asked)
+    else:
+        text = _rounded_down(game, concept, rules, over, asked)
+    tails = game.tails
+    if tails is not None:
+        over = [a + b for a, b in zip(over, tails.cost, strict=True)]
+        text += f" {tails.text(game.horizon)}{_together(game, over)}"
+    return Guarantee(text, tuple(map(plain, over)))
+
+
+def _over(schedule: Sequence[Bound], rule: Rounding | None) -> Fraction:
+    """One cell for each cost that was rounded down when the last finite budget is judged."""
+    if rule is None or rule.direction != "down":
+        return Fraction(0)
+    return rule.cell * max(t + 1 for t, b in enumerate(schedule) if not isinstance(b, float))
+
+
+def _kind(concept: Concept) -> str:
+    return f"{KINDS[type(concept).__name__]} equilibrium"
+
+
+def _exact(concept: Concept, asked: str) -> str:
+    how = f"Exact, better than the {asked} that was asked for" if asked else "Exact"
+    return (
+        f"{how}: every budget holds at every step with probability one, and at every situation that safe play can reach "
+        f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {_kind(concept)}, up to rounding)."
+    )
+
+
+def _rounded_down(
+    game: MarkovGame, concept: Concept, rules: list[Rounding | None], over: list[Fraction], asked: str
+) -> str:
+    each = ", ".join(
+        f"{_called(label)} by at most {_figure(o)}" for label, o in zip(game.constraints, over, strict=True) if o > 0
+    )
+    return (
+        f"Approximate ({asked}): with probability one the budgets hold at every step, or are exceeded by little: {each} "
+        f"(costs rounded down: {_cells(game, rules)}). {_never(game, over)}"
+        "At every situation that safe play can reach no player gains by any deviation that keeps the true budgets "
+        f"(a subgame-perfect {_kind(concept)} of the game with rounded costs, up to rounding)."
+    )
+
+
+def _rounded_up(game: MarkovGame, concept: Concept, rules: list[Rounding | None], asked: str) -> str:
+    return (
+        f"Never violates ({asked}): every true budget holds at every step with probability one (costs rounded up: {_cells(game, rules)}). "
+        "No player gains by any deviation that keeps the budgets with costs rounded up "
+        f"(a subgame-perfect {_kind(concept)} of that game, up to rounding); a deviation that is safe only because true costs are "
+        "smaller than rounded ones is not covered."
+    )
+
+
+def _cells(game: MarkovGame, rules: list[Rounding | None]) -> str:
+    return ", ".join(
+        f"{_called(label)} to multiples of {float(r.cell):.6g}"
+        for label, r in zip(game.constraints, rules, strict=True)
+        if r is not None and r.direction != "ignore"
+    )
+
+
+def _together(game: MarkovGame, over: list[Fraction]) -> str:
+    each = ", ".join(
+        f"{_called(label)} by {_figure(o)}" for label, o in zip(game.constraints, over, strict=True) if o > 0
+    )
+    return f" Together, over infinite play, budgets are exceeded at most so: {each}." if each else ""
+
+
+def _never(game: MarkovGame, over: list[Fraction]) -> str:
+    kept = [_called(label) for label, o in zip(game.constraints, over, strict=True) if o == 0]
+    return f"Never exceeded: {', '.join(kept)}. " if kept else ""
+
+
+def _called(label: Label) -> str:
+    return label if isinstance(label, str) else f"constraint {label!r}"
+
+
+def _figure(amount: Fraction) -> str:
+    """A number to read: exact where that is short, else to six digits, never below the true one."""
+    exactly = str(plain(amount))
+    if len(exactly) <= 8 and "/" not in exactly:
+        return exactly
+    shown = f"{float(amount):.6g}"
+    return shown if Fraction(shown) >= amount else f"{float(amount) * (1 + 1e-5):.6g}"

@@ -1,0 +1,42 @@
+"""What was cut off when infinite discounted play became a finite game: bounds on everything that comes later (spec 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Tails:
+    """Bounds on the discounted rewards and costs after the last step."""
+
+    gamma: Fraction  # discount of rewards
+    cost_gamma: Fraction  # discount of costs
+    epsilon: Fraction  # what both tails were asked to stay below
+    reward: tuple[float, ...]  # N: a player's value changes by no more than this
+    gain: tuple[float, ...]  # N: the most that a deviation can gain by what comes later
+    cost: tuple[Fraction, ...]  # M: the most that is still added to a constraint
+
+    def text(self, horizon: int) -> str:
+        """Say it in words."""
+        return (
+            f"Infinite play, discounted by {_short(self.gamma)} (costs by {_short(self.cost_gamma)}), was cut after {horizon} steps; "
+            f"whatever legal play comes later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "
+            f"{max(self.gain):.3g}, and adds at most {max(map(float, self.cost), default=0.0):.3g} to any constraint."
+        )
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data for a file."""
+        return {
+            "gamma": str(self.gamma),
+            "cost_gamma": str(self.cost_gamma),
+            "epsilon": str(self.epsilon),
+            "reward": list(self.reward),
+            "gain": list(self.gain),
+            "cost": [str(c) for c in self.cost],
+        }
+
+
+def _short(rate: Fraction) -> str:
+    return f"{float(rate):.6g}"

@@ -1,0 +1,276 @@
+"""Budgets on the total alone, and schedules in general, with costs of both signs: from the builder to the command line."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+import oracle
+from acegames.cli import app
+from acegames.feasibility.frontier import last_finite
+from acegames.verify._recover import Ceilings
+from acegames.verify._units import Units
+from game_files import CHICKEN, load_text
+
+INF = math.inf
+
+
+def at_end(game, slack=0):
+    """The game with budgets on the totals alone, at what its own budgets were plus some."""
+    last = tuple(last_finite(column) + slack for column in zip(*game.budgets, strict=True))
+    return replace(game, budgets=((INF,) * len(last),) * (game.horizon - 1) + (last,))
+
+
+def random_games(number, seed, **fixed):
+    """Random games with both signs: half of them almost sure, half with any schedule."""
+    for k in range(number):
+        rng = np.random.default_rng([seed, k])
+        signed = {"costs": str(rng.choice(["signed", "thirds"])), "constraints": int(rng.integers(1, 3)), **fixed}
+        if k % 2:
+            yield at_end(oracle.random_game(rng, horizon=int(rng.integers(2, 5)), **signed), int(rng.integers(-1, 2)))
+        else:
+            yield oracle.random_game(rng, schedule=True, **signed)
+
+
+def budget_of(budget, *, horizon=3, width=1):
+    cost = np.zeros((1, 1, width), dtype=int)
+    return ace.MarkovGame.from_arrays(np.ones((1, 1, 1)), np.zeros((1, 1, 1)), cost, budget, horizon=horizon).budgets
+
+
+# -- saying it --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "width", "meant"),
+    [
+        (ace.almost_sure(5), 1, [(INF,), (INF,), (5,)]),
+        ([ace.almost_sure(5)], 1, [(INF,), (INF,), (5,)]),
+        ({"fuel": ace.almost_sure(0.1)}, 1, [(INF,), (INF,), (Fraction(1, 10),)]),
+        ([ace.almost_sure(-1), 3], 2, [(INF, 3), (INF, 3), (-1, 3)]),
+        ({"fuel": ace.almost_sure(5), "risk": [1, 2, INF]}, 2, [(INF, 1), (INF, 2), (5, INF)]),
+        (ace.almost_sure(INF), 1, [(INF,)] * 3),
+    ],
+)
+def test_almost_sure_is_a_schedule(given, width, meant):
+    assert budget_of(given, width=width) == tuple(meant)
+
+
+def test_in_every_builder():
+    def outcomes(t, s, a):
+        return [(1.0, "s", 1)]
+
+    budget = {"fuel": ace.almost_sure(2)}
+    by_functions = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [["x"]], outcomes=outcomes, reward=lambda t, s, a: [0], horizon=2, initial="s",
+        budget=budget,
+    )  # fmt: skip
+    by_table = ace.MarkovGame.from_table(
+        [{"state": "s", "p": "x", "probability": 1, "next_state": "s", "fuel": 1}],
+        [{"state": "s", "p": "x", "reward_p": 0}],
+        players=["p"], horizon=2, initial="s", budget=budget,
+    )  # fmt: skip
+    by_arrays = ace.MarkovGame.from_arrays(
+        np.ones((1, 1, 1)), np.zeros((1, 1, 1)), np.ones((1, 1, 1), dtype=int), budget,
+        horizon=2, initial="s", players=["p"], states=["s"], actions=[["x"]],
+    )  # fmt: skip
+    assert by_functions.budgets == ((INF,), (Fraction(2),))
+    assert by_functions.digest == by_table.digest == by_arrays.digest
+
+
+@pytest.mark.parametrize("wrong", [ace.almost_sure("x"), ace.almost_sure([1, 2]), ace.almost_sure(ace.almost_sure(1))])
+def test_a_wrong_bound_is_named(wrong):
+    with pytest.raises(ace.InvalidGame, match=r"budget of 0: .* is not a number; must be a finite number or inf"):
+        budget_of(wrong)
+    with pytest.raises(ace.InvalidGame, match="budget of 0 at t=0"):
+        budget_of([[wrong]] * 3)
+
+
+# -- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["{risk: {at_end: 2}}", "[{at_end: 2}]", "{risk: {at_end: '2'}}", "[[.inf], [inf], [2]]"]
+)
+def test_at_end_in_a_file(tmp_path, text):
+    game = load_text(tmp_path, CHICKEN.replace("{risk: 2}", text, 1))
+    assert game.budgets == ((INF,), (INF,), (2,))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{risk: {at_the_end: 2}}", "budget of 'risk': unknown key 'at_the_end', did you mean 'at_end'"),
+        ("{risk: {at_end: two}}", "budget of 'risk': at_end: 'two' is not a finite number"),
+        ("{risk: {at_end: [1, 2]}}", "budget of 'risk': at_end: "),
+        ("{risk: {}}", "the key 'at_end' is missing"),
+        ("{at_end: 2}", "unknown constraint 'at_end'"),
+        ("[[{at_end: 2}], [1], [1]]", "budget of 'risk' at t=0"),
+    ],
+)
+def test_wrong_budgets_in_a_file(tmp_path, text, words):
+    with pytest.raises(ace.InvalidGame, match=words):
+        load_text(tmp_path, CHICKEN.replace("{risk: 2}", text, 1))
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+def test_round_trip(tmp_path, suffix):
+    for k, game in enumerate(random_games(12, 1)):
+        path = tmp_path / f"game{k}{suffix}"
+        game.save(path)
+        assert ace.load(path).digest == game.digest
+
+
+def test_files_say_at_end(tmp_path):
+    game = ace.catalog.get("net_zero")
+    game.save(tmp_path / "game.json")
+    assert json.loads((tmp_path / "game.json").read_text())["budget"] == {"net import": {"at_end": 0}}
+    unnamed = replace(game, constraints=(0,))
+    unnamed.save(tmp_path / "unnamed.json")
+    assert json.loads((tmp_path / "unnamed.json").read_text())["budget"] == [{"at_end": 0}]
+
+
+# -- against the oracle -------------------------------------------------------------------------------------------
+
+
+def by_state(found, game):
+    return [
+        {(game.state_index(s), tuple(map(Fraction, map(str, c)))) for s, c in found.states(t)}
+        for t in range(game.horizon)
+    ]
+
+
+def test_feasibility_is_the_oracles():
+    verdicts, above = [], 0
+    for game in random_games(120, 2):
+        feasible, reached, actions = oracle.feasible_sets(game)
+        found = ace.feasibility(game)
+        verdicts.append(feasible)
+        assert found.feasible == feasible
+        if feasible:
+            assert by_state(found, game) == reached
+            for (t, s, c), expected in actions.items():
+                listed = found.actions(t, game.states[s], c)
+                assert {game.action_indices(a) for a in listed} == set(expected)
+            last = game.budgets[-1]
+            above += any(any(x > b for x, b in zip(c, last, strict=True)) for layer in reached for _, c in layer)
+    assert 30 < sum(verdicts) < 115
+    assert above > 10  # running totals beyond what the end allows do occur
+
+
+@pytest.mark.parametrize("kind", [ace.CE, ace.CCE])
+def test_solved_verified_played_and_kept(kind, tmp_path, monkeypatch):
+    done = 0
+    for k, game in enumerate(random_games(40, 3, players=2)):
+        expected = oracle.root_values(game, kind())
+        if expected is None:
+            with pytest.raises(ace.Infeasible):
+                ace.solve(game, kind())
+            continue
+        solution = ace.solve(game, kind())
+        np.testing.assert_allclose(solution.values, [float(v) for v in expected], atol=1e-7)
+        for plain in (10**6, -1):  # both ways of the verifier: plain and compiled passes
+            monkeypatch.setattr(sys.modules["acegames.verify"], "_PLAIN", plain)
+            certificate = ace.verify(game, solution.policy, kind())
+            assert certificate.ok, str(certificate)
+            assert certificate.pairs == ace.feasibility(game).pairs
+        listed = ace.solve(game, kind(), engine=ace.LocalEngine(dense=False))
+        np.testing.assert_allclose(listed.values, solution.values, atol=1e-9)
+        assert ace.simulate(game, solution.policy, episodes=50, rng=k).violations == 0
+        solution.save(tmp_path / "x.ace")
+        kept = ace.Solution.load(tmp_path / "x.ace")
+        assert kept.game.digest == game.digest
+        assert ace.verify(kept.game, kept.policy, kind()).ok
+        done += 1
+    assert done > 15
+
+
+def test_a_policy_that_does_not_come_back_is_caught():
+    game = ace.catalog.get("net_zero")
+
+    class Feast:
+        def distribution(self, t, state, spent):
+            return {("feast", "feast"): 1.0}
+
+    certificate = ace.verify(game, Feast(), ace.CE())
+    assert not certificate.ok
+    assert certificate.witness.history[-1].t == game.horizon - 1
+    assert ace.simulate(game, Feast(), episodes=20, rng=0).violations == 20
+
+
+# -- what can still be recovered --------------------------------------------------------------------------------
+
+
+def test_ceilings_hold_and_cut():
+    cut = 0
+    for game in random_games(60, 4):
+        _, reached, _ = oracle.feasible_sets(game)
+        units = Units(game)
+        ceilings = Ceilings(game, units)
+        for t, layer in enumerate(reached):
+            for s, c in layer:
+                assert all(int(x * k) <= top for x, k, top in zip(c, units.scale, ceilings.at[t][s], strict=True))
+        cut += any((ceilings.at[t] < ceilings.beyond).any() for t in range(game.horizon))
+    assert cut > 30
+
+
+def test_one_constraint_ceilings_are_exact():
+    """With one constraint a total that can occur is below the ceiling exactly when the rest can be kept."""
+    verdicts = []
+    for game in random_games(60, 5, constraints=1):
+        spelled, units = oracle.spell_out(game), Units(game)
+        node, _ = oracle.truth(spelled, spelled.budgets)
+        ratio = Fraction(spelled.unit[0], units.scale[0])  # the oracle counts in units of its own
+        ceilings = Ceilings(game, units)
+        for t in range(game.horizon):
+            for s in range(len(game.states)):
+                for total in range(-t * units.largest, t * units.largest + 1) if spelled.moves[t][s] else ():
+                    verdicts.append(node(t, s, (total * ratio,)))
+                    assert (total <= ceilings.at[t][s, 0]) == verdicts[-1]
+    assert 100 < sum(verdicts) < len(verdicts) - 100
+
+
+def test_the_verifier_does_not_look_at_what_cannot_come_back():
+    """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
+    from acegames.verify._compiled import _within_budget
+    from acegames.verify._packed import Packed
+
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60
+    )
+    packed = Packed.of(game, Units(game))
+    listed = sum(map(len, _within_budget(packed)))
+    assert listed <= 4 * ace.feasibility(game).pairs
+    assert packed.size[0] <= 200
+
+
+# -- the command line ---------------------------------------------------------------------------------------------
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def test_the_command_line_says_at_the_end(tmp_path):
+    file = tmp_path / "x.ace"
+    assert "0 at the end" in run("check", "net_zero")
+    assert "0 at the end" in run("frontier", "net_zero")
+    assert "allowed at the end" in run("solve", "net_zero", "-o", file)
+    assert "allowed at the end" in run("verify", file)
+    shown = run("simulate", file, "--episodes", 200, "--seed", 1)
+    assert "at the end 0 (budget 0 at the end)" in " ".join(shown.split())
+    told = json.loads(run("simulate", file, "--episodes", 200, "--seed", 1, "--json"))
+    assert told["largest_spending_at_end"]["net import"] <= 0 < told["largest_spending"]["net import"]
+    told = json.loads(run("frontier", "net_zero", "--curve", "--json"))
+    assert told["minimal_budgets"] == [[-3]]
+    assert [row[0] for row in told["curve"]["budgets"]] == [-3, -2, -1, 0]
+    assert json.loads(run("check", "net_zero", "--json"))["budget"]["net import"] == ["inf"] * 5 + [0]

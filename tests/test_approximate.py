@@ -1,0 +1,434 @@
+"""Rounded costs: the promised bounds hold on many random games, judged by walking the true costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.oracle import feasible_sets, random_game
+
+import acegames as ace
+from acegames.approximate.rounding import round_costs
+from acegames.model.numbers import exact as exact_number
+from acegames.tracker import Rounding
+
+CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
+
+
+def fine_game(seed, **fixed):
+    """A random game whose costs are made fine: each has its own denominator, and now and then a very low one occurs."""
+    rng = np.random.default_rng(seed)
+    game = random_game(rng, **fixed)
+    values = []
+    for costs in game.cost_values:
+        fine = [c + Fraction(k + int(rng.integers(-40, 41)), 99991) for k, c in enumerate(costs)]
+        if rng.random() < 0.25:
+            fine[0] -= 1000
+        values.append(tuple(fine))
+    assert all(list(column) == sorted(set(column)) for column in values)  # the record wants them so
+    return replace(game, cost_values=tuple(values))
+
+
+def realised(game, policy):
+    """Every (t, true total, counted total) after acting at t that the policy can bring about."""
+    start = (Fraction(0),) * len(game.constraints)
+    here = {(s, start, policy.tracker.start()) for s, _ in game.initial}
+    for t in range(game.horizon):
+        layer, there = game.layer(t), set()
+        for s, true, count in here:
+            chosen = policy.distribution(t, game.states[s], policy.tracker.spent(count))
+            for row in layer.rows(s):
+                if game.joint_action(layer.action[row]) not in chosen:
+                    continue
+                outs = layer.outcomes(row)
+                for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
+                    cost = [values[c] for values, c in zip(game.cost_values, codes, strict=True)]
+                    total = tuple(a + b for a, b in zip(true, cost, strict=True))
+                    there.add((nxt, total, policy.tracker.add(count, cost)))
+        for _, total, count in there:
+            yield t, total, policy.tracker.spent(count)
+        here = there
+
+
+def solved(game, concept=None, **options):
+    try:
+        return ace.solve(game, concept, **options)
+    except ace.Infeasible:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
+    game = fine_game(seed)
+    epsilon = [0.05, Fraction(1, 3), 1, 2.5][seed % 4]
+    solution = solved(game, CONCEPTS[seed % 3], epsilon=epsilon)
+    if solution is None:
+        assert not feasible_sets(game)[0], "infeasible with costs rounded down must mean infeasible"
+        return
+    rules = solution.policy.tracker.rounding or (None,) * len(game.constraints)
+    assert all(exact_number(x) <= exact_number(epsilon) for x in solution.guarantee.excess)
+    for t, true, _ in realised(game, solution.policy):
+        for m, rule in enumerate(rules):
+            cell = rule.cell if rule is not None and rule.direction == "down" else 0
+            if not isinstance(game.budgets[t][m], float):
+                assert true[m] <= game.budgets[t][m] + min((t + 1) * cell, exact_number(solution.guarantee.excess[m]))
+
+
+@pytest.mark.parametrize("seed", range(150, 260))
+def test_rounded_up_budgets_are_never_exceeded(seed):
+    game = fine_game(seed)
+    solution = solved(game, CONCEPTS[seed % 3], epsilon=[0.05, 0.4, 1][seed % 3], rounding="up")
+    if solution is None:
+        return
+    assert feasible_sets(game)[0], "feasible with costs rounded up must mean feasible"
+    assert not any(solution.guarantee.excess)
+    for t, true, counted in realised(game, solution.policy):
+        for m, bound in enumerate(game.budgets[t]):
+            assert true[m] <= bound
+            rule = (solution.policy.tracker.rounding or (None,) * len(true))[m]
+            if rule is not None and rule.direction == "up":
+                assert true[m] <= counted[m]
+
+
+@pytest.mark.parametrize("seed", range(300, 380))
+def test_relative_bounds_are_shares_of_the_budget(seed):
+    game = fine_game(seed)
+    epsilon = Fraction(1, 5)
+    solution = solved(game, epsilon=epsilon, relative=True)
+    if solution is None:
+        assert not feasible_sets(game)[0]
+        return
+    for t, true, _ in realised(game, solution.policy):
+        for m, bound in enumerate(game.budgets[t]):
+            if not isinstance(bound, float):
+                assert true[m] <= bound + epsilon * abs(bound)
+
+
+@pytest.mark.parametrize("seed", range(400, 460))
+def test_a_bracket_says_only_what_is_true(seed):
+    game = fine_game(seed)
+    found = ace.bracket(game, Fraction(1, 2))
+    truth = feasible_sets(game)[0]
+    assert {"feasible": truth, "infeasible": not truth, "between": True}[found.verdict]
+    assert (found.down is None) == (found.verdict == "infeasible") and (found.up is None) == (
+        found.verdict != "feasible"
+    )
+    assert found.verdict.capitalize() in str(found)
+    if found.verdict == "feasible" and len(game.players) == 1:
+        best = ace.solve(game).values[0]
+        assert found.up.values[0] - 1e-9 <= best <= found.down.values[0] + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(500, 560))
+@pytest.mark.parametrize("rounding", ["down", "up"])
+def test_a_small_epsilon_gives_the_exact_answer(seed, rounding):
+    game = random_game(np.random.default_rng(seed))
+    concept = CONCEPTS[seed % 3]
+    exact = solved(game, concept)
+    close = solved(game, concept, epsilon=1e-4, rounding=rounding)
+    assert (exact is None) == (close is None)
+    if exact is not None:
+        np.testing.assert_allclose(close.values, exact.values, atol=1e-9)
+        assert "1/10000" in str(close.guarantee) or "0.0001" in str(close.guarantee)
+
+
+def test_a_bracket_closes_around_the_exact_optimum():
+    game = one_player(weights=[Fraction(7, 13), Fraction(5, 11), Fraction(9, 17)], budget=Fraction(19, 10), horizon=6)
+    best = ace.solve(game).values[0]
+    gaps = []
+    for epsilon in (1, 0.3, 0.1, 0.002):
+        found = ace.bracket(game, epsilon)
+        low = -math.inf if found.up is None else found.up.values[0]
+        assert low <= best <= found.down.values[0]
+        gaps.append(found.down.values[0] - low)
+    assert gaps == sorted(gaps, reverse=True) and gaps[-1] == 0
+
+
+def one_player(weights, budget, horizon, **options):
+    """Take any of the items or nothing, again and again; heavier ones are worth more."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [range(len(weights) + 1)],
+        outcomes=lambda t, s, a: [(1, s, [0 if a[0] == 0 else weights[a[0] - 1]])],
+        reward=lambda t, s, a: [0 if a[0] == 0 else float(weights[a[0] - 1]) ** 2],
+        budget=budget if isinstance(budget, dict) else [budget],
+        horizon=horizon,
+        initial="here",
+        **options,
+    )
+
+
+def test_cells_follow_the_specification():
+    game = one_player([0.37, 0.91], 2, 4)
+    (rule,) = round_costs(game, 0.5).rounding
+    assert rule == Rounding(Fraction(1, 8), "down")
+    (rule,) = round_costs(game, 0.5, relative=True).rounding
+    assert rule == Rounding(Fraction(1, 4), "down")
+    assert round_costs(game, 0.5).game.cost_values == ((0, Fraction(1, 4), Fraction(7, 8)),)
+    assert round_costs(game, 0.5, rounding="up").game.cost_values == ((0, Fraction(3, 8), 1),)
+
+
+def test_a_schedule_is_rounded_by_its_tightest_entry():
+    game = one_player([0.37, 0.36], {"fuel": [1, math.inf, 3, math.inf]}, 4)
+    (rule,) = round_costs(game, 0.3).rounding
+    assert rule.cell == Fraction(1, 10)  # three costs are added up when the last finite budget is judged
+    (rule,) = round_costs(game, 0.1, relative=True).rounding
+    assert rule.cell == Fraction(1, 10)  # the smaller of 0.1 * 1 / 1 and 0.1 * 3 / 3
+
+
+def test_a_budget_of_zero_is_left_exact_by_the_relative_scheme():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("lend", "borrow")],
+        outcomes=lambda t, s, a: [(1, s, {"debt": {"lend": -0.137, "borrow": 0.1}[a[0]]})],
+        reward=lambda t, s, a: [a[0] == "borrow"],
+        budget={"debt": 0},
+        horizon=5,
+        initial="market",
+    )
+    solution = ace.solve(game, epsilon=0.5, relative=True)
+    assert solution.policy.tracker.exact and solution.values == ace.solve(game).values
+    assert not ace.solve(game, epsilon=0.5).policy.tracker.exact
+
+
+def test_what_cannot_bind_is_not_counted():
+    game = one_player([0.37], 4 * 0.37, 4)
+    assert round_costs(game, 0.01).rounding == (Rounding(Fraction(1), "ignore"),)
+    solution = ace.solve(game, epsilon=0.01)
+    assert solution.guarantee.excess == (0,) and solution.values[0] == pytest.approx(4 * 0.37**2)
+    runner = solution.policy.start(0)
+    runner.observe(runner.act(), 0.37, "here")
+    assert runner.spent == (0.37,) and runner.counted == (0,)
+    tight = one_player([0.37], Fraction(4 * 37 - 1, 100), 4)
+    assert round_costs(tight, 0.01).rounding != (Rounding(Fraction(1), "ignore"),)
+
+
+def test_very_low_costs_are_cut_off():
+    def game(low):
+        return ace.MarkovGame.from_functions(
+            players=["me"],
+            actions=lambda t, s: [("work", "rest")],
+            outcomes=lambda t, s, a: [(1, s, [0.371])] if a[0] == "work" else [(0.5, s, [low]), (0.5, s, [0.013])],
+            reward=lambda t, s, a: [a[0] == "work"],
+            budget=[1],
+            horizon=6,
+            initial="here",
+        )
+
+    pairs = {low: ace.solve(game(low), epsilon=0.1).stats.pairs for low in (-10, -(10**9), -(10**30))}
+    values = {low: ace.solve(game(low), epsilon=0.1).values[0] for low in pairs}
+    assert len(set(pairs.values())) == 1 and len(set(values.values())) == 1
+    (rule,) = round_costs(game(-(10**30)), 0.1).rounding
+    assert rule.lowest is not None and rule.lowest <= 1 - 6 * rule.of(Fraction(371, 1000)) < rule.lowest + rule.cell
+
+
+def test_each_constraint_may_have_its_own_epsilon():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: (
+            [(1, s, {"fuel": 0.371 * a[0], "risk": 0.113 * a[0]}), (0, s, [0, 0])]
+            if t % 2
+            else [(1, s, {"fuel": 0.291 * a[0], "risk": 0.07 * a[0]})]
+        ),
+        reward=lambda t, s, a: [a[0]],
+        budget={"fuel": 1, "risk": 0.25},
+        horizon=4,
+        initial=0,
+    )
+    fuel, risk = round_costs(game, {"fuel": 0.4, "risk": 0}).rounding
+    assert fuel.cell == Fraction(1, 10) and risk is None
+    assert round_costs(game, [0.4, 0.2]).rounding[1].cell == Fraction(1, 20)
+    assert ace.solve(game, epsilon={"fuel": 0.4, "risk": 0}).guarantee.excess == (0.4, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"epsilon": -1}, "at least 0"),
+        ({"epsilon": math.nan}, "finite"),
+        ({"epsilon": "small"}, "number"),
+        ({"epsilon": True}, "number"),
+        ({"epsilon": [0.1, 0.2]}, "2 entries"),
+        ({"epsilon": {"fule": 1}}, "fule"),
+        ({"epsilon": {}}, "no entry"),
+        ({"epsilon": 0.1, "rounding": "sideways"}, "'down' or 'up'"),
+        ({"epsilon": 0.1, "relative": 1}, "True or False"),
+        ({"rounding": "up"}, "epsilon"),
+        ({"relative": True}, "epsilon"),
+    ],
+)
+def test_bad_options_are_refused(options, said):
+    game = one_player([0.37], 1, 4, constraints=["fuel"])
+    with pytest.raises(ace.InvalidOption, match=said):
+        ace.solve(game, **options)
+
+
+def test_an_epsilon_of_zero_is_exact():
+    game = one_player([0.37, 0.211], 1, 4)
+    assert ace.solve(game, epsilon=0).policy.tracker.exact
+    assert str(ace.solve(game, epsilon=0).guarantee) == str(ace.solve(game).guarantee)
+
+
+def test_infeasible_says_which_rounding_it_was():
+    def game(low, high):
+        cost = np.array([[[low], [high]]])
+        return ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, [1], horizon=3)
+
+    with pytest.raises(ace.Infeasible, match="rounded up") as error:
+        ace.solve(game(0.31, 0.357), epsilon=0.9, rounding="up")
+    assert float(error.value.minimal_budgets[0][0]) > 1
+    assert ace.bracket(game(0.31, 0.357), 0.9).verdict == "between"
+    assert ace.bracket(game(0.31, 0.357), 0.01).verdict == "feasible"
+    with pytest.raises(ace.Infeasible, match="none does in truth"):
+        ace.solve(game(0.43, 0.431), epsilon=0.1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cost=st.fractions(-50, 50, max_denominator=10**6),
+    cell=st.fractions(Fraction(1, 10**4), 10, max_denominator=10**4),
+    cut=st.none() | st.integers(-100, 0),
+)
+def test_rounding_stays_within_a_cell(cost, cell, cut):
+    lowest = None if cut is None else cut * cell
+    down, up = Rounding(cell, "down", lowest).of(cost), Rounding(cell, "up", lowest).of(cost)
+    assert down % cell == 0 and up % cell == 0
+    if lowest is not None and cost < lowest:
+        assert down == up == lowest
+    else:
+        assert cost - cell < down <= cost <= up < cost + cell
+
+
+def test_solutions_with_rounded_costs_survive_files(tmp_path):
+    game = fine_game(3, players=2, constraints=2, schedule=False)
+    solution = ace.solve(game, ace.CE(), epsilon=0.7)
+    solution.save(tmp_path / "s.ace")
+    back = ace.Solution.load(tmp_path / "s.ace")
+    assert back.policy.tracker == solution.policy.tracker and back.guarantee == solution.guarantee
+    assert list(realised(game, back.policy)) and set(realised(game, back.policy)) == set(
+        realised(game, solution.policy)
+    )
+
+
+def test_a_runner_takes_true_costs():
+    game = one_player([Fraction(37, 100), 0.211], 1, 4)
+    solution = ace.solve(game, epsilon=0.2)
+    for seed in range(20):
+        runner = solution.policy.start(seed)
+        while not runner.done:
+            (item,) = runner.act()
+            runner.observe((item,), [0, Fraction(37, 100), 0.211][item], "here")
+        assert runner.spent[0] <= 1.2 and runner.counted[0] <= runner.spent[0]
+
+
+def test_costs_too_fine_to_be_exact_can_be_solved():
+    rng = np.random.default_rng(0)
+    weights = rng.random((40, 3)).tolist()  # sixteen digits each: no common unit that fits
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1, s, [a[0] * weights[t][0] * 1e8, a[0] * weights[t][1]])],
+        reward=lambda t, s, a: [a[0] * weights[t][2]],
+        budget=[8e8, 10],
+        horizon=40,
+        initial="here",
+    )
+    with pytest.raises(ace.TooLarge, match="epsilon"):
+        ace.solve(game)
+    solution = ace.solve(game, epsilon=0.2, relative=True)
+    worst = max((true for _, true, _ in realised(game, solution.policy)), key=lambda x: x[0])
+    assert worst[0] <= 1.2 * 8e8
+
+
+# -- infinite discounted play ------------------------------------------------------------------------------------
+
+
+def forever(horizon=3, cost=0.5, reward=1.0, budget=100):
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "wait")],
+        outcomes=lambda t, s, a: [(1, "b" if s == "a" else "a", [cost * (a[0] == "go")])],
+        reward=lambda t, s, a: [reward * (a[0] == "go")],
+        budget=[budget],
+        horizon=horizon,
+        initial="a",
+    )
+
+
+@pytest.mark.parametrize("gamma", [0, 0.3, 0.9, Fraction(97, 100)])
+@pytest.mark.parametrize("epsilon", [0.5, 0.01])
+def test_the_truncated_value_is_within_the_tail(gamma, epsilon):
+    short = ace.discount(forever(), gamma, epsilon=epsilon)
+    tails = short.tails
+    assert max(tails.reward) <= epsilon and max(tails.cost) <= epsilon
+    value = ace.solve(short).values[0]
+    whole = 1 / (1 - float(gamma))
+    assert whole - tails.reward[0] - 1e-9 <= value <= whole + 1e-9
+    if short.horizon > 1:  # the fewest steps that do
+        before = Fraction(gamma if isinstance(gamma, Fraction) else str(gamma)) ** (short.horizon - 1)
+        assert before / (1 - Fraction(str(float(gamma)))) > Fraction(str(epsilon))
+
+
+def test_discounted_budgets_are_kept_up_to_rounding_and_tail():
+    short = ace.discount(forever(budget=2), 0.9, epsilon=0.2)
+    solution = ace.solve(short)
+    assert solution.guarantee.excess[0] <= 0.4
+    assert "cut after" in str(solution.guarantee) and "0.2" in str(solution.guarantee)
+    worst = max(true[0] for _, true, _ in realised(short, solution.policy))
+    assert worst + short.tails.cost[0] <= 2 + exact_number(solution.guarantee.excess[0])
+    up = ace.solve(short, epsilon=0.2, rounding="up")
+    assert max(true[0] for _, true, _ in realised(short, up.policy)) <= 2
+    assert up.guarantee.excess[0] == pytest.approx(float(short.tails.cost[0]))
+
+
+def test_costs_may_have_their_own_discount():
+    game = forever(budget=2)
+    same, slower = ace.discount(game, 0.5, epsilon=0.1), ace.discount(game, 0.5, epsilon=0.1, cost_gamma=0.9)
+    assert slower.horizon > same.horizon
+    assert slower.cost_values[0][-1] == Fraction(1, 2) and Fraction(9, 20) in slower.cost_values[0]
+
+
+def test_a_discounted_game_keeps_its_rules():
+    game = ace.catalog.get("intersection")
+    short = ace.discount(game, 0.5, epsilon=1)
+    for t in range(short.horizon):
+        np.testing.assert_allclose(short.layer(t).reward, game.layer(0).reward * 0.5**t)
+        np.testing.assert_array_equal(short.layer(t).action, game.layer(0).action)
+    assert short.digest != replace(short, tails=None).digest
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "said"),
+    [
+        ({"gamma": 1, "epsilon": 0.1}, ace.InvalidOption, "below 1"),
+        ({"gamma": -0.1, "epsilon": 0.1}, ace.InvalidOption, "at least 0"),
+        ({"gamma": "x", "epsilon": 0.1}, ace.InvalidOption, "gamma"),
+        ({"gamma": 0.9, "epsilon": 0}, ace.InvalidOption, "above 0"),
+        ({"gamma": 0.9, "epsilon": 0.1, "cost_gamma": 1}, ace.InvalidOption, "cost_gamma"),
+        ({"gamma": 0.999999, "epsilon": 1e-9}, ace.TooLarge, "steps"),
+    ],
+)
+def test_bad_discounts_are_refused(options, kind, said):
+    with pytest.raises(kind, match=said):
+        ace.discount(forever(), options.pop("gamma"), **options)
+
+
+def test_rules_that_depend_on_time_cannot_be_played_forever():
+    with pytest.raises(ace.InvalidGame, match="depend on time"):
+        ace.discount(ace.catalog.get("knapsack"), 0.9, epsilon=0.1)
+    with pytest.raises(ace.InvalidGame, match="longer horizon"):
+        ace.discount(forever(horizon=1), 0.9, epsilon=0.1)
+    with pytest.raises(ace.InvalidGame, match="budgets depend on time"):
+        ace.discount(_scheduled(), 0.9, epsilon=0.1)
+
+
+def _scheduled():
+    return ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), [[1], [2]], horizon=2
+    )

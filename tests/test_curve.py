@@ -1,0 +1,247 @@
+"""The value of budget: one solve for the whole curve, compared with one solve per budget."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+from acegames.feasibility.frontier import last_finite
+
+OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
+
+
+def shifted(game, row):
+    """The game with its budgets shifted so that the last finite entries are the row's."""
+    own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+    rows = []
+    for old in game.budgets:
+        rows.append(
+            tuple(b if b == math.inf or x == math.inf else b - o + x for b, o, x in zip(old, own, row, strict=True))
+        )
+        rows[-1] = tuple(math.inf if x == math.inf else b for b, x in zip(rows[-1], row, strict=True))
+    return replace(game, budgets=tuple(rows))
+
+
+def alone(game, concept, row):
+    """The values of a separate solve; NaN where infeasible."""
+    try:
+        return ace.solve(shifted(game, row), concept).values
+    except ace.Infeasible:
+        return np.full(len(game.players), np.nan)
+
+
+def exact_rows(curve):
+    return [tuple(math.inf if b == math.inf else Fraction(str(b)) for b in row) for row in curve.budgets.tolist()]
+
+
+def random_concept(rng, game):
+    chosen = str(rng.choice(OBJECTIVES))
+    objective = {"player": game.players[-1], "weights": tuple(range(1, len(game.players) + 1))}.get(chosen, chosen)
+    return (ace.CE, ace.CCE)[int(rng.integers(2))](objective)
+
+
+def bounded(game):
+    return [m for m, column in enumerate(zip(*game.budgets, strict=True)) if any(b != math.inf for b in column)]
+
+
+def random_rows(rng, game):
+    """Budgets around the game's own, some of them between two units, some beyond reach, some infinite."""
+    own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+    step = [Fraction(1, int(rng.choice([1, 2, 3, 10]))) for _ in own]
+    rows = [[o + int(rng.integers(-4, 6)) * x for o, x in zip(own, step, strict=True)] for _ in range(6)]
+    rows[0] = [math.inf if rng.random() < 0.5 else b for b in rows[0]]
+    rows[1] = [Fraction(10**30) if rng.random() < 0.5 else b for b in rows[1]]
+    return [tuple(b if m in bounded(game) else math.inf for m, b in enumerate(row)) for row in rows]
+
+
+def check(game, concept, curve, rows):
+    assert curve.values.shape == (len(rows), len(game.players))
+    for row, found, possible in zip(rows, curve.values, curve.feasible, strict=True):
+        expected = alone(game, concept, row)
+        assert possible == np.isfinite(expected).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=str(row))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_equals_one_solve_per_budget(block):
+    feasible = 0
+    for seed in range(60):
+        rng = np.random.default_rng([block, seed])
+        game = oracle.random_game(rng, constraints=int(rng.integers(1, 4)))
+        if not bounded(game):
+            continue
+        concept, rows = random_concept(rng, game), random_rows(rng, game)
+        curve = ace.budget_curve(game, concept, budgets=rows)
+        check(game, concept, curve, rows)
+        feasible += int(curve.feasible.sum())
+    assert feasible > 50
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_default_budgets_are_all_at_which_something_changes(block):
+    seen = 0
+    for seed in range(40):
+        rng = np.random.default_rng([7, block, seed])
+        game = oracle.random_game(rng, constraints=int(rng.integers(1, 3)), schedule=block == 1)
+        concept = random_concept(rng, game)
+        if not bounded(game) or not ace.feasibility(game).feasible:
+            continue
+        m = int(rng.choice(bounded(game)))
+        curve = ace.budget_curve(game, concept, game.constraints[m], points=1000)
+        rows = exact_rows(curve)
+        check(game, concept, curve, rows)
+        assert curve.feasible.all() and not curve.thinned and curve.is_minimal[0]
+        assert rows[-1][m] == last_finite([row[m] for row in game.budgets])
+        for low, high in itertools.pairwise(rows):  # between two rows the values are those of the lower one
+            between = tuple(
+                b if k != m else low[m] + (high[m] - low[m]) * Fraction(999, 1000) for k, b in enumerate(low)
+            )
+            np.testing.assert_allclose(alone(game, concept, between), alone(game, concept, low), atol=1e-12)
+        below = tuple(b - Fraction(1, 1000) if k == m else b for k, b in enumerate(rows[0]))
+        assert np.isnan(alone(game, concept, below)).all()
+        seen += len(rows) > 1
+    assert seen > 5
+
+
+def test_agrees_with_the_oracle():
+    compared = 0
+    for seed in range(25):
+        game = oracle.random_game(np.random.default_rng([3, seed]), constraints=1, horizon=2, costs="signed")
+        if not bounded(game):
+            continue
+        own = last_finite([row[0] for row in game.budgets])
+        curve = ace.budget_curve(game, ace.CE(), budgets=[own - 1, own, own + 1])
+        for row, found in zip(exact_rows(curve), curve.values, strict=True):
+            expected = oracle.root_values(shifted(game, row), ace.CE())
+            assert (expected is None) == np.isnan(found).any()
+            if expected is not None:
+                np.testing.assert_allclose(found, [float(v) for v in expected], atol=1e-9)
+                compared += 1
+    assert compared > 10
+
+
+def test_reference_engine_and_sparse_layers_agree():
+    game = ace.catalog.get("drones", horizon=3)
+    curves = [
+        ace.budget_curve(game, ace.CE(), engine=engine)
+        for engine in (None, ace.ReferenceEngine(), ace.LocalEngine(dense=False), ace.LocalEngine(threads=1))
+    ]
+    for other in curves[1:]:
+        np.testing.assert_allclose(other.values, curves[0].values, atol=1e-9)
+
+
+def test_knapsack_curve_is_the_textbook_column():
+    game = ace.catalog.get("knapsack")
+    curve = ace.solve(game).budget_curve(points=200)
+    best = np.zeros(166)
+    for value, weight in zip(
+        *(ace.catalog.describe("knapsack").parameters[k] for k in ("values", "weights")), strict=True
+    ):
+        best[weight:] = np.maximum(best[weight:], best[:-weight] + value)
+    assert curve.budgets[:, 0].tolist() == list(range(166))
+    np.testing.assert_array_equal(curve.values[:, 0], best)
+    assert curve.is_minimal.tolist() == [True] + [False] * 165
+    assert curve.steps == 166 and not curve.thinned
+
+
+def test_thinning_is_said():
+    curve = ace.budget_curve(ace.catalog.get("knapsack"), points=10)
+    assert len(curve.budgets) == 10 and curve.thinned and curve.steps == 166
+    assert curve.budgets[0, 0] == 0 and curve.budgets[-1, 0] == 165
+    assert "10 of the 166" in str(curve)
+
+
+def test_one_solve(monkeypatch):
+    calls = []
+    engine = ace.LocalEngine()
+
+    class Counting:
+        def solve(self, *args):
+            calls.append(args)
+            return engine.solve(*args)
+
+    ace.budget_curve(ace.catalog.get("intersection"), engine=Counting())
+    assert len(calls) == 1
+
+
+def test_grid_of_two_constraints():
+    game = ace.catalog.get("partition")
+    curve = ace.budget_curve(game, budgets=[[5, 5], [4, 6], [5, 4], [10, 0], ["inf", 0]])
+    assert curve.feasible.tolist() == [True, True, False, True, True]
+    assert curve.is_minimal.tolist() == [True, True, False, True, False]
+    assert np.isnan(curve.values[2]).all()
+    assert "infeasible" in str(curve)
+    grid = ace.budget_curve(ace.catalog.get("drones"), points=100)
+    assert grid.constraint == ("red battery", "blue battery")
+    assert len(grid.budgets) == 25 == grid.steps
+    one = ace.budget_curve(ace.catalog.get("drones"), None, "blue battery")
+    assert set(one.budgets[:, 0]) == {4.0}
+    np.testing.assert_array_equal(one.values, grid.values[-5:])
+
+
+def test_rows_may_name_only_what_varies():
+    game = ace.catalog.get("drones", horizon=3)
+    one = ace.budget_curve(game, None, "blue battery", budgets=[1, 2])
+    both = ace.budget_curve(game, budgets=[[4, 1], [4, 2]])
+    np.testing.assert_array_equal(one.values, both.values)
+    np.testing.assert_array_equal(one.budgets, both.budgets)
+
+
+def test_an_infeasible_game_says_what_would_do():
+    game = ace.catalog.get("intersection", budget=0)
+    with pytest.raises(ace.Infeasible) as caught:
+        ace.budget_curve(game)
+    enough = caught.value.minimal_budgets[0, 0]
+    curve = ace.budget_curve(game, budgets=[0, enough])
+    assert curve.feasible.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("corridor", {}, "no budgets"),
+        ("corridor", {"budgets": [[]]}, "no budgets"),
+        ("drones", {"constraint": "red batery"}, "did you mean 'red battery'"),
+        ("drones", {"constraint": ["red battery"] * 2}, "one or two"),
+        ("drones", {"constraint": []}, "one or two"),
+        ("drones", {"budgets": [1, 2]}, "rows of one number per constraint"),
+        ("drones", {"budgets": []}, "rows of one number per constraint"),
+        ("drones", {"budgets": [[1, 2], [1, 2, 3]]}, "row 1"),
+        ("drones", {"budgets": [[1, "x"]]}, "row 0: budget of 'blue battery': 'x' is not a number"),
+        ("drones", {"points": 1}, "at least 2"),
+        ("drones", {"points": True}, "at least 2"),
+    ],
+)
+def test_bad_requests(name, options, words):
+    with pytest.raises(ace.InvalidOption, match=words):
+        ace.budget_curve(ace.catalog.get(name), **options)
+
+
+def test_unbounded_constraints_cannot_vary():
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.array([[[0.0], [1.0]]]), np.array([[[0, 0], [1, 1]]]), [2, math.inf], horizon=4
+    )
+    curve = ace.budget_curve(game, None, 0)
+    assert curve.values[:, 0].tolist() == [0, 1, 2]
+    assert curve.budgets.tolist() == [[0, math.inf], [1, math.inf], [2, math.inf]]
+    with pytest.raises(ace.InvalidOption, match="no finite budget"):
+        ace.budget_curve(game, None, 1)
+    with pytest.raises(ace.InvalidOption, match="cannot be shifted"):
+        ace.budget_curve(game, budgets=[[1, 3]])
+
+
+def test_a_budget_beyond_reach_is_shown_and_adds_nothing():
+    curve = ace.budget_curve(ace.catalog.get("knapsack", capacity=10**9), points=5)
+    assert curve.budgets[-1, 0] == 10**9
+    assert curve.values[-1, 0] == curve.values[-2, 0] == sum(ace.catalog.describe("knapsack").parameters["values"])
+
+
+def test_without_an_objective_the_curve_says_so():
+    assert "some equilibrium" in str(ace.budget_curve(ace.catalog.get("intersection"), ace.CE(None)))
