@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from tests.oracle import feasible_sets, random_game
 
 import acegames as ace
@@ -55,6 +56,17 @@ def realised(game, policy):
         here = there
 
 
+def certified(game, solution):
+    """The verifier's word on the original game, and its exact worst spending against our own walk."""
+    certificate = ace.verify(game, solution.policy, solution.concept)
+    assert certificate.ok, str(certificate)
+    np.testing.assert_allclose(certificate.values, solution.values, atol=1e-9)
+    totals = [true for _, true, _ in realised(game, solution.policy)]
+    worst = [max(column) for column in zip(*totals, strict=True)]
+    assert [exact_number(x) for x in certificate.max_spent.tolist()] == worst
+    return certificate
+
+
 def solved(game, concept=None, **options):
     try:
         return ace.solve(game, concept, **options)
@@ -70,6 +82,8 @@ def test_rounded_down_budgets_are_exceeded_by_no_more_than_promised(seed):
     if solution is None:
         assert not feasible_sets(game)[0], "infeasible with costs rounded down must mean infeasible"
         return
+    certificate = certified(game, solution)
+    assert all(x <= y for x, y in zip(certificate.excess, solution.guarantee.excess, strict=True))
     rules = solution.policy.tracker.rounding or (None,) * len(game.constraints)
     assert all(exact_number(x) <= exact_number(epsilon) for x in solution.guarantee.excess)
     for t, true, _ in realised(game, solution.policy):
@@ -87,6 +101,7 @@ def test_rounded_up_budgets_are_never_exceeded(seed):
         return
     assert feasible_sets(game)[0], "feasible with costs rounded up must mean feasible"
     assert not any(solution.guarantee.excess)
+    assert not any(certified(game, solution).excess)
     for t, true, counted in realised(game, solution.policy):
         for m, bound in enumerate(game.budgets[t]):
             assert true[m] <= bound
@@ -346,6 +361,117 @@ def test_costs_too_fine_to_be_exact_can_be_solved():
     assert worst[0] <= 1.2 * 8e8
 
 
+# -- costs given by distributions -----------------------------------------------------------------------------------
+
+
+def drawn_twice(distribution, budget):
+    """Two steps; each may be used to draw from the distribution, for a reward of one, or to stay away."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("draw", "stay")],
+        outcomes=lambda t, s, a: [(1, s, [distribution if a[0] == "draw" else 0])],
+        reward=lambda t, s, a: [a[0] == "draw"],
+        budget=[budget],
+        horizon=2,
+        initial="here",
+    )
+
+
+def test_the_value_converges_to_a_closed_form():
+    """With costs uniform on [0, 1] and 1.5 to spend, the second draw is safe where the first cost at most 1/2: value 3/2."""
+    game = drawn_twice(stats.uniform(0, 1), 1.5)
+    errors = []
+    for epsilon in (0.4, 0.1, 0.02, 0.004):
+        down, up = (ace.solve(game, epsilon=epsilon, rounding=r) for r in ("down", "up"))
+        assert up.values[0] <= 1.5 + 1e-12 <= down.values[0] + 2e-12
+        assert down.values[0] - up.values[0] <= 2 * epsilon
+        errors.append(down.values[0] - 1.5)
+        for solution in (down, up):
+            certificate = ace.verify(game, solution.policy, solution.concept)
+            assert certificate.ok, str(certificate)
+            assert certificate.max_spent[0] <= 1.5 + (epsilon if solution is down else 0)
+    assert errors == sorted(errors, reverse=True) and errors[-1] < 0.005
+
+
+def test_costs_without_a_lower_bound_converge_too():
+    """Refuel by an exponential amount, then use one unit if there is one: the value is exp(-1)."""
+    refuel = stats.weibull_max(1)  # minus an exponential
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("refuel",)] if t == 0 else [("use", "wait")],
+        outcomes=lambda t, s, a: [(1, s, {"fuel": {"refuel": refuel, "use": 1, "wait": 0}[a[0]]})],
+        reward=lambda t, s, a: [a[0] == "use"],
+        budget={"fuel": 0},
+        horizon=2,
+        initial="here",
+    )
+    for epsilon, near in ((0.2, 0.1), (0.01, 0.005), (0.001, 0.0005)):
+        low, high = (ace.solve(game, epsilon=epsilon, rounding=r).values[0] for r in ("up", "down"))
+        assert low <= math.exp(-1) <= high and high - low <= near
+    solution = ace.solve(game, epsilon=0.01)
+    played = ace.simulate(game, solution.policy, episodes=20_000, rng=0)
+    assert played.beyond == 0 and played.excess[0] <= 0.01
+    assert abs(played.returns.mean() - solution.values[0]) < 0.02
+    assert played.spent.min() < -5  # drawn from the true distribution, not from the cut-off one
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_distributions_and_numbers_mix(seed):
+    rng = np.random.default_rng(seed)
+    kinds = [
+        stats.uniform(0, 1),
+        stats.beta(2, 3),
+        stats.truncnorm(-1, 1, 0.5, 0.3),
+        stats.weibull_max(1.5),
+        0.377,
+        1,
+        0,
+    ]
+    table = {(t, a, b): rng.integers(len(kinds), size=2) for t in range(3) for a in range(2) for b in range(2)}
+    game = ace.MarkovGame.from_functions(
+        players=["red", "blue"],
+        actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [
+            (0.25, "x", [kinds[table[t, *a][0]] if any(a) else 0, 0]),
+            (0.75, "y", [0, kinds[table[t, *a][1]] if any(a) else 0]),
+        ],
+        reward=lambda t, s, a: [a[0] - 0.4 * a[1], a[1] - 0.3 * a[0]],
+        budget={"fuel": 1.2, "risk": 1.1},
+        horizon=3,
+        initial="x",
+    )
+    for rounding in ("down", "up"):
+        solution = ace.solve(game, ace.CE(), epsilon=0.3, rounding=rounding)
+        certificate = ace.verify(game, solution.policy, ace.CE())
+        assert certificate.ok, str(certificate)
+        played = ace.simulate(game, solution.policy, episodes=2000, rng=seed)
+        assert (
+            played.beyond == 0 and (played.spent.max(axis=(0, 1)) <= certificate.max_spent.astype(float) + 1e-9).all()
+        )
+        error = 6 * played.returns.std(axis=0) / math.sqrt(2000) + 1e-9
+        assert (np.abs(played.returns.mean(axis=0) - solution.values) <= error).all()
+        if rounding == "up":
+            assert played.violations == 0
+
+
+def test_a_relative_epsilon_cannot_round_a_distribution_under_a_budget_of_zero():
+    game = drawn_twice(stats.uniform(-1, 1.5), 0)
+    with pytest.raises(ace.InvalidOption, match="distribution"):
+        ace.solve(game, epsilon=0.1, relative=True)
+    with pytest.raises(ace.InvalidOption, match="epsilon"):
+        ace.solve(game)
+
+
+def test_random_costs_can_be_discounted():
+    game = drawn_twice(stats.uniform(0, 1), 2)
+    short = ace.discount(game, 0.5, epsilon=0.1)
+    solution = ace.solve(short)
+    certificate = ace.verify(short, solution.policy, solution.concept)
+    assert certificate.ok, str(certificate)
+    assert certificate.max_spent[0] + short.tails.cost[0] <= 2 + exact_number(solution.guarantee.excess[0])
+    assert ace.simulate(short, solution.policy, episodes=500, rng=0).beyond == 0
+
+
 # -- infinite discounted play ------------------------------------------------------------------------------------
 
 
@@ -432,3 +558,25 @@ def _scheduled():
     return ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.ones((1, 2, 1)), [[1], [2]], horizon=2
     )
+
+
+def test_discounted_games_survive_files(tmp_path):
+    short = ace.discount(ace.catalog.get("intersection"), 0.9, epsilon=0.5)
+    for name in ("g.npz", "g.json", "g.yaml"):
+        short.save(tmp_path / name)
+        back = ace.load(tmp_path / name)
+        assert back.digest == short.digest and back.tails == short.tails
+    text = (tmp_path / "g.json").read_text()
+    (tmp_path / "bad.json").write_text(text.replace('"gamma": "9/10"', '"gamma": "10/9"'))
+    with pytest.raises(ace.InvalidGame, match="below 1"):
+        ace.load(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nash_policies_of_rounded_games_are_certified(seed):
+    game = fine_game(seed, players=2)
+    try:
+        solution = ace.solve(game, ace.Nash(), epsilon=0.3)
+    except (ace.Infeasible, ace.NoEquilibrium):
+        return
+    certified(game, solution)
