@@ -174,7 +174,8 @@ def test_frontier_with_a_curve():
     assert told["budgets"] == expected.budgets.tolist()
     assert told["feasible"] == [True] * 166 and told["is_minimal"] == [True] + [False] * 165
     assert (told["steps"], told["thinned"], told["constraint"]) == (166, False, ["weight"])
-    assert "curve" not in answer("frontier", "knapsack")
+    assert "curve" not in answer("frontier", "knapsack", "--no-curve")
+    assert len(answer("frontier", "knapsack")["curve"]["values"]) == 20  # small enough to be shown without asking
 
 
 def test_frontier_with_a_curve_of_chosen_constraints():
@@ -188,10 +189,77 @@ def test_frontier_with_a_curve_of_chosen_constraints():
     ace.catalog.get("partition", weights=(2, 1, 1)).save("even.yaml")
     grid = answer("frontier", "even.yaml", "--curve")["curve"]
     assert None not in grid["values"] and len(grid["values"]) == 1
-    fails("frontier", "partition", "--constraint", "left")
+    assert answer("frontier", "partition", "--constraint", "left")["curve"]["constraint"] == ["left"]
+    fails("frontier", "partition", "--no-curve", "--constraint", "left")
     fails("frontier", "partition", "--curve", "--constraint", "middle")
     fails("frontier", "six_cycle", "--curve")
     fails("frontier", infeasible(), "--curve", code=3)
+
+
+def fine_game():
+    """A game file with costs of sixteen digits."""
+    cost = np.array([[[0.7390851332151607, 0.1], [0.2679491924311227, 0.0]]])
+    reward = np.array([[[2.0], [1.0]]])
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), reward, cost, {"fuel": 3, "risk": 0.45}, horizon=6, players=["rover"]
+    )
+    game.save("fine.yaml")
+    return "fine.yaml", game
+
+
+def test_solving_within_an_epsilon():
+    path, _ = fine_game()
+    told = answer("solve", path, "--epsilon", "0.3", "-o", "s.ace")
+    assert told["certificate"]["ok"] and told["excess"] == {"fuel": 0.3, "risk": 0}
+    assert "0.3" in told["guarantee"] and "0.3" in works("solve", path, "--epsilon", "0.3")
+    assert answer("verify", "s.ace")["ok"]
+    played = answer("simulate", "s.ace", "--episodes", "50", "--seed", "1")
+    assert played["beyond_guarantee"] == 0 and played["largest_excess"]["fuel"] <= 0.3
+    assert works("simulate", "s.ace", "--seed", "1")
+    up = answer("solve", path, "--epsilon", "fuel=0.3,risk=0", "--rounding", "up")
+    assert up["excess"] == {"fuel": 0, "risk": 0} and up["values"]["rover"] <= told["values"]["rover"]
+    relative = answer("solve", path, "--epsilon", "0.1", "--relative")
+    assert relative["excess"]["fuel"] == pytest.approx(0.3)
+    assert answer("check", path, "--epsilon", "0.3")["feasible"]
+    found = answer("frontier", path, "--epsilon", "0.3", "--no-curve")["minimal_budgets"]
+    assert all(a <= 6 * 0.2679491924311227 for a, _ in found)
+    assert "sure" in works("frontier", path, "--epsilon", "0.3", "--rounding", "up", "--constraint", "fuel")
+    for words in (
+        ("--epsilon", "small"),
+        ("--epsilon", "-1"),
+        ("--epsilon", "fule=1,risk=1"),
+        ("--epsilon", "fuel=1"),
+        ("--rounding", "up"),
+        ("--relative",),
+        ("--epsilon", "1", "--rounding", "left"),
+    ):
+        fails("solve", path, *words)
+        fails("check", path, *words)
+
+
+def test_brackets():
+    path, game = fine_game()
+    told = answer("bracket", path, "--epsilon", "0.3")
+    found = ace.bracket(game, 0.3)
+    assert told["verdict"] == found.verdict == "feasible"
+    assert (
+        told["down"]["values"]["rover"] == found.down.values[0] and told["up"]["values"]["rover"] == found.up.values[0]
+    )
+    assert "Feasible for sure" in works("bracket", path, "--epsilon", "0.3")
+    fails("bracket", path)
+    result = run("bracket", infeasible(), "--epsilon", "0.01")
+    assert result.exit_code == 3 and "Infeasible for sure" in result.stdout
+
+
+def test_playing_forever():
+    told = answer("solve", "intersection", "--gamma", "0.8", "--epsilon", "1", "-o", "s.ace")
+    assert told["certificate"]["ok"] and "cut after" in told["guarantee"]
+    assert "cut after" in works("solve", "intersection", "--gamma", "0.8", "--epsilon", "1")
+    assert answer("verify", "s.ace")["ok"]
+    fails("solve", "intersection", "--gamma", "0.8")
+    fails("solve", "intersection", "--gamma", "1", "--epsilon", "1")
+    fails("solve", "intersection", "--cost-gamma", "0.8", "--epsilon", "1")
+    fails("solve", "knapsack", "--gamma", "0.8", "--epsilon", "1")
 
 
 def test_reduce():

@@ -68,6 +68,9 @@ ALLOWED = {
     "acegames.episode_costs": ("model", "numerics"),
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
+    "acegames.tracker": ("feasibility", "model", "errors"),
+    "acegames.guarantee": ("tracker", "model", "concepts"),
+    "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
 }

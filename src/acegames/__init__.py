@@ -1,6 +1,6 @@
 """acegames: equilibria of Markov games whose hard budgets hold at every moment, with probability one.
 
-    game  ->  feasibility  ->  solve  ->  policy  ->  verify / simulate
+    game  (-> rounded costs, or infinite play cut short)  ->  feasibility  ->  solve  ->  policy  ->  verify / simulate
 
     >>> import acegames as ace
     >>> game = ace.catalog.get("intersection")

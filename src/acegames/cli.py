@@ -127,9 +127,15 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Show the vers
 
 @app.command(epilog="Example:  acegames check my_game.yaml")
 @_verb
-def check(game: GameArg, as_json: JsonOption = False) -> None:
+def check(
+    game: GameArg,
+    epsilon: EpsilonOption = None,
+    relative: RelativeOption = False,
+    rounding: RoundingOption = "down",
+    as_json: JsonOption = False,
+) -> None:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
-    model = _game(game)
+    model = _rounded(_game(game), epsilon, relative, rounding)
     drawn = [str(c) for c, costs in zip(model.constraints, model.cost_values, strict=True) if _any_random(costs)]
     if drawn:
         if as_json:
@@ -137,7 +143,7 @@ def check(game: GameArg, as_json: JsonOption = False) -> None:
         else:
             show_game(model, random_costs=drawn)
             out.print(
-                "The game is in order. With costs given by distributions it is solved approximately, up to an epsilon."
+                "The game is in order. Its costs are given by distributions: with --epsilon they are rounded, and it can be judged."
             )
         return
     found, needs = ace.feasibility(model), ace.estimate(model)
@@ -162,20 +168,28 @@ def frontier(
     game: GameArg,
     most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
     curve: Annotated[
-        bool,
-        typer.Option("--curve", help="Solve, and show what the players get with each budget up to the game's own."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--curve/--no-curve",
+            help="Solve, and show what the players get with each budget up to the game's own; by default where that is quick.",
+        ),
+    ] = None,
     constraint: Annotated[
         list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
     concept: ConceptOption = "cce",
     objective: ObjectiveOption = "welfare",
+    epsilon: EpsilonOption = None,
+    relative: RelativeOption = False,
+    rounding: RoundingOption = "down",
     as_json: JsonOption = False,
 ) -> None:
-    """Show the smallest budgets with which the game can be played safely: the Pareto frontier. With --curve, what a budget is worth."""
-    model = _game(game)
+    """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
+    model = _rounded(_game(game), epsilon, relative, rounding, any_budget=True)
     worth = None
+    if curve is None:
+        curve = constraint is not None or _quick_curve(model)
     if curve:
         labels = {str(c): c for c in model.constraints}
         chosen = [labels.get(c, c) for c in constraint] if constraint else None
@@ -192,6 +206,9 @@ def frontier(
         out.print("This game has no budgets: every legal play is safe.")
         return
     show_frontier(model, budgets, most)
+    if epsilon is not None:
+        meaning = "nothing below them is enough" if rounding == "down" else "each of them is enough"
+        out.print(f"Costs are rounded {rounding}: of the true costs it is sure that {meaning}.")
     if worth:
         show_curve(worth)
 
@@ -493,6 +510,31 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
             raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
         return ace.Nash(objective=chosen)
     return (ace.CE if kind.lower() == "ce" else ace.CCE)(objective=chosen, floor=floor)
+
+
+QUICK = 100_000  # stage games
+
+
+def _quick_curve(game: ace.MarkovGame) -> bool:
+    """Whether what a budget is worth can be shown without being asked for: a moment's work, and a line or a grid."""
+    bounded = [c for c in zip(*game.budgets, strict=True) if any(b != np.inf for b in c)]
+    return (
+        len(game.constraints) == len(bounded) in (1, 2)
+        and ace.feasibility(game).feasible
+        and ace.estimate(game).pairs < QUICK
+    )
+
+
+def _rounded(
+    game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
+) -> ace.MarkovGame:
+    """The game with rounded costs where --epsilon says so, else as it is."""
+    if epsilon is None:
+        if relative or rounding != "down":
+            raise ace.InvalidOption("--relative and --rounding say how costs are rounded; give --epsilon too")
+        return game
+    within = _epsilon(epsilon, game)
+    return ace.round_costs(game, within, relative=relative, rounding=rounding, any_budget=any_budget).game
 
 
 def _discounted(

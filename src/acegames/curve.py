@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import round_costs
 from acegames.concepts import CCE, Concept
 from acegames.curve_rows import Scale, given_rows, varied_constraints
 from acegames.engines import Engine, Report
 from acegames.engines.local import LocalEngine
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.feasibility.lattice import lattice
-from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs
+from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain_array
 from acegames.policy import project
 
@@ -104,6 +105,9 @@ def budget_curve(
     *,
     budgets: Any = None,
     points: int = 100,
+    epsilon: Any = None,
+    relative: bool = False,
+    rounding: str = "down",
     engine: Engine | None = None,
     progress: Report | None = None,
 ) -> BudgetCurve:
@@ -113,12 +117,13 @@ def budget_curve(
 
     Args:
         game: the game.
-        concept: `CCE()` (the default) or `CE()`. With the objective None each budget gets the values of some equilibrium.
+        concept: `CCE()` (the default), `CE()` or `Nash()`. With the objective None each budget gets the values of some equilibrium.
         constraint: the constraint whose budget varies, or a list of two for a grid; the others keep the game's own. May be left
             out where there are no more than two.
         budgets: which budgets: numbers for the one constraint that varies, or rows of one number per constraint, `inf` allowed. By default
             all at which the values can change, from the smallest feasible one to the game's own.
         points: of these at most so many, evenly spread; the curve says when it is thinned.
+        epsilon, relative, rounding: as in `solve`, for costs too fine to be counted; the curve is that of the game with rounded costs.
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
 
@@ -130,10 +135,14 @@ def budget_curve(
     check_game(game)
     concept = CCE() if concept is None else concept
     if not isinstance(concept, Concept):
-        raise TypeError(f"concept: got {concept!r}, must be CE(...) or CCE(...)")
+        raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
+    remarks: tuple[str, ...] = ()
+    if epsilon is not None:
+        game = round_costs(game, epsilon, relative=relative, rounding=rounding, any_budget=True).game
+        remarks = (f"Costs are rounded {rounding} with epsilon {epsilon}{' of the budget' if relative else ''}.",)
     scale = Scale(game)
     if budgets is None:
         varied = varied_constraints(game, constraint)
@@ -160,6 +169,7 @@ def budget_curve(
         plain_array([scale.exactly(row) for row in minimal.tolist()], width),
         steps,
         len(set(game.budgets)) > 1,
+        remarks,
     )
 
 
@@ -171,7 +181,16 @@ def _solve_all(
     spent = [[(b - x) * u for b, x, u in zip(top.tolist(), row, scale.units, strict=True)] for row in whole.tolist()]
     longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
     counted = lattice(longer)
-    found = (engine or LocalEngine()).solve(longer, counted, concept, progress)
+    try:
+        found = (engine or LocalEngine()).solve(longer, counted, concept, progress)
+    except NoEquilibrium as error:
+        t = None if error.t is None else error.t - 1  # the step in front has its own time
+        raise NoEquilibrium(
+            f"under one of the budgets of the curve no Nash equilibrium was found at {place(t, error.state)}; "
+            "correlated (CE) and coarse correlated (CCE) equilibria always exist",
+            t,
+            error.state,
+        ) from None
     assert found is not None, "every budget was found feasible beforehand"
     total = np.array([[int(x / u) for x, u in zip(row, counted.units, strict=True)] for row in spent], dtype=np.int64)
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))

@@ -81,7 +81,7 @@ class Solution:
                 how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
                 raise InvalidOption(
                     f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong for smaller ones; "
-                    "solve the game with the smaller budget instead"
+                    "ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all of them"
                 )
         curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
         return replace(curve, remarks=(f"Costs are rounded. At the game's own budget: {self.guarantee}",))
@@ -139,6 +139,9 @@ def solve(
     whole = lattice(counted)
     found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
     if found is None:
+        if rules:  # with a view to other budgets, nothing is left out
+            options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
+            counted = round_costs(game, _default_epsilon(game, epsilon), **options).game
         raise infeasible(counted, _how(rules))
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)

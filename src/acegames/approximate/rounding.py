@@ -40,7 +40,9 @@ class Rounded:
     rounding: tuple[Rounding | None, ...]  # M, None where costs are as they were
 
 
-def round_costs(game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down") -> Rounded:
+def round_costs(
+    game: MarkovGame, epsilon: Any, *, relative: bool = False, rounding: str = "down", any_budget: bool = False
+) -> Rounded:
     """Round the costs of a game so that budgets are kept within epsilon.
 
     Args:
@@ -49,6 +51,9 @@ def round_costs(game: MarkovGame, epsilon: Any, *, relative: bool = False, round
             {constraint: number}. Zero leaves a constraint's costs as they are.
         relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of zero leaves its constraint unrounded.)
         rounding: "down", or "up" for budgets that are never exceeded at all.
+        any_budget: whether the result is to serve smaller budgets than the game's own too. By default a constraint that cannot bind is not
+            counted, and very low costs are cut off where it cannot bind any more; with smaller budgets it might. (Costs without a
+            lower bound are cut off in any case, with a view to budgets down to zero.)
 
     Raises:
         InvalidOption: naming the constraint and the rule.
@@ -59,7 +64,7 @@ def round_costs(game: MarkovGame, epsilon: Any, *, relative: bool = False, round
     if not isinstance(relative, bool):
         raise InvalidOption(f"relative: got {relative!r}, must be True or False")
     rules = tuple(
-        _rule(label, schedule, costs, game.horizon, _cell(schedule, wanted, relative), rounding)
+        _rule(label, schedule, costs, game.horizon, _cell(schedule, wanted, relative), rounding, any_budget)
         for label, schedule, costs, wanted in zip(
             game.constraints,
             zip(*game.budgets, strict=True),
@@ -113,12 +118,18 @@ def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fract
 
 
 def _rule(
-    label: Label, schedule: Sequence[Bound], costs: Sequence[Cost], horizon: int, cell: Fraction, direction: str
+    label: Label,
+    schedule: Sequence[Bound],
+    costs: Sequence[Cost],
+    horizon: int,
+    cell: Fraction,
+    direction: str,
+    any_budget: bool,
 ) -> Rounding | None:
     """How the costs of one constraint are counted; None: as they are."""
     finite = [b for b in schedule if not isinstance(b, float)]
     largest = max([Fraction(0), *(c.upper if isinstance(c, RandomCost) else c for c in costs)])
-    if not finite or horizon * largest <= min(finite):
+    if not finite or (horizon * largest <= min(finite) and not any_budget):
         return Rounding(Fraction(1), "ignore")
     endless = [c for c in costs if isinstance(c, RandomCost)]
     if cell == 0:
@@ -131,10 +142,13 @@ def _rule(
     if not endless and common_unit(c for c in costs if not isinstance(c, RandomCost)) >= cell:
         return None  # as coarse as that already
     counted = Rounding(cell, direction).of(largest)
-    lowest = (
-        min(0, math.floor((min(finite) - horizon * counted) / cell)) * cell
-    )  # what is cut off must not count as spending
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
+    if any_budget and least != -math.inf:
+        return Rounding(cell, direction)
+    tightest = min(*finite, Fraction(0)) if any_budget else min(finite)
+    lowest = (
+        min(0, math.floor((tightest - horizon * counted) / cell)) * cell
+    )  # what is cut off must not count as spending
     return Rounding(cell, direction, lowest if least < lowest else None)
 
 
