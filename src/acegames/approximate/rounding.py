@@ -16,19 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.lattice import common_unit
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.cost_cells import probabilities
 from acegames.model.game import Label, Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
-from acegames.model.random_cost import RandomCost
+from acegames.model.random_cost import Cost, RandomCost
 from acegames.model.written import unknown
 from acegames.tracker import Rounding
 
 __all__ = ["Rounded", "round_costs"]
 
-Cost = Fraction | RandomCost
+MOST_OUTCOMES = 3e7
+"""Outcomes of one time that random costs may be spread over: about two gigabytes while the game is built."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +204,14 @@ class _Cells:
 
 def _expanded(layer: Layer, row_state: NDArray[Any], cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
     """A layer in which every outcome stands once for each combination of the cells of its costs."""
+    combinations = np.ones(len(layer.prob))
+    for m, cell in enumerate(cells):
+        combinations *= cell.count[layer.cost[:, m]]
+    if combinations.sum() > MOST_OUTCOMES:
+        raise TooLarge(
+            f"rounding: the cells of random costs combine to {combinations.sum():.3g} outcomes at t={times[0]}, at most {MOST_OUTCOMES:.0e} "
+            "are allowed; choose a larger epsilon, or fewer random costs in one outcome"
+        )
     outcome = np.arange(len(layer.prob))
     prob = layer.prob
     columns: list[NDArray[np.int64]] = []
