@@ -209,8 +209,8 @@ def _expanded(layer: Layer, row_state: NDArray[Any], cells: list[_Cells], times:
         combinations *= cell.count[layer.cost[:, m]]
     if combinations.sum() > MOST_OUTCOMES:
         raise TooLarge(
-            f"rounding: the cells of random costs combine to {combinations.sum():.3g} outcomes at t={times[0]}, more than {MOST_OUTCOMES:.0e}; "
-            "choose a larger epsilon, or fewer random costs in one outcome"
+            f"rounding: the cells of random costs combine to {combinations.sum():.3g} outcomes at t={times[0]}, more than "
+            f"{MOST_OUTCOMES:.0e}; choose a larger epsilon, or fewer random costs in one outcome"
         )
     outcome = np.arange(len(layer.prob))
     prob = layer.prob
