@@ -223,7 +223,8 @@ def test_solving_within_an_epsilon():
     assert answer("check", path, "--epsilon", "0.3")["feasible"]
     found = answer("frontier", path, "--epsilon", "0.3", "--no-curve")["minimal_budgets"]
     assert all(a <= 6 * 0.2679491924311227 for a, _ in found)
-    assert "sure" in works("frontier", path, "--epsilon", "0.3", "--rounding", "up", "--constraint", "fuel")
+    shown = works("frontier", path, "--epsilon", "0.3", "--rounding", "up", "--constraint", "fuel")
+    assert "each line is enough for the true costs" in shown
     for words in (
         ("--epsilon", "small"),
         ("--epsilon", "-1"),
@@ -235,6 +236,19 @@ def test_solving_within_an_epsilon():
     ):
         fails("solve", path, *words)
         fails("check", path, *words)
+    fails("solve", path, "--epsilon", "fuel=1,fuel=2")
+    assert "Fraction" not in fails("solve", path, "--epsilon", "-1/3")
+
+
+def test_what_is_said_of_rounded_games_is_sure_or_says_that_it_is_not():
+    cost = np.array([[[0.31], [0.357]]])
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.zeros((1, 2, 1)), cost, {"fuel": 1}, horizon=3)
+    game.save("g.yaml")
+    down = answer("check", "g.yaml", "--epsilon", "0.9")
+    assert down["feasible"] and not down["sure"] and down["costs"] == "rounded down" and down["digest"] == game.digest
+    result = run("check", "g.yaml", "--epsilon", "0.9", "--rounding", "up")
+    assert result.exit_code == 3 and "may be feasible" in result.stdout
+    assert answer("check", "g.yaml", "--epsilon", "0.01", "--rounding", "up")["sure"]
 
 
 def test_brackets():
@@ -256,6 +270,9 @@ def test_playing_forever():
     assert told["certificate"]["ok"] and "cut after" in told["guarantee"]
     assert "cut after" in works("solve", "intersection", "--gamma", "0.8", "--epsilon", "1")
     assert answer("verify", "s.ace")["ok"]
+    assert told["excess"]["risk"] <= 1
+    ace.discount(ace.catalog.get("intersection"), 0.8, epsilon=1).save("forever.npz")
+    assert answer("check", "forever.npz")["costs"] == "rounded down"
     fails("solve", "intersection", "--gamma", "0.8")
     fails("solve", "intersection", "--gamma", "1", "--epsilon", "1")
     fails("solve", "intersection", "--cost-gamma", "0.8", "--epsilon", "1")

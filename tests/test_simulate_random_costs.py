@@ -333,7 +333,10 @@ def test_the_program_checks_games_with_random_costs(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["check", "game.json"])
     assert done.exit_code == 0
     assert "approximately" in done.stdout
-    assert json.loads(CliRunner().invoke(app, ["check", "game.json", "--json"]).stdout)["random_costs"] == ["fuel"]
+    told = json.loads(CliRunner().invoke(app, ["check", "game.json", "--json"]).stdout)
+    assert told["feasible"] is None and "uniform" in told["why"]
+    judged = json.loads(CliRunner().invoke(app, ["check", "game.json", "--epsilon", "0.1", "--json"]).stdout)
+    assert judged["feasible"] and not judged["sure"] and judged["digest"] == told["digest"]
     exact = CliRunner().invoke(app, ["frontier", "game.json"])
     assert exact.exit_code == 2
     assert "uniform" in exact.stderr

@@ -39,9 +39,13 @@ class Bracket:
             "feasible": "Feasible for sure: with costs rounded up some policy keeps every true budget.",
             "between": "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell.",
         }[self.verdict]
-        lines = [said, f"Rounded down: {self._values(self.down)}. {self.down.guarantee}"]
+        over = ", ".join(
+            f"{c} {e}" for c, e in zip(self.game.constraints, self.down.guarantee.excess, strict=True) if e
+        )
+        kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
+        lines = [said, f"Rounded down: {self._values(self.down)}; {kept}."]
         if self.up is not None:
-            lines.append(f"Rounded up: {self._values(self.up)}. {self.up.guarantee}")
+            lines.append(f"Rounded up:   {self._values(self.up)}; budgets never exceeded.")
             if len(self.game.players) == 1:
                 lines.append("With one player the true optimum lies between the two values.")
         return "\n".join(lines)
@@ -53,7 +57,7 @@ class Bracket:
 
 def bracket(
     game: MarkovGame,
-    epsilon: Any,
+    epsilon: Any = None,
     concept: Concept | None = None,
     *,
     relative: bool = False,
@@ -64,10 +68,10 @@ def bracket(
 
     Args:
         game: the game.
-        epsilon: as in `solve`.
+        epsilon: as in `solve`; only a game from `discount` needs none.
         concept, relative, engine, progress: as in `solve`.
     """
-    if epsilon is None:
+    if epsilon is None and game.tails is None:
         raise InvalidOption("epsilon: bracket needs one; an exact solve needs no bracket")
 
     def one(rounding: str) -> Solution | None:

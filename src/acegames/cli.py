@@ -135,31 +135,53 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
-    model = _rounded(_game(game), epsilon, relative, rounding)
-    drawn = [str(c) for c, costs in zip(model.constraints, model.cost_values, strict=True) if _any_random(costs)]
-    if drawn:
+    model = _game(game)
+    counted = _rounded(model, epsilon, relative, rounding)
+    exactly = counted is model
+    try:
+        found, needs = ace.feasibility(counted), ace.estimate(counted)
+    except ace.TooLarge as error:
+        raise ace.TooLarge(f"the game is in order, but too large to be judged: {error}") from None
+    except ace.InvalidOption as error:  # costs given by distributions
+        if not exactly:
+            raise
+        why = f"The game is in order, but cannot be judged exactly. {error}"
         if as_json:
-            print_json({**describe(model), "random_costs": drawn, "feasible": None})
+            print_json({**describe(model), "costs": "exact", "feasible": None, "sure": False, "why": why})
         else:
-            show_game(model, random_costs=drawn)
-            out.print(
-                "The game is in order. Its costs are given by distributions: with --epsilon they are rounded, and it can be judged."
-            )
+            show_game(model)
+            out.print(escape(why), soft_wrap=True)
         return
-    found, needs = ace.feasibility(model), ace.estimate(model)
+    verdict, sure = _verdict(found.feasible, exactly, rounding)
     if as_json:
         estimate = {**vars(needs), "memory": needs.memory}
-        print_json({**describe(model), "feasible": found.feasible, "pairs": found.pairs, "estimate": estimate})
+        facts = {"costs": "exact" if exactly else f"rounded {rounding}", "feasible": found.feasible, "sure": sure}
+        print_json({**describe(model), **facts, "pairs": found.pairs, "estimate": estimate})
     else:
         show_game(model, to_solve=needs)
         if found.feasible:
-            out.print(f"[green]Feasible:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
+            out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
         else:
-            out.print(
-                "[red]Infeasible:[/] no policy keeps every budget. `acegames frontier` shows the budgets that would do."
-            )
+            out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
     if not found.feasible:
         raise typer.Exit(3)
+
+
+def _verdict(feasible: bool, exactly: bool, rounding: str) -> tuple[str, bool]:
+    """What can be said of the true game, and whether that is the last word on it."""
+    if exactly:
+        return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
+    if feasible:
+        sure = rounding == "up"
+        return (
+            "Feasible for sure, even with costs rounded up"
+            if sure
+            else "Feasible with costs rounded down, within epsilon",
+            sure,
+        )
+    if rounding == "down":
+        return "Infeasible for sure: even with costs rounded down no policy keeps every budget", True
+    return "Infeasible with costs rounded up; with true costs it may be feasible", False
 
 
 @app.command(epilog="Example:  acegames frontier knapsack --curve --points 12")
@@ -188,27 +210,36 @@ def frontier(
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
     model = _rounded(_game(game), epsilon, relative, rounding, any_budget=True)
     worth = None
-    if curve is None:
-        curve = constraint is not None or _quick_curve(model)
-    if curve:
+    wanted = _concept(concept, objective, 1.0, model)
+    if curve is None and constraint is None and _quick_curve(model):
+        with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
+            worth = ace.budget_curve(model, wanted, points=points)
+    elif curve or (curve is None and constraint):
         labels = {str(c): c for c in model.constraints}
         chosen = [labels.get(c, c) for c in constraint] if constraint else None
-        worth = ace.budget_curve(model, _concept(concept, objective, 1.0, model), chosen, points=points)
+        worth = ace.budget_curve(model, wanted, chosen, points=points)
     elif constraint:
         raise ace.InvalidOption("--constraint: goes with --curve")
-    budgets = ace.feasibility(model).minimal_budgets
+    own = ace.feasibility(model)
+    budgets = own.minimal_budgets
     if as_json:
-        facts = {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
+        facts: dict[str, Any] = {
+            "feasible": own.feasible,
+            "costs": "exact" if epsilon is None else f"rounded {rounding}",
+        }
+        facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
         found = {"curve": curve_data(worth)} if worth else {}
         print_json({"constraints": model.constraints, **facts, "minimal_budgets": budgets, **found})
         return
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
         return
-    show_frontier(model, budgets, most)
-    if epsilon is not None:
-        meaning = "nothing below them is enough" if rounding == "down" else "each of them is enough"
-        out.print(f"Costs are rounded {rounding}: of the true costs it is sure that {meaning}.")
+    meaning = {
+        None: "each line is enough, nothing below it is",
+        "down": "with costs rounded down; nothing below a line is enough for the true costs",
+        "up": "with costs rounded up; each line is enough for the true costs",
+    }[None if epsilon is None else rounding]
+    show_frontier(model, budgets, most, meaning, feasible=own.feasible)
     if worth:
         show_curve(worth)
 
@@ -480,12 +511,10 @@ def _game(name: str) -> ace.MarkovGame:
     )
 
 
-def _any_random(costs: tuple[Any, ...]) -> bool:
-    return any(isinstance(c, ace.RandomCost) for c in costs)
-
-
 def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any]:
     """Game, policy and concept of a solution file, or of a policy file and --game."""
+    if file.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
+        raise ace.InvalidOption(f"{file}: a game file; give a solution of it: acegames solve {file} -o FILE")
     if against is None:
         solution = ace.Solution.load(file)
         return solution.game, solution.policy, solution.concept
@@ -529,6 +558,9 @@ def _rounded(
     game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
 ) -> ace.MarkovGame:
     """The game with rounded costs where --epsilon says so, else as it is."""
+    if epsilon is None and game.tails is not None:
+        shares = [game.tails.epsilon - tail for tail in game.tails.cost]
+        return ace.round_costs(game, shares, rounding=rounding, any_budget=any_budget).game
     if epsilon is None:
         if relative or rounding != "down":
             raise ace.InvalidOption("--relative and --rounding say how costs are rounded; give --epsilon too")
@@ -549,7 +581,7 @@ def _discounted(
     if within is None or isinstance(within, dict):
         raise ace.InvalidOption("--gamma needs --epsilon with one number: what comes after the cut stays below it")
     rates = [None if r is None else _exact("--gamma", r) for r in (gamma, cost_gamma)]
-    return ace.discount(game, rates[0], epsilon=within, cost_gamma=rates[1]), within
+    return ace.discount(game, rates[0], epsilon=within, cost_gamma=rates[1]), None  # it brings its own
 
 
 def _epsilon(text: str, game: ace.MarkovGame) -> Any:
@@ -558,6 +590,8 @@ def _epsilon(text: str, game: ace.MarkovGame) -> Any:
         return _exact("--epsilon", text)
     labels = {str(c): c for c in game.constraints}
     pairs = [part.rpartition("=") for part in text.split(",")]
+    if len({name.strip() for name, *_ in pairs}) < len(pairs):
+        raise ace.InvalidOption(f"--epsilon {text}: a constraint is named twice")
     return {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
 
 

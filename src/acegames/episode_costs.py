@@ -165,8 +165,8 @@ def _reach(cost: RandomCost) -> Fraction:
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:
     """Units per one: a multiple of `grid`, with enough digits for draws, as many as let `total` fit into 64 bits where possible."""
     grid = math.lcm(grid, *(cost.upper.denominator for cost in drawn if cost.has_atoms))
-    smooth = [cost.bulk for cost in drawn if not cost.has_atoms]
-    if not smooth:
+    smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if not hasattr(cost.law, "pmf")]
+    if not smooth or not min(smooth):
         return grid
 
     def with_digits(digits: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from acegames.concepts import Concept
@@ -47,6 +48,7 @@ def guarantee(
         text = _rounded_down(game, concept, rules, over, asked)
     tails = game.tails
     if tails is not None:
+        text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]}"
         over = [a + b for a, b in zip(over, tails.cost, strict=True)]
         text += f" {tails.text(game.horizon)}{_together(game, over)}"
     return Guarantee(text, tuple(map(plain, over)))
@@ -123,5 +125,5 @@ def _figure(amount: Fraction) -> str:
     exactly = str(plain(amount))
     if len(exactly) <= 8 and "/" not in exactly:
         return exactly
-    shown = f"{float(amount):.6g}"
-    return shown if Fraction(shown) >= amount else f"{float(amount) * (1 + 1e-5):.6g}"
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        return f"{Decimal(amount.numerator) / Decimal(amount.denominator):f}"

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rollouts:
     """E played episodes of one policy. Indices refer to `game.states` and `game.actions`."""
 
@@ -47,6 +47,10 @@ class Rollouts:
     beyond: int
     """Number of episodes that break some budget by more than the policy's rounding allows: after acting at t, t + 1 cells for
     costs rounded down, nothing for others. A policy that rounds nothing is allowed nothing, so this is then `violations`."""
+
+    def __repr__(self) -> str:
+        mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
+        return f"<Rollouts: {len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget>"
 
     def summary(self) -> dict[str, Any]:
         """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess (M,), beyond}.

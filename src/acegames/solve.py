@@ -6,6 +6,7 @@ game (-> rounded costs) -> integer lattice -> engine (feasible pairs, then backw
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,10 @@ class Solution:
     policy: Policy
     stats: Stats
     guarantee: Guarantee
+
+    def __str__(self) -> str:
+        worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
+        return f"{self.concept}: values {worth}. {self.guarantee}"
 
     def budget_curve(
         self,
@@ -172,6 +177,10 @@ def _counted(
     game: MarkovGame, epsilon: Any, relative: bool, rounding: str
 ) -> tuple[MarkovGame, tuple[Rounding | None, ...]]:
     """The game with costs as they are counted, and how; the game itself and nothing where that is exactly."""
+    if epsilon is None and game.tails is not None and relative:
+        raise InvalidOption(
+            "relative: the epsilon of a discounted game is an amount; give an epsilon of your own to make it relative"
+        )
     epsilon = _default_epsilon(game, epsilon)
     if epsilon is None:
         if relative or rounding != "down":
@@ -182,22 +191,22 @@ def _counted(
 
 
 def _default_epsilon(game: MarkovGame, epsilon: Any) -> Any:
-    """A game from `discount` brings the epsilon that its tails were cut with."""
-    return game.tails.epsilon if epsilon is None and game.tails is not None else epsilon
+    """A game from `discount` brings its own: what its tails leave of the epsilon that it was cut with."""
+    if epsilon is not None or game.tails is None:
+        return epsilon
+    return [game.tails.epsilon - tail for tail in game.tails.cost]
 
 
 def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:
     """The epsilon in words; nothing where an exact answer was asked for."""
-    wanted = _default_epsilon(game, epsilon)
-    if wanted is None or (is_scalar(wanted) and not wanted):
+    if epsilon is None and game.tails is not None:
+        return f"epsilon {plain(game.tails.epsilon)} in all"
+    if epsilon is None or (is_scalar(epsilon) and not epsilon):
         return ""
-    shown = (
-        wanted
-        if isinstance(wanted, (dict, list, tuple))
-        else plain(exact(wanted))
-        if is_scalar(wanted)
-        else list(wanted)
-    )
+    if isinstance(epsilon, Mapping):
+        shown = ", ".join(f"{c} {plain(exact(e))}" for c, e in epsilon.items())
+    else:
+        shown = ", ".join(str(plain(exact(e))) for e in ([epsilon] if is_scalar(epsilon) else epsilon))
     return f"epsilon {shown}" + (" of each budget" if relative else "")
 
 

@@ -99,9 +99,9 @@ def solution_data(solution: ace.Solution) -> dict[str, Any]:
     }
 
 
-def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
+def show_frontier(game: ace.MarkovGame, budgets: Any, most: int, meaning: str, *, feasible: bool) -> None:
     """Print the minimal budgets as a table."""
-    out.print("[bold]Minimal budgets[/]: each line is enough, nothing below it is")
+    out.print(f"[bold]Minimal budgets[/]: {meaning}")
     table = Table()
     for label in game.constraints:
         table.add_column(escape(str(label)), justify="right")
@@ -111,7 +111,7 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int) -> None:
     if len(budgets) > most:
         out.print(f"... and {len(budgets) - most:,} more (--most)")
     own = ", ".join(f"{c} {number(b)}" for c, b in own_budget(game).items())
-    out.print(escape(f"The game's own budget: {own}"))
+    out.print(escape(f"The game's own budget: {own}" + ("" if feasible else ", which is not enough")))
     if len(set(game.budgets)) > 1:
         out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
 

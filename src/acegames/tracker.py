@@ -62,7 +62,7 @@ class CostTracker:
         try:
             step = self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
-            raise InvalidOption(f"cost {cost!r}: {error}") from None
+            raise InvalidOption(f"cost {cost!r}: {str(error).partition(';')[0]}") from None
         return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:

@@ -41,7 +41,8 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
         game: rules that do not depend on time, with constant budgets. Its own horizon plays no part, but every state that can occur
             must have occurred within it.
         gamma: discount of rewards per step, at least 0 and below 1.
-        epsilon: both tails stay at or below this. `solve` rounds costs with the same epsilon unless told otherwise.
+        epsilon: the tail of rewards stays at or below this, that of costs at or below half of it. `solve` leaves the rest to the rounding
+            of costs, so that budgets are exceeded by no more than epsilon in all, unless it is given an epsilon of its own.
         cost_gamma: discount of costs; the same as `gamma` by default.
 
     Raises:
@@ -61,7 +62,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
     worst = [max([Fraction(0), *map(_upper, costs)]) for costs in game.cost_values]
     by_reward = _steps(Fraction(float(size.max())), rate, small)
-    by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small * (1 - CUT))
+    by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small / 2 * (1 - CUT))
     horizon = max(1, by_reward, by_cost)
     grain = Fraction(1, 10 ** math.ceil(math.log10((horizon + 1) / (small * CUT))))
     tails = Tails(
@@ -81,7 +82,7 @@ def _rate(what: str, value: Any) -> Fraction:
     except ValueError as error:
         raise InvalidOption(f"{what}: {error}") from None
     if not 0 <= rate < 1:
-        raise InvalidOption(f"{what}: got {value!r}, must be at least 0 and below 1, else what comes later never fades")
+        raise InvalidOption(f"{what}: got {value}, must be at least 0 and below 1, else what comes later never fades")
     return rate
 
 
@@ -91,7 +92,7 @@ def _positive(epsilon: Any) -> Fraction:
     except ValueError as error:
         raise InvalidOption(f"epsilon: {error}") from None
     if amount <= 0 or isinstance(epsilon, (bool, np.bool_)):
-        raise InvalidOption(f"epsilon: got {epsilon!r}, must be a number above 0")
+        raise InvalidOption(f"epsilon: got {epsilon}, must be a number above 0")
     return amount
 
 

@@ -106,7 +106,7 @@ def _read_epsilon(what: str, value: Any) -> Fraction:
     except ValueError as error:
         raise InvalidOption(f"{what}: {error}") from None
     if amount < 0 or isinstance(value, (bool, np.bool_)):
-        raise InvalidOption(f"{what}: got {value!r}, must be a number of at least 0")
+        raise InvalidOption(f"{what}: got {value}, must be a number of at least 0")
     return amount
 
 

@@ -57,7 +57,7 @@ def lattice(game: MarkovGame) -> Lattice:
             raise TooLarge(
                 f"constraint {label!r}: the costs are whole multiples of no unit coarser than {unit}, and {game.horizon} "
                 f"steps can add up to {most:.3g} of them, which does not fit into 64-bit integers. These costs are too fine "
-                "to be tracked exactly: solve approximately, with costs rounded to a coarser unit: solve(game, epsilon=...)"
+                "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
         for t, row in enumerate(game.budgets):
             bound = row[m]

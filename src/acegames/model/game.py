@@ -331,7 +331,8 @@ def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
             spot = _first_place(game, m, drawn[0])
             raise InvalidOption(
                 f"constraint {game.constraints[m]!r}: the cost at {spot} is drawn from {cost_text(values[drawn[0]])}. "
-                "Exact methods count whole units of cost and need numbers; solve approximately: solve(game, epsilon=...)"
+                "Exact methods count whole units of cost and need numbers; solve approximately: solve(game, epsilon=...), "
+                "on the command line --epsilon"
             )
     return tuple(tuple(c for c in values if not isinstance(c, RandomCost)) for values in game.cost_values)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -138,13 +140,23 @@ class Certificate:
         return f"Stable against {self.covers}: no player gains more than {gain} by one, {scope}.{beyond}"
 
 
+LONGEST = 12
+"""Characters of a number that is shown as it is."""
+
+
 def _called(kind: str, label: Label) -> str:
     return label if isinstance(label, str) else f"{kind} {label!r}"
 
 
 def _exactly(amount: Any) -> str:
+    """A number to read: exact where that is short, else to nine digits, never below the true one."""
     whole = isinstance(amount, float) and amount.is_integer()
-    return str(int(amount)) if whole else str(amount)
+    exactly = str(int(amount)) if whole else str(amount)
+    if len(exactly) <= LONGEST or not isinstance(amount, (float, Fraction)) or not math.isfinite(amount):
+        return exactly
+    with localcontext(prec=9, rounding=ROUND_CEILING):
+        up, down = Fraction(amount).as_integer_ratio()
+        return f"{Decimal(up) / Decimal(down):f}"
 
 
 def limit_phrases(budgets: tuple[tuple[Bound, ...], ...]) -> tuple[str, ...]:
