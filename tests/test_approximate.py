@@ -580,3 +580,90 @@ def test_nash_policies_of_rounded_games_are_certified(seed):
     except (ace.Infeasible, ace.NoEquilibrium):
         return
     certified(game, solution)
+
+
+# -- found by others -------------------------------------------------------------------------------------------------
+
+
+def single(cost, budget, horizon=2):
+    """One state; {action: cost, or outcomes}."""
+
+    def outcomes(t, s, a):
+        return cost[a[0]] if isinstance(cost[a[0]], list) else [(1, s, cost[a[0]])]
+
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [list(cost)],
+        outcomes=outcomes,
+        reward=lambda t, s, a: [a[0] == "a"],
+        budget=budget,
+        horizon=horizon,
+        initial="s",
+    )
+
+
+class NegativeExponential:
+    """Minus one, minus an exponential."""
+
+    upper = -1.0
+
+    def cdf(self, x):
+        return np.exp(np.minimum(np.asarray(x) + 1.0, 0))
+
+    def pdf(self, x):
+        return np.where(np.asarray(x) <= -1, self.cdf(x), 0)
+
+
+def test_negative_budgets_of_costs_without_a_lower_bound():
+    curve = ace.budget_curve(single({"a": NegativeExponential()}, [0]), epsilon=0.1, budgets=[-2, -1, -0.5, 0])
+    assert curve.feasible.tolist() == [False, True, True, True]
+    with pytest.raises(ace.Infeasible, match="rounded down") as error:
+        ace.solve(single({"a": (NegativeExponential(), 3)}, [0, 5]), epsilon=0.1)
+    low, high = error.value.minimal_budgets[0]
+    assert -1.05 <= low <= -1 and high == 6
+
+
+def test_infeasible_is_said_even_where_no_budget_that_would_do_can_be_named():
+    wide = [(0.5, "s", -(Fraction(10) ** 300)), (0.5, "s", Fraction(3, 2))]
+    assert ace.bracket(single({"a": wide}, [1]), 0.1).verdict == "infeasible"
+    deep = [(0.5, "s", stats.uniform(-1e7, 1e7)), (0.5, "s", Fraction(3, 2))]
+    assert ace.bracket(single({"a": deep}, [1]), 0.1).verdict == "infeasible"
+
+
+def test_infinite_play_is_never_feasible_for_sure():
+    short = ace.discount(single({"a": 1}, [2 - Fraction(1, 1000)], 3), Fraction(1, 2), epsilon=Fraction(1, 100))
+    found = ace.bracket(short, Fraction(1, 100000))  # forever it costs 2
+    assert found.verdict == "between" and found.up is not None and "for sure" in str(found)
+
+
+def test_random_costs_are_discounted_exactly():
+    game = drawn_twice(stats.uniform(-(10**12), 1), 0)
+    gamma = Fraction("0.9123456")
+    short = ace.discount(game, gamma, epsilon=10**9)
+    drawn = [c for c in short.cost_values[0] if not isinstance(c, Fraction)]
+    assert {c.scale for c in drawn} == {gamma**t for t in range(short.horizon)}
+    with pytest.raises(ace.TooLarge, match="digits"):
+        ace.discount(game, Fraction("0.99123456789012345"), epsilon=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1e12, 1e-50, 0.3])
+@pytest.mark.parametrize("gamma", [Fraction(1, 10**400), 0.5, 0.99])
+def test_extreme_discounts(gamma, epsilon):
+    for reward in (1e-300, 1.0, 1e30):
+        game = forever(reward=reward)
+        short = ace.discount(game, gamma, epsilon=epsilon)
+        assert max(short.tails.reward) <= epsilon and max(short.tails.cost) <= Fraction(str(epsilon))
+
+
+def test_random_costs_that_combine_to_too_much_are_refused():
+    game = single({"a": (stats.uniform(0, 1), stats.uniform(0, 1)), "b": (0, 0)}, [1.5, 1.5])
+    with pytest.raises(ace.TooLarge, match="combine"):
+        ace.solve(game, epsilon=Fraction(2, 30000))
+
+
+@pytest.mark.parametrize("wrong", [{"engine": "x"}, {"progress": 3}, {"relative": {}}, {"rounding": 1}])
+def test_options_of_the_wrong_kind(wrong):
+    with pytest.raises(ace.InvalidOption, match=next(iter(wrong)) + "|epsilon"):
+        ace.solve(drawn_twice(1, 2), **wrong)
+    with pytest.raises(ace.InvalidOption):
+        ace.budget_curve(drawn_twice(1, 2), rounding="up")

@@ -27,8 +27,8 @@ class Bracket:
 
     @property
     def verdict(self) -> str:
-        """ "feasible" or "infeasible" for sure, or "between": this epsilon cannot tell."""
-        if self.up is not None:
+        """ "feasible" or "infeasible" for sure, or "between": this epsilon cannot tell (nor any, that infinite play is feasible)."""
+        if self.up is not None and self.game.tails is None:
             return "feasible"
         return "infeasible" if self.down is None else "between"
 
@@ -37,7 +37,9 @@ class Bracket:
             return "Infeasible for sure: even with costs rounded down no policy keeps the budgets."
         said = {
             "feasible": "Feasible for sure: with costs rounded up some policy keeps every true budget.",
-            "between": "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell.",
+            "between": "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell."
+            if self.up is None
+            else "Between: the first steps are feasible for sure, what comes after play was cut short may exceed the budgets by its tail.",
         }[self.verdict]
         over = ", ".join(
             f"{c} {e}" for c, e in zip(self.game.constraints, self.down.guarantee.excess, strict=True) if e
@@ -45,10 +47,15 @@ class Bracket:
         kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
         lines = [said, f"Rounded down: {self._values(self.down)}; {kept}."]
         if self.up is not None:
-            lines.append(f"Rounded up:   {self._values(self.up)}; budgets never exceeded.")
-            if len(self.game.players) == 1:
+            lines.append(f"Rounded up:   {self._values(self.up)}; {self._kept(self.up)}.")
+            if len(self.game.players) == 1 and self.game.tails is None:
                 lines.append("With one player the true optimum lies between the two values.")
         return "\n".join(lines)
+
+    def _kept(self, solution: Solution) -> str:
+        excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
+        over = ", ".join(f"{c} {float(e):.6g}" for c, e in excess if e)
+        return f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
 
     def _values(self, solution: Solution) -> str:
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))

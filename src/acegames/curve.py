@@ -140,6 +140,10 @@ def budget_curve(
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
     remarks: tuple[str, ...] = ()
+    if epsilon is None and (relative is not False or rounding != "down"):
+        raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
+    if epsilon is None and game.tails is not None:
+        epsilon = [game.tails.epsilon - tail for tail in game.tails.cost]
     if epsilon is not None:
         game = round_costs(game, epsilon, relative=relative, rounding=rounding, any_budget=True).game
         remarks = (f"Costs are rounded {rounding} with epsilon {epsilon}{' of the budget' if relative else ''}.",)

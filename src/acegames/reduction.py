@@ -121,7 +121,7 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
-    except TooLarge as error:
+    except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
     shown = [
         ", ".join(f"{c!r}: {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3].tolist()

@@ -19,7 +19,7 @@ from acegames.concepts import CCE, Concept
 from acegames.engines import Engine, Report
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
-from acegames.errors import InvalidOption
+from acegames.errors import Infeasible, InvalidOption, TooLarge
 from acegames.feasibility.lattice import lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
@@ -139,15 +139,15 @@ def solve(
     if not isinstance(concept, Concept):
         raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
+    for what, given, method in (("engine", engine, "solve"), ("progress", progress, "__call__")):
+        if given is not None and not callable(getattr(given, method, None)):
+            raise InvalidOption(f"{what}: got {given!r:.60}, which has no {method}")
     started = time.perf_counter()
     counted, rules = _counted(game, epsilon, relative, rounding)
     whole = lattice(counted)
     found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
     if found is None:
-        if rules:  # with a view to other budgets, nothing is left out
-            options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
-            counted = round_costs(game, _default_epsilon(game, epsilon), **options).game
-        raise infeasible(counted, _how(rules))
+        raise _infeasible(game, rules, epsilon, relative, rounding)
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
@@ -183,7 +183,7 @@ def _counted(
         )
     epsilon = _default_epsilon(game, epsilon)
     if epsilon is None:
-        if relative or rounding != "down":
+        if relative is not False or not isinstance(rounding, str) or rounding != "down":
             raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
         return game, ()
     rounded = round_costs(game, epsilon, relative=relative, rounding=rounding)
@@ -208,6 +208,22 @@ def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:
     else:
         shown = ", ".join(str(plain(exact(e))) for e in ([epsilon] if is_scalar(epsilon) else epsilon))
     return f"epsilon {shown}" + (" of each budget" if relative else "")
+
+
+def _infeasible(
+    game: MarkovGame, rules: tuple[Rounding | None, ...], epsilon: Any, relative: bool, rounding: str
+) -> Infeasible:
+    """The error, with the minimal budgets of the game as it was counted, but with nothing left out for the sake of its own budget."""
+    if not rules:
+        return infeasible(game)
+    try:
+        options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
+        again = round_costs(game, _default_epsilon(game, epsilon), **options)
+        return infeasible(again.game, _how(again.rounding))
+    except TooLarge:
+        return Infeasible(
+            f"no policy keeps every budget with probability one, {_how(rules)} (which budgets would do is unknown)"
+        )
 
 
 def _how(rules: tuple[Rounding | None, ...]) -> str:

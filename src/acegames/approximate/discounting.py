@@ -24,6 +24,9 @@ from acegames.model.tails import Tails
 
 __all__ = ["discount"]
 
+SMALLEST = Fraction(1, 10**100)
+"""The smallest epsilon, and one over the largest."""
+
 LONGEST = 20_000
 """Steps beyond which a truncated game is refused."""
 
@@ -32,6 +35,9 @@ CUT = Fraction(1, 10**9)
 
 DIGITS = 10**40
 """Denominators up to this are kept as they are."""
+
+LONGEST_FACTOR = 10**4000
+"""Denominators of factors that can still be written down (Python refuses to write integers beyond 4,300 digits)."""
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
@@ -64,7 +70,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     by_reward = _steps(Fraction(float(size.max())), rate, small)
     by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small / 2 * (1 - CUT))
     horizon = max(1, by_reward, by_cost)
-    grain = Fraction(1, 10 ** math.ceil(math.log10((horizon + 1) / (small * CUT))))
+    grain = Fraction(1, 10 ** max(0, math.ceil(_log((horizon + 1) / (small * CUT)) / math.log(10))))
     tails = Tails(
         rate,
         cost_rate,
@@ -91,8 +97,8 @@ def _positive(epsilon: Any) -> Fraction:
         amount = exact(epsilon)
     except ValueError as error:
         raise InvalidOption(f"epsilon: {error}") from None
-    if amount <= 0 or isinstance(epsilon, (bool, np.bool_)):
-        raise InvalidOption(f"epsilon: got {epsilon}, must be a number above 0")
+    if not SMALLEST <= amount <= 1 / SMALLEST or isinstance(epsilon, (bool, np.bool_)):
+        raise InvalidOption(f"epsilon: got {epsilon}, must be a number above 0 (between 1e-100 and 1e100)")
     return amount
 
 
@@ -110,13 +116,19 @@ def _steps(size: Fraction, rate: Fraction, small: Fraction) -> int:
         return 0
     if rate == 0:
         return 1
-    guess = math.log(float(small * (1 - rate) / size)) / math.log(rate)
+    guess = _log(small * (1 - rate) / size) / _log(rate)
     if guess > LONGEST:
         raise TooLarge(f"discount: {guess:.3g} steps would be needed; choose a larger epsilon or a smaller gamma")
     steps = max(0, math.floor(guess) - 1)
     while _tail(size, rate, steps) > small:
         steps += 1
     return steps
+
+
+def _log(amount: Fraction) -> float:
+    """The logarithm of a number that no float may hold; of one close to 1 to many digits."""
+    near = float(amount - 1)
+    return math.log1p(near) if abs(near) < 0.5 else math.log(amount.numerator) - math.log(amount.denominator)
 
 
 def _above(amount: Fraction) -> float:
@@ -219,7 +231,12 @@ def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> 
     """The cost, up / down times; with a factor of zero nothing is left to be random."""
     if not isinstance(cost, RandomCost):
         return _cut(cost.numerator * up, cost.denominator * down, grain)
-    share = _cut(up, down, grain / max(1, math.ceil(cost.upper)))
-    if not share:
+    if not up:
         return Fraction(0)
+    if down > LONGEST_FACTOR:
+        raise TooLarge(
+            "discount: the factors of late steps have too many digits to be kept exactly, as costs given by distributions need; "
+            "write the discount with fewer digits, or choose a larger epsilon"
+        )
+    share = Fraction(up, down)
     return replace(cost, scale=cost.scale * share, upper=cost.upper * share, lower=cost.lower * share)

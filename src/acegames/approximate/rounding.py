@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.feasibility.lattice import common_unit
+from acegames.feasibility.lattice import LARGEST, common_unit
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.cost_cells import probabilities
 from acegames.model.game import Label, Layer, MarkovGame, check_game
@@ -54,16 +54,17 @@ def round_costs(
         rounding: "down", or "up" for budgets that are never exceeded at all.
         any_budget: whether the result is to serve smaller budgets than the game's own too. By default a constraint that cannot bind is not
             counted, and very low costs are cut off where it cannot bind any more; with smaller budgets it might. (Costs without a
-            lower bound are cut off in any case, with a view to budgets down to zero.)
+            lower bound are cut off in any case, with a view to the smallest budget that could be kept.)
 
     Raises:
         InvalidOption: naming the constraint and the rule.
     """
     check_game(game)
-    if rounding not in ("down", "up"):
+    if not isinstance(rounding, str) or rounding not in ("down", "up"):
         raise InvalidOption(f"rounding: got {rounding!r}, must be 'down' or 'up'")
-    if not isinstance(relative, bool):
-        raise InvalidOption(f"relative: got {relative!r}, must be True or False")
+    for what, flag in (("relative", relative), ("any_budget", any_budget)):
+        if not isinstance(flag, bool):
+            raise InvalidOption(f"{what}: got {flag!r}, must be True or False")
     rules = tuple(
         _rule(label, schedule, costs, game.horizon, _cell(schedule, wanted, relative), rounding, any_budget)
         for label, schedule, costs, wanted in zip(
@@ -140,13 +141,19 @@ def _rule(
                 "give this constraint an epsilon of its own that is an amount above zero (relative=False)"
             )
         return None
-    if not endless and common_unit(c for c in costs if not isinstance(c, RandomCost)) >= cell:
-        return None  # as coarse as that already
+    if not endless:
+        numbers = [c for c in costs if not isinstance(c, RandomCost)]
+        unit = common_unit(numbers)
+        if unit >= cell and horizon * max(map(abs, numbers)) < LARGEST * unit:
+            return None  # as coarse as that already
     counted = Rounding(cell, direction).of(largest)
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
     if any_budget and least != -math.inf:
         return Rounding(cell, direction)
-    tightest = min(*finite, Fraction(0)) if any_budget else min(finite)
+    cheapest = min(
+        c.upper if isinstance(c, RandomCost) else c for c in costs
+    )  # no budget below that many times it can be kept
+    tightest = min(*finite, horizon * cheapest, Fraction(0)) if any_budget else min(finite)
     lowest = (
         min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     )  # what is cut off must not count as spending
