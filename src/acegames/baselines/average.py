@@ -8,7 +8,8 @@
 
 The occupancy of every policy, also of one that remembers, obeys these rows, so nothing that keeps the budgets on average does better;
 and x_t(s, .), scaled to sum to one, is a policy by time and state alone that does as well (E. Altman, Constrained Markov Decision
-Processes, 1999). What it spends in a single episode is another matter. One variable per time and legal joint action of a state.
+Processes, 1999). What it spends in a single episode is another matter. Of several best policies the one that spends least on average is
+taken (by a second program), so that it is not blamed for waste. One variable per time and legal joint action of a state.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from acegames.concepts import CCE
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
 from acegames.model.random_cost import Cost, RandomCost, cost_text
-from acegames.numerics import SUPPORT
+from acegames.numerics import LP_CERTIFICATE, SUPPORT
 from acegames.tracker import CostTracker, Rounding
 
 Floats = NDArray[np.float64]
@@ -164,17 +165,37 @@ class _Program:
         lp.a_matrix_.start_ = np.searchsorted(row, np.arange(len(right) + 1)).astype(np.int32)
         lp.a_matrix_.index_, lp.a_matrix_.value_ = column.astype(np.int32), value
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        for option, setting in (("output_flag", False), ("threads", 1), ("primal_feasibility_tolerance", 1e-10)):
+        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        for option, setting in {"output_flag": False, "threads": 1, "solver": "simplex", **tight}.items():
             highs.setOptionValue(option, setting)
         highs.passModel(lp)
         highs.run()
         status = highs.getModelStatus()
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
             raise Infeasible("no policy keeps the budgets, not even on average")
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise AceError(f"the program over occupancies was not solved: HiGHS says {status}")
+        self._check_solved(highs)
+        best = -highs.getInfo().objective_function_value
+        every = np.arange(x + y, dtype=np.int32)
+        highs.addRow(best - LP_CERTIFICATE * max(1.0, abs(best)), np.inf, x, every[:x], self.reward)
+        highs.changeColsCost(x + y, every, np.append(np.zeros(x), self._thrift()))
+        highs.run()
+        self._check_solved(highs)
         solution = highs.getSolution()
         return np.array(solution.col_value), np.array(solution.col_dual)
+
+    def _thrift(self) -> Floats:
+        """Weights of what is spent in the end: each constraint in units of its last finite budget, where it has one."""
+        weights = np.zeros((self.game.horizon, len(self.game.constraints)))
+        for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
+            finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
+            weights[-1, m] = 1 / (finite[-1] or 1.0) if finite else 0.0
+        return weights.ravel()
+
+    @staticmethod
+    def _check_solved(highs: Any) -> None:
+        status = highs.modelStatusToString(highs.getModelStatus())
+        if status != "Optimal":
+            raise AceError(f"the program over occupancies was not solved: HiGHS says {status}")
 
 
 def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,14 @@ class Comparison:
 
     def __getitem__(self, name: str) -> Compared:
         return next(row for row in self.rows if row.name == name)
+
+    def with_policy(
+        self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
+    ) -> Comparison:
+        """The same with one more policy, whose values are known; it is played as often as the others."""
+        played = simulate(self.game, policy, episodes=len(self.rows[0].rollouts.returns), rng=rng)
+        row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
+        return replace(self, rows=(*self.rows, row))
 
     def __str__(self) -> str:
         spent = [f"most spent: {c}" for c in self.game.constraints]
