@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
+
+from showing import panels, save
+
+import acegames as ace
 
 EXAMPLES = ("drone_relief", "medium_access", "intersection", "dose_scheduling", "network_slicing")
 DOCS = Path(__file__).parents[1] / "docs"
@@ -16,8 +21,23 @@ def page(name: str) -> Path:
     return DOCS / "gallery" / f"{name}.md"
 
 
+def overview() -> None:
+    """One plot of each kind, for the page on plots."""
+    game = ace.catalog.get("medium_access", horizon=8, battery=6)
+    solution = ace.solve(game, ace.CE(objective="fair"))
+    figure, ((a, b, c), (d, e, f)) = panels(rows=2, size=(4.9, 3.6))
+    ace.plot.frontier(ace.catalog.get("partition"), ax=a)
+    ace.plot.value_map(solution, 4, "good", ax=b)
+    ace.plot.policy_map(solution, 4, "good", ax=c)
+    ace.plot.spending(solution, constraint="energy of tx1", ax=d)
+    ace.plot.budget_curve(ace.budget_curve(ace.catalog.get("intersection"), ace.CE()), ax=e)
+    ace.plot.growth(json.loads((DOCS.parent / "benchmarks" / "results.json").read_text()), ax=f)
+    save(figure, DOCS / "images", "plots.png", dpi=75)
+
+
 def main() -> None:
     """Make everything anew."""
+    overview()
     for name in EXAMPLES:
         print(f"\n## {name}\n")
         found = importlib.import_module(name).main(DOCS / "images")

@@ -49,22 +49,22 @@ def spending_panels(
     axes[0].figure.legend(handles, labels, frameon=False, fontsize=9, loc="outside lower left", ncols=len(labels))
 
 
-def panels(number: int = 3):
-    """A figure with panels side by side."""
+def panels(number: int = 3, rows: int = 1, size: tuple[float, float] = (3.7, 3.7)):
+    """A figure with panels of some size, in inches, side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    return pyplot.subplots(1, number, figsize=(3.7 * number, 3.7), layout="constrained")
+    return pyplot.subplots(rows, number, figsize=(size[0] * number, size[1] * rows), layout="constrained")
 
 
-def save(figure, folder: str | Path, name: str) -> None:
+def save(figure, folder: str | Path, name: str, dpi: int = 90) -> None:
     """Write a picture and forget it."""
     from matplotlib import pyplot
 
     Path(folder).mkdir(parents=True, exist_ok=True)
-    figure.savefig(Path(folder) / name, dpi=90)
+    figure.savefig(Path(folder) / name, dpi=dpi)
     pyplot.close(figure)
 
 

@@ -79,7 +79,7 @@ def _number_line(ax: Axes, least: float, own: float, enough: str, mine: str) -> 
     ax.plot([own], [0], "*", color=VERMILION, markersize=13, markeredgecolor=INK, label=mine, clip_on=False)
     ax.set(xlim=(min(own, least) - pad, max(own, least) + pad), ylim=(-1, 2.2), yticks=[])
     ax.spines["left"].set_visible(False)
-    ax.legend(frameon=False, loc="upper center", ncols=1)
+    ax.legend(fontsize="small", frameon=False, loc="upper center", ncols=1)
     whole_ticks(ax, [least, own])
 
 
@@ -96,7 +96,7 @@ def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], enough: str,
     ax.plot(corners[0::2, 0], corners[0::2, 1], "o", color=BLUE, label="minimal budgets")
     ax.plot([own[0]], [own[1]], "*", color=VERMILION, markersize=13, markeredgecolor=INK, label=mine)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
-    ax.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="best")
+    ax.legend(fontsize="small", frameon=True, framealpha=0.9, edgecolor="none", loc="best")
     whole_ticks(ax, [*corners[:, 0], own[0]], [*corners[:, 1], own[1]])
 
 
@@ -150,7 +150,7 @@ def _worth_of_one(ax: Axes, curve: BudgetCurve, who: int | None, budgets: Floats
     least = curve.minimal[:, curve.constraints.index(curve.constraint[0])].astype(np.float64)
     for amount in least.tolist():
         ax.axvline(amount, color=FAINT, linestyle=":", label="smallest feasible budget")
-    ax.legend(frameon=False)
+    ax.legend(fontsize="small", frameon=False)
     whole_ticks(ax, x)
 
 
@@ -173,9 +173,7 @@ def _worth_of_two(ax: Axes, curve: BudgetCurve, who: int | None, budgets: Floats
         label="smallest feasible budgets",
         clip_on=False,
     )
-    ax.legend(
-        frameon=True, framealpha=0.9, edgecolor="none", loc="upper left", bbox_to_anchor=(0, -0.18), borderaxespad=0
-    )
+    ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(0, -0.18), borderaxespad=0)
     whole_ticks(ax, x, y)
 
 

@@ -111,7 +111,9 @@ def policy_map(
     names = [in_words(policy._labels(there.layer.action[r])) for r in played]
     ax = axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
-    ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
+    ax.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize="small", frameon=False, borderaxespad=0
+    )
     ax.set_title(title(t, state))
     _label_plane(ax, there)
     return ax
@@ -206,8 +208,8 @@ def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
         members = [p for p, own in enumerate(said) if own == text]
         shown[members[len(members) // 2]] = True
     for p in np.flatnonzero(shown).tolist():
-        ax.text(there.x[columns[p]], there.y[rows[p]], said[p], ha="center", va="center", color=INK,
-                fontsize=9 if len(said[p]) < 3 else 6)  # fmt: skip
+        look: dict[str, Any] = {"fontsize": 9 if len(said[p]) < 3 else 6, "bbox": PLATE if len(said[p]) > 1 else None}
+        ax.text(there.x[columns[p]], there.y[rows[p]], said[p], ha="center", va="center", color=INK, **look)
 
 
 def _letter(k: int) -> str:

@@ -74,7 +74,7 @@ def spending(
     _budget_line(ax, [float(row[m]) for row in game.budgets])
     _mark_overspending(ax, spent.max(axis=0), [float(row[m]) for row in game.budgets])
     ax.set(xlabel="steps played", ylabel=f"spent: {called(game.constraints[m])}")
-    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     whole_ticks(ax, time, spent[0])
     tidy(ax)
     return ax
@@ -116,6 +116,6 @@ def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes
         ax.loglog(pairs, [r["verify_seconds"] for r in rows], "s--", color=ORANGE, label="verify")
     ax.loglog(pairs, [rows[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color=FAINT, label="linear")
     ax.set(xlabel="pairs (t, state, spent)", ylabel="seconds")
-    ax.legend(frameon=False)
+    ax.legend(fontsize="small", frameon=False)
     tidy(ax)
     return ax
