@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: install demo test test-all bench lint types format clean
+.PHONY: install demo test test-all bench gallery lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -28,6 +28,9 @@ test-all: install  ## every test, the slow ones too
 bench: install  ## remake benchmarks/README.md, in under ten minutes
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
+	$(BIN)/python examples/make_gallery.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -153,19 +153,17 @@ def write(results, folder: Path):
 
 
 def plot(growth, path):
-    """Time per pair and memory per pair over the pairs."""
+    """Time and memory per pair over the pairs."""
     import matplotlib
+
+    import acegames
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     pairs = [r["pairs"] for r in growth]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    left.loglog(pairs, [r["seconds"] for r in growth], "o-", label="solve")
-    left.loglog(pairs, [r["verify_seconds"] for r in growth], "s--", label="verify")
-    left.loglog(pairs, [growth[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color="gray", label="linear")
-    left.set(xlabel="pairs (t, state, spent)", ylabel="seconds")
-    left.legend()
+    acegames.plot.growth(growth, ax=left)
     right.semilogx(pairs, [r["policy_bytes_per_pair"] for r in growth], "o-", label="policy")
     right.semilogx(pairs, [r["working_bytes_per_pair"] for r in growth], "s--", label="besides the policy")
     right.set(xlabel="pairs (t, state, spent)", ylabel="bytes per pair", ylim=(0, 60))

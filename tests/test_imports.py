@@ -72,6 +72,8 @@ ALLOWED = {
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors"),
+    "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
 }
 
@@ -116,7 +118,7 @@ def loaded(code):
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("package", ["highspy", "scipy", "numba", "typer", "rich", "yaml"])
+@pytest.mark.parametrize("package", ["highspy", "scipy", "numba", "typer", "rich", "yaml", "matplotlib"])
 def test_import_acegames_is_light(package, light):
     assert package not in light
 

@@ -11,7 +11,7 @@
 A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 """
 
-from acegames import catalog, learn
+from acegames import baselines, catalog, learn, plot
 from acegames.approximate import Rounded, discount, round_costs
 from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE, Nash
@@ -89,6 +89,9 @@ __all__ = [
     "Certificate",
     "simulate",
     "Rollouts",
+    # to compare with, and to look at
+    "baselines",
+    "plot",
     # from samples
     "learn",
     # errors

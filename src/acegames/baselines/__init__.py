@@ -1,0 +1,26 @@
+"""What to compare an equilibrium under hard budgets with: no budgets, budgets kept only on average, one planner for all.
+
+    >>> import acegames as ace
+    >>> game = ace.catalog.get("medium_access")
+    >>> average = ace.baselines.expected_budgets(game)
+    >>> bool((average.expected_spent <= 3 + 1e-9).all()), ace.simulate(game, average, episodes=1000, rng=0).violations > 0
+    (True, True)
+
+`compare(game)` makes the whole table.
+"""
+
+from acegames.baselines.average import ExpectedBudgets, expected_budgets
+from acegames.baselines.comparison import Compared, Comparison, compare
+from acegames.baselines.team import TeamOptimum, team_game, team_optimum, without_budgets
+
+__all__ = [
+    "Compared",
+    "Comparison",
+    "ExpectedBudgets",
+    "TeamOptimum",
+    "compare",
+    "expected_budgets",
+    "team_game",
+    "team_optimum",
+    "without_budgets",
+]

@@ -1,0 +1,254 @@
+"""The best policy when budgets are kept only on average: a linear program over occupancy measures.
+
+    x_t(s, a)  how likely play is in state s at time t and takes the joint action a;   y_t  what is spent on average after acting at t
+
+    maximise   sum over t, s, a of x_t(s, a) w . r_t(s, a)
+    subject to sum over a of x_0(s, a) = initial(s);      sum over a of x_{t+1}(s', a) = sum over s, a of x_t(s, a) P_t(s' | s, a)
+               y_t = y_{t-1} + sum over s, a of x_t(s, a) E[c_t(s, a)];      y_t <= B_t where B_t is finite;      x >= 0
+
+The occupancy of every policy, also of one that remembers, obeys these rows, so nothing that keeps the budgets on average does better;
+and x_t(s, .), scaled to sum to one, is a policy by time and state alone that does as well (E. Altman, Constrained Markov Decision
+Processes, 1999). What it spends in a single episode is another matter. Of several best policies the one that spends least on average is
+taken (by a second program), so that it is not blamed for waste. One variable per time and legal joint action of a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import CCE
+from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
+from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
+from acegames.model.random_cost import Cost, RandomCost, cost_text
+from acegames.numerics import LP_CERTIFICATE, SUPPORT
+from acegames.tracker import CostTracker, Rounding
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedBudgets:
+    """A policy by time and state alone that keeps every budget on average. Nothing is promised about single episodes."""
+
+    game: MarkovGame
+    weights: tuple[float, ...]  # N, of the players' values in what was maximised
+    shares: tuple[
+        Floats, ...
+    ]  # T arrays (R,): probability of each row in its state; NaN in states that cannot occur at that time
+    values: Floats  # (N,) each player's expected total reward
+    expected_spent: Floats  # (T, M) expected cumulative cost after acting at t
+
+    @property
+    def value(self) -> float:
+        """The weighted sum of values that was maximised."""
+        return float(np.dot(self.weights, self.values))
+
+    @property
+    def tracker(self) -> CostTracker:
+        """Counts nothing: the policy does not look at what was spent."""
+        ignore = Rounding(Fraction(1), "ignore")
+        m = len(self.game.constraints)
+        return CostTracker(self.game.constraints, (Fraction(1),) * m, (ignore,) * m)
+
+    @property
+    def statement(self) -> str:
+        """What is promised, and what is not."""
+        return (
+            f"On average only: after every step the expected spending is at most the budget, and no policy that keeps budgets so is worth "
+            f"more than {self.value:.6g}. A single episode may spend more than the budget, and its players may gain by deviating."
+        )
+
+    def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
+        """Probability of each joint action that may be played; `spent` is not looked at. KeyError where no play comes."""
+        if not 0 <= t < self.game.horizon or state not in self.game._state_index:
+            raise UnknownPair(f"{place(t, state)}: no such time or state")
+        layer, share = self.game.layer(t), self.shares[t]
+        rows = layer.rows(self.game.state_index(state))
+        if not len(rows) or np.isnan(share[rows.start]):
+            raise UnknownPair(f"{place(t, state)}: no play comes here")
+        return {self.game.joint_action(layer.action[r]): float(share[r]) for r in rows if share[r] > 0}
+
+
+def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBudgets:
+    """Find the policy that is best for all together when budgets need to hold only on average, at each time that has one.
+
+    Args:
+        game: the game; costs given by distributions need a `mean()`.
+        objective: what is maximised: "welfare", a player, or one weight per player.
+
+    Raises:
+        Infeasible: when no policy keeps the budgets even on average.
+        InvalidOption: for an objective that is no weighted sum, or a cost without a mean.
+    """
+    check_game(game)
+    weights = CCE(objective).weights(game.players)
+    if weights is None:
+        raise InvalidOption(f"objective: got {objective!r}, must be 'welfare', a player or one weight per player")
+    costs = [_expected_costs(game, layer) for layer in game.layers]
+    program = _Program(game, weights, costs)
+    x, reduced = program.solve()
+    shares = tuple(_shares(game.layer(t), *(program.at(t, v) for v in (x, reduced))) for t in range(game.horizon))
+    return ExpectedBudgets(game, weights, shares, *_evaluate(game, shares, costs))
+
+
+class _Program:
+    """The linear program: columns are (t, row) of the states that can occur at t, then what is spent on average, (T, M)."""
+
+    def __init__(self, game: MarkovGame, weights: tuple[float, ...], costs: list[Floats]) -> None:
+        self.game = game
+        reach = reachable_states(game)
+        self.rows = [np.flatnonzero(reach[t][_state_of_rows(game.layer(t))]) for t in range(game.horizon)]
+        self.start = np.concatenate([[0], np.cumsum([len(r) for r in self.rows])])
+        self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
+        self.entries: list[tuple[Any, Any, Any]] = []
+        for t in range(game.horizon):
+            self._flow(t)
+            self._spending(t, costs[game.layer_at[t]])
+
+    def _flow(self, t: int) -> None:
+        """What leaves a state at t, and what enters states at t + 1. Equation t * S + s is that of state s at t."""
+        layer, rows, states = self.game.layer(t), self.rows[t], len(self.game.states)
+        column = self.start[t] + np.arange(len(rows))
+        self.entries.append((t * states + _state_of_rows(layer)[rows], column, np.ones(len(rows))))
+        if t + 1 < self.game.horizon:
+            counts = np.diff(layer.out_ptr)[rows]
+            outcome = _ranges(layer.out_ptr[rows], counts)
+            self.entries.append(
+                ((t + 1) * states + layer.next_state[outcome], np.repeat(column, counts), -layer.prob[outcome])
+            )
+
+    def _spending(self, t: int, cost: Floats) -> None:
+        """y_t - y_{t-1} - E[cost at t] = 0."""
+        horizon, m = self.game.horizon, len(self.game.constraints)
+        column = self.start[t] + np.arange(len(self.rows[t]))
+        for k in range(m):
+            equation, y = horizon * len(self.game.states) + t * m + k, int(self.start[-1]) + t * m + k
+            self.entries.append((np.full(len(column), equation), column, -cost[self.rows[t], k]))
+            self.entries.append(([equation], [y], [1.0]))
+            if t > 0:
+                self.entries.append(([equation], [y - m], [-1.0]))
+
+    def _entries(self, columns: int) -> tuple[Any, Any, Any]:
+        """Equations, columns and coefficients, in order, each place once."""
+        row, column, value = (np.concatenate(part) for part in zip(*self.entries, strict=True))
+        key, group = np.unique(row.astype(np.int64) * columns + column, return_inverse=True)
+        return key // columns, key % columns, np.bincount(group, weights=value)
+
+    def at(self, t: int, values: Floats) -> Floats:
+        """The part of a solution that belongs to t, by row of the layer; NaN for rows of states that cannot occur."""
+        found = np.full(len(self.game.layer(t).reward), np.nan)
+        found[self.rows[t]] = values[self.start[t] : self.start[t + 1]]
+        return found
+
+    def solve(self) -> tuple[Floats, Floats]:
+        """Occupancies and reduced costs of the columns."""
+        import highspy
+
+        game = self.game
+        x, y = int(self.start[-1]), game.horizon * len(game.constraints)
+        right = np.zeros(game.horizon * (len(game.states) + len(game.constraints)))
+        for state, p in game.initial:
+            right[state] = p
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = x + y, len(right)
+        lp.col_cost_ = np.append(-self.reward, np.zeros(y))
+        lp.col_lower_ = np.append(np.zeros(x), np.full(y, -np.inf))
+        lp.col_upper_ = np.append(np.full(x, np.inf), [float(b) for row in game.budgets for b in row])
+        lp.row_lower_ = lp.row_upper_ = right
+        row, column, value = self._entries(x + y)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = np.searchsorted(row, np.arange(len(right) + 1)).astype(np.int32)
+        lp.a_matrix_.index_, lp.a_matrix_.value_ = column.astype(np.int32), value
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        for option, setting in {"output_flag": False, "threads": 1, "solver": "simplex", **tight}.items():
+            highs.setOptionValue(option, setting)
+        highs.passModel(lp)
+        highs.run()
+        status = highs.getModelStatus()
+        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+            raise Infeasible("no policy keeps the budgets, not even on average")
+        self._check_solved(highs)
+        best = -highs.getInfo().objective_function_value
+        every = np.arange(x + y, dtype=np.int32)
+        highs.addRow(best - LP_CERTIFICATE * max(1.0, abs(best)), np.inf, x, every[:x], self.reward)
+        highs.changeColsCost(x + y, every, np.append(np.zeros(x), self._thrift()))
+        highs.run()
+        self._check_solved(highs)
+        solution = highs.getSolution()
+        return np.array(solution.col_value), np.array(solution.col_dual)
+
+    def _thrift(self) -> Floats:
+        """Weights of what is spent in the end: each constraint in units of its last finite budget, where it has one."""
+        weights = np.zeros((self.game.horizon, len(self.game.constraints)))
+        for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
+            finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
+            weights[-1, m] = 1 / (finite[-1] or 1.0) if finite else 0.0
+        return weights.ravel()
+
+    @staticmethod
+    def _check_solved(highs: Any) -> None:
+        status = highs.modelStatusToString(highs.getModelStatus())
+        if status != "Optimal":
+            raise AceError(f"the program over occupancies was not solved: HiGHS says {status}")
+
+
+def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
+    """Occupancies (R,) as probabilities in each state; where play never comes, the row that would lose least by coming."""
+    shares = np.where(x > SUPPORT, x, np.where(np.isnan(x), np.nan, 0.0))
+    for state in np.unique(_state_of_rows(layer)[~np.isnan(x)]).tolist():
+        rows = layer.rows(state)
+        here = slice(rows.start, rows.stop)
+        if not shares[here].any():
+            shares[rows.start + int(reduced[here].argmin())] = 1.0
+        shares[here] /= shares[here].sum()
+    return shares
+
+
+def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats]) -> tuple[Floats, Floats]:
+    """Values (N,) and expected cumulative costs (T, M), played forward."""
+    values, spent = np.zeros(len(game.players)), np.zeros((game.horizon, len(game.constraints)))
+    occupancy: Floats = np.zeros(len(game.states))
+    for state, p in game.initial:
+        occupancy[state] = p
+    for t in range(game.horizon):
+        layer = game.layer(t)
+        x = occupancy[_state_of_rows(layer)] * np.nan_to_num(shares[t])
+        values += x @ layer.reward
+        spent[t] = x @ costs[game.layer_at[t]]
+        flow = layer.prob * np.repeat(x, np.diff(layer.out_ptr))
+        occupancy = np.zeros(len(game.states))
+        np.add.at(occupancy, layer.next_state, flow)
+    return values, spent.cumsum(axis=0)
+
+
+def _expected_costs(game: MarkovGame, layer: Layer) -> Floats:
+    """Expected cost of each row, (R, M)."""
+    columns = [
+        np.add.reduceat(layer.prob * np.array([_mean(c) for c in values])[layer.cost[:, m]], layer.out_ptr[:-1])
+        for m, values in enumerate(game.cost_values)
+    ]
+    return np.column_stack(columns) if columns else np.zeros((len(layer.reward), 0))
+
+
+def _mean(cost: Cost) -> float:
+    if not isinstance(cost, RandomCost):
+        return float(cost)
+    if not hasattr(cost.law, "mean"):
+        raise InvalidOption(f"the cost {cost_text(cost)} has no mean(); budgets kept on average need it")
+    return float(cost.unit) * float(cost.law.mean()) + float(cost.offset)
+
+
+def _state_of_rows(layer: Layer) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(layer.row_ptr) - 1), np.diff(layer.row_ptr))
+
+
+def _ranges(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first[0] .. first[0] + count[0] - 1, then first[1] .., end to end."""
+    end = np.cumsum(count)
+    return np.repeat(first - (end - count), count) + np.arange(int(end[-1]))

@@ -1,0 +1,132 @@
+"""What the budgets changed: the same game without them, with budgets kept only on average, and with budgets that hold at every moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.baselines.average import expected_budgets
+from acegames.baselines.team import team_optimum, without_budgets
+from acegames.concepts import Concept
+from acegames.model.game import MarkovGame
+from acegames.simulate import Rollouts, simulate
+from acegames.solve import solve
+
+Floats = NDArray[np.float64]
+
+NO_BUDGETS, ON_AVERAGE = "no budgets", "budgets kept on average"
+AS_A_TEAM, IN_EQUILIBRIUM = "at every moment, as a team", "at every moment, in equilibrium"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One policy of a comparison."""
+
+    name: str
+    policy: Any
+    total: float  # the sum of the players' values, computed, not simulated
+    values: Floats | None  # (N,) computed; None where only the sum was
+    rollouts: Rollouts  # of this policy, in the game with its budgets
+
+    @property
+    def broken(self) -> float:
+        """The share of episodes that exceed some budget at some time."""
+        return self.rollouts.violations / len(self.rollouts.returns)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Policies of one game side by side. `print` it for a table in Markdown."""
+
+    game: MarkovGame
+    rows: tuple[Compared, ...]
+
+    def __getitem__(self, name: str) -> Compared:
+        return next(row for row in self.rows if row.name == name)
+
+    def with_policy(
+        self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
+    ) -> Comparison:
+        """The same with one more policy, whose values are known; it is played as often as the others."""
+        played = simulate(self.game, policy, episodes=len(self.rows[0].rollouts.returns), rng=rng)
+        row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
+        return replace(self, rows=(*self.rows, row))
+
+    def __str__(self) -> str:
+        spent = [f"most spent: {c}" for c in self.game.constraints]
+        heads = ["policy", *map(str, self.game.players), "total", *spent, "episodes over budget"]
+        return _table(heads, [self._cells(row) for row in self.rows])
+
+    def _cells(self, row: Compared) -> list[str]:
+        """Name, values, the largest spending seen of what is allowed at that time, and how often a budget was broken."""
+        means = row.rollouts.returns.mean(axis=0)
+        values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
+        most = row.rollouts.spent.max(axis=0)
+        budgets = np.array([[float(b) for b in line] for line in self.game.budgets])
+        closest = (most - budgets).argmax(axis=0) if self.game.constraints else []  # when each budget is tightest
+        spent = [f"{_short(most[t, m])} of {_short(budgets[t, m])}" for m, t in enumerate(closest)]
+        return [row.name, *values, f"{row.total:.2f}", *spent, _percent(row.broken)]
+
+
+def compare(
+    game: MarkovGame,
+    concept: Concept | None = None,
+    *,
+    episodes: int = 20_000,
+    rng: np.random.Generator | int | None = 0,
+    **options: Any,
+) -> Comparison:
+    """Solve a game four ways and play each: no budgets, on average, at every moment as a team, and in equilibrium.
+
+    Values are computed; spending and broken budgets are seen in `episodes` played episodes of each, under the game's own budgets.
+
+    Args:
+        game: the game.
+        concept: the equilibrium, with budgets and without; `CCE()` by default.
+        episodes: how many episodes of each policy are played.
+        rng: a Generator or a seed.
+        options: further ones of `solve`, such as `epsilon`; they serve the two policies that keep budgets at every moment.
+
+    Raises:
+        Infeasible, TooLarge, InvalidOption: as in `solve`.
+    """
+    rng = np.random.default_rng(rng)
+    free = solve(without_budgets(game), concept, **({"epsilon": options["epsilon"]} if "epsilon" in options else {}))
+    average = expected_budgets(game)
+    safe = solve(game, concept, **options)
+    found: list[tuple[str, Any, float, Floats | None]] = [
+        (NO_BUDGETS, free.policy, float(free.values.sum()), free.values),
+        (ON_AVERAGE, average, average.value, average.values),
+        (IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values),
+    ]
+    if len(game.players) > 1:
+        team = team_optimum(game, **options)
+        found.insert(2, (AS_A_TEAM, team, team.value, None))
+    return Comparison(game, tuple(Compared(*one, simulate(game, one[1], episodes=episodes, rng=rng)) for one in found))
+
+
+def _short(x: float) -> str:
+    return "no limit" if math.isinf(x) else f"{x:.4g}"
+
+
+def _percent(share: float) -> str:
+    return "0 %" if share == 0 else "under 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown whose columns line up; the first is left-aligned, the others right."""
+    lines = [heads, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+    rule = "| " + " | ".join("-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(widths)) + " |"
+    text = [
+        "| "
+        + " | ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))
+        + " |"
+        for line in lines
+    ]
+    return "\n".join([text[0], rule, *text[1:]])

@@ -1,0 +1,69 @@
+"""One planner in place of the players, and the game with its budgets taken away."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from acegames.concepts import CCE
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, Label, MarkovGame, check_game
+from acegames.solve import Solution, solve
+from acegames.tracker import CostTracker
+
+
+def without_budgets(game: MarkovGame) -> MarkovGame:
+    """The same game, its costs still counted, with nothing that bounds them."""
+    check_game(game)
+    endless = (math.inf,) * len(game.constraints)
+    return replace(game, budgets=(endless,) * game.horizon, name=f"{game.name or 'game'} without budgets")
+
+
+def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
+    """The same game with one player, who chooses joint actions and earns the weighted sum of the rewards."""
+    check_game(game)
+    weights = CCE(objective).weights(game.players)
+    if weights is None:
+        raise InvalidOption(f"objective: got {objective!r}, must be 'welfare', a player or one weight per player")
+    known, code = np.unique(np.concatenate([layer.action for layer in game.layers]), axis=0, return_inverse=True)
+    ends = np.cumsum([len(layer.action) for layer in game.layers])[:-1]
+    layers = tuple(
+        replace(layer, action=own.reshape(-1, 1).astype(np.int32), reward=layer.reward @ np.array(weights)[:, None])
+        for layer, own in zip(game.layers, np.split(code.reshape(-1), ends), strict=True)
+    )
+    actions = (tuple(game.joint_action(row) for row in known),)
+    return replace(game, players=("team",), actions=actions, layers=layers, name=f"{game.name or 'game'} as a team")
+
+
+@dataclass(frozen=True, eq=False)
+class TeamOptimum:
+    """The best that anybody can do who keeps the budgets at every moment. Its players may gain by deviating."""
+
+    solution: Solution  # of the team's game
+
+    @property
+    def value(self) -> float:
+        """The weighted sum of values that was maximised."""
+        return float(self.solution.values[0])
+
+    @property
+    def tracker(self) -> CostTracker:
+        """What the policy counts as spent."""
+        return self.solution.policy.tracker
+
+    def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
+        """Probability of each joint action of the original game; KeyError where no feasible play comes."""
+        found: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
+        return {joint: p for (joint,), p in found.items()}
+
+
+def team_optimum(game: MarkovGame, objective: Any = "welfare", **options: Any) -> TeamOptimum:
+    """Solve the game for one planner; `options` are those of `solve`, such as `epsilon`.
+
+    Raises:
+        Infeasible, TooLarge, InvalidOption: as in `solve`.
+    """
+    return TeamOptimum(solve(team_game(game, objective), **options))

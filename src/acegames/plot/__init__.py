@@ -1,0 +1,16 @@
+"""Static plots for papers and pages, with matplotlib (`pip install 'acegames[plot]'`).
+
+    >>> import acegames as ace
+    >>> solution = ace.solve(ace.catalog.get("medium_access"))
+    >>> axes = ace.plot.policy_map(solution, 2, "good")
+    >>> axes.figure.savefig("policy.pdf")  # doctest: +SKIP
+
+Every function takes the axes to draw on as `ax`, or makes new ones, and returns them. Colour-blind people tell the colours apart, and
+nothing is said by colour alone. Axes carry the constraints' labels, so put units there: `budget={"energy (kJ)": 5}`.
+"""
+
+from acegames.plot.budgets import budget_curve, frontier
+from acegames.plot.maps import policy_map, value_map
+from acegames.plot.runs import growth, spending
+
+__all__ = ["budget_curve", "frontier", "growth", "policy_map", "spending", "value_map"]

@@ -1,0 +1,102 @@
+"""What all plots share: axes, colours, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, MissingExtra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#E69F00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+)
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
+"""M. Okabe and K. Ito, "Color universal design", 2008: told apart with every common kind of colour vision."""
+
+INK, FAINT = "#222222", "#888888"
+DASHES = ("-", "--", "-.", ":")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """The given axes, or those of a new figure of a size for one column of a paper."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingExtra("plots need matplotlib: pip install 'acegames[plot]'") from None
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=(5.2, 3.4), layout="constrained")
+    return ax
+
+
+def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | None = None) -> None:
+    """No ticks between whole numbers on an axis whose numbers are all whole."""
+    from matplotlib.ticker import MaxNLocator
+
+    for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):
+        if numbers is not None and all(float(v).is_integer() for v in numbers):
+            axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+
+
+def tidy(ax: Axes) -> None:
+    """Take away the lines that carry nothing."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def in_words(label: Any) -> str:
+    """A label of the game, to be read."""
+    if isinstance(label, (tuple, list)):
+        return ", ".join(map(in_words, label))
+    return str(label)
+
+
+def title(t: int, state: Any) -> str:
+    """Where in the game a picture is taken."""
+    said = in_words(state)
+    return f"t = {t}, {said if len(said) <= 48 else said[:47] + '…'}"
+
+
+def called(label: Any) -> str:
+    """A constraint on an axis."""
+    return label if isinstance(label, str) else f"constraint {label}"
+
+
+def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]:
+    """Numbers of the constraints asked for, one label or several; the first `most` by default."""
+    if wanted is None:
+        return list(range(min(most, len(constraints))))
+    several = isinstance(wanted, list) or (isinstance(wanted, tuple) and wanted not in constraints)
+    labels = list(wanted) if several else [wanted]
+    unknown = [label for label in labels if label not in constraints]
+    if unknown or not 1 <= len(labels) <= most or len(set(labels)) < len(labels):
+        raise InvalidOption(
+            f"constraints: got {wanted!r}, must be {'one' if most == 1 else f'up to {most} different ones'} of {list(constraints)!r}"
+        )
+    return [constraints.index(label) for label in labels]
+
+
+def edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Borders of evenly spaced cells, (k+1,), from their centres (k,)."""
+    step = centres[1] - centres[0] if len(centres) > 1 else 1.0
+    return np.append(centres - step / 2, centres[-1] + step / 2)
+
+
+def player_index(players: tuple[Any, ...], player: Any) -> int | None:
+    """Which player; None for the sum of all."""
+    if player is None:
+        return None
+    if player not in players:
+        raise InvalidOption(f"player: got {player!r}, must be one of {list(players)!r}, or None for the sum")
+    return players.index(player)

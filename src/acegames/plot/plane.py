@@ -1,0 +1,102 @@
+"""The plane of spending: which amounts feasible play can have spent at a time and state, as a grid of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.feasibility.lattice import to_units
+from acegames.model.game import Label, place
+from acegames.plot.drawing import chosen
+from acegames.policy import Policy, PolicyLayer, project
+
+MOST_CELLS = 1000
+"""Along one axis. Where there are more, one spending stands for its neighbours: a picture has no room for them."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A grid over one or two constraints. Cells that feasible play cannot have reached hold no pair."""
+
+    constraints: tuple[Label, ...]  # one or two: along x, and along y
+    x: NDArray[np.float64]  # (X,) amounts
+    y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
+    cell: tuple[Ints, Ints]  # (P,) row and column of each pair
+    state: Ints  # (P,)
+    pair: Ints  # (P,) the pairs of `layer`
+    layer: PolicyLayer
+
+    def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Numbers of the pairs as an array (Y, X), NaN in cells without."""
+        found = np.full((len(self.y), len(self.x)), np.nan)
+        found[self.cell] = numbers
+        return found
+
+
+def plane(
+    policy: Policy, t: int, state: Label, constraints: Any = None, at: Mapping[Label, Any] | None = None
+) -> Plane:
+    """The plane of one or two constraints at (t, state); `at` says what is spent of the others, nothing by default."""
+    if not 0 <= t < policy.horizon or state not in policy._state_index:
+        raise UnknownPair(f"{place(t, state)}: no such time or state")
+    if not policy.constraints:
+        raise InvalidOption("the game has no constraints, so there is no spending to draw over")
+    axes = chosen(policy.constraints, constraints, most=2)
+    layer = policy.layers[t]
+    total = _reached(policy, t, policy._state_index[state])
+    total = total[_matches(policy, total, axes, at or {})]
+    if not len(total):
+        raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
+    columns, x = _axis(policy, total[:, axes[0]], axes[0])
+    rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
+    _, first = np.unique(rows * len(x) + columns, return_index=True)
+    here = np.full(len(first), policy._state_index[state])
+    pair = layer.pairs(here, project(total[first], policy.dims), None)
+    labels = tuple(policy.constraints[m] for m in axes)
+    return Plane(labels, x, y, (rows[first], columns[first]), here, pair, layer)
+
+
+def _reached(policy: Policy, t: int, state: int) -> Ints:
+    """What can have been spent in a state at t, in whole units (Q, M)."""
+    space, dims = policy.layers[t].space, policy.dims
+    if policy.reached is not None:
+        space, dims = policy.reached.layers[t], policy.reached.dims
+    assert space.cells is not None
+    states, kept = space.spent(space.cells.listed(space.total))
+    kept = kept[states == state]
+    total = np.zeros((len(kept), len(policy.constraints)), dtype=np.int64)
+    for column, m in enumerate(dims):
+        total[:, m] = kept[:, column]
+    return total
+
+
+def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
+    """Which spendings have the amounts `at` in the constraints that no axis shows."""
+    strange = [label for label in at if label not in [c for m, c in enumerate(policy.constraints) if m not in axes]]
+    if strange:
+        raise InvalidOption(f"at: {strange[0]!r} is no constraint, or one that an axis shows")
+    amounts = {label: at.get(label, 0) for label in policy.constraints}
+    try:
+        fixed = np.array(to_units(policy.constraints, policy.tracker.units, amounts))
+    except ValueError as error:
+        raise InvalidOption(f"at: {error}") from None
+    others = [m for m in range(len(policy.constraints)) if m not in axes]
+    return np.asarray((total[:, others] == fixed[others]).all(axis=1))
+
+
+def _axis(policy: Policy, spent: Ints, m: int) -> tuple[Ints, NDArray[np.float64]]:
+    """Cell of each spending along one axis, and the amounts that the cells stand for."""
+    least, most = int(spent.min()), int(spent.max())
+    step = math.gcd(*(spent - least).tolist()) or 1
+    step *= -(-((most - least) // step + 1) // MOST_CELLS)
+    unit = policy.tracker.units[m]
+    amounts = [float((least + k * step) * unit) for k in range((most - least) // step + 1)]
+    return (spent - least) // step, np.array(amounts)

@@ -1,0 +1,294 @@
+"""What is drawn is what the policy, the frontier and the rollouts say."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from math import inf
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import acegames as ace
+
+mpl.use("Agg")
+from matplotlib import pyplot
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def chicken():
+    return ace.solve(ace.catalog.get("intersection"), ace.CE())
+
+
+@pytest.fixture(scope="module")
+def radio():
+    return ace.solve(ace.catalog.get("medium_access"), ace.CE(objective="fair"))
+
+
+def data(ax, label):
+    """The points of the line with a label."""
+    (line,) = [line for line in ax.lines if line.get_label() == label]
+    return np.column_stack([np.asarray(part, dtype=float) for part in line.get_data()])
+
+
+def spendings(solution, t, state):
+    return [spent for s, spent in ace.feasibility(solution.game).states(t) if s == state]
+
+
+def saves(ax, tmp_path):
+    """The figure can be written as a vector file."""
+    for kind in ("svg", "pdf"):
+        ax.figure.savefig(tmp_path / f"figure.{kind}")
+        assert (tmp_path / f"figure.{kind}").stat().st_size > 1000
+
+
+# -- frontier
+
+
+@pytest.mark.parametrize("name", ["partition", "drones", "medium_access", "medium_access_3", "rendezvous"])
+def test_frontier_of_two_constraints(name, tmp_path):
+    found = ace.feasibility(ace.catalog.get(name))
+    ax = ace.plot.frontier(found)
+    assert data(ax, "minimal budgets").tolist() == found.curve()[0::2].tolist()
+    own = [float(next(b for b in reversed(s) if b != inf)) for s in zip(*found.game.budgets, strict=True)][:2]
+    assert data(ax, "the game's own budget").tolist() == [own]
+    assert found.game.constraints[0] in ax.get_xlabel() and found.game.constraints[1] in ax.get_ylabel()
+    saves(ax, tmp_path)
+
+
+def test_frontier_of_one_constraint_on_given_axes():
+    _, mine = pyplot.subplots()
+    ax = ace.plot.frontier(ace.catalog.get("intersection"), ax=mine)
+    assert ax is mine
+    assert data(ax, "minimal budget")[0, 0] == 3
+    assert data(ax, "the game's own budget")[0, 0] == 6
+    other = ace.plot.frontier(ace.catalog.get("drones"), constraints="blue battery")
+    assert data(other, "the game's own budget")[0, 0] == 4
+
+
+def test_frontier_of_an_infeasible_game():
+    ax = ace.plot.frontier(ace.catalog.get("partition", weights=(3, 1, 1)))
+    assert len(data(ax, "the game's own budget: too small")) == 1
+
+
+def test_frontier_without_budgets_is_refused():
+    for name, wanted in (("corridor", None), ("drones", "fuel"), ("drones", ["red battery", "red battery"])):
+        with pytest.raises(ace.InvalidOption):
+            ace.plot.frontier(ace.catalog.get(name), constraints=wanted)
+
+
+# -- maps
+
+
+@pytest.mark.parametrize(("player", "column"), [(None, None), ("east", 1)])
+def test_value_map_of_one_constraint(chicken, player, column, tmp_path):
+    ax = ace.plot.value_map(chicken, 3, "dry", player)
+    expected = []
+    for spent in spendings(chicken, 3, "dry"):
+        values = chicken.policy.values(3, "dry", spent)
+        expected.append([float(spent[0]), values.sum() if column is None else values[column]])
+    assert np.column_stack(ax.lines[0].get_data()) == pytest.approx(np.array(expected))
+    assert len(expected) >= 3
+    saves(ax, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "t", "state"), [("medium_access", 2, "good"), ("medium_access", 4, "bad"), ("partition", 3, 0)]
+)
+def test_value_map_of_two_constraints(name, t, state):
+    solution = ace.solve(ace.catalog.get(name))
+    state = solution.game.states[0] if state == 0 else state
+    ax = ace.plot.value_map(solution.policy, t, state)
+    (mesh,) = ax.collections
+    edges = mesh.get_coordinates()
+    x, y = (edges[0, 1:, 0] + edges[0, :-1, 0]) / 2, (edges[1:, 0, 1] + edges[:-1, 0, 1]) / 2
+    shown = {
+        (x[c], y[r]): v
+        for (r, c), v in np.ndenumerate(np.ma.filled(mesh.get_array(), np.nan).reshape(len(y), len(x)))
+        if not np.isnan(v)
+    }
+    expected = {tuple(map(float, s)): solution.policy.values(t, state, s).sum() for s in spendings(solution, t, state)}
+    assert shown == pytest.approx(expected)
+    assert len(expected) >= 2
+
+
+def test_policy_map_of_one_constraint(chicken, tmp_path):
+    ax = ace.plot.policy_map(chicken, 3, "dry")
+    names = {text.get_text().split("  ")[1]: k for k, text in enumerate(ax.get_legend().get_texts())}
+    shown = {}
+    for name, k in names.items():
+        for bar in ax.containers[k]:
+            shown[round(bar.get_x() + bar.get_width() / 2), name] = bar.get_height()
+    expected = {
+        (spent[0], ", ".join(action)): p
+        for spent in spendings(chicken, 3, "dry")
+        for action, p in chicken.policy.distribution(3, "dry", spent).items()
+    }
+    assert shown == pytest.approx(expected)
+    assert any(p < 1 for p in expected.values())
+    saves(ax, tmp_path)
+
+
+@pytest.mark.parametrize("t", [2, 4])
+def test_policy_map_of_two_constraints(radio, t, tmp_path):
+    ax = ace.plot.policy_map(radio, t, "good")
+    legend = dict(text.get_text().split("  ") for text in ax.get_legend().get_texts() if text.get_text() != "mixed")
+    shown = {tuple(text.get_position()): {legend[c] for c in text.get_text()} for text in ax.texts}
+    expected = {
+        tuple(map(float, spent)): {", ".join(a) for a in radio.policy.distribution(t, "good", spent)}
+        for spent in spendings(radio, t, "good")
+    }
+    assert shown == expected
+    mixed = any(len(support) > 1 for support in expected.values())
+    assert mixed == any(text.get_text() == "mixed" for text in ax.get_legend().get_texts())
+    saves(ax, tmp_path)
+
+
+def test_a_policy_map_with_many_cells_names_everything_at_least_once():
+    solution = ace.solve(ace.catalog.get("medium_access", horizon=40, battery=30))
+    ax = ace.plot.policy_map(solution, 30, "good")
+    said = {text.get_text() for text in ax.texts}
+    assert {"A", "B", "C"} <= said
+    assert len(ax.texts) < 17 * 17 + 3
+
+
+def test_of_three_constraints_the_third_is_fixed():
+    solution = ace.solve(ace.catalog.get("medium_access_3"))
+    ax = ace.plot.value_map(
+        solution, 2, "good", constraints=["energy of tx2", "energy of tx3"], at={"energy of tx1": 1}
+    )
+    values = np.ma.filled(ax.collections[0].get_array(), np.nan)
+    expected = [solution.policy.values(2, "good", s).sum() for s in spendings(solution, 2, "good") if s[0] == 1]
+    assert sorted(values[~np.isnan(values)]) == pytest.approx(sorted(expected))
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.value_map(solution, 2, "good", at={"energy of tx1": 1})
+    with pytest.raises(ace.UnknownPair):
+        ace.plot.value_map(solution, 0, "good", at={"energy of tx3": 2})
+
+
+def test_maps_of_approximate_solutions_are_over_what_is_counted():
+    fine = ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=4,
+        initial="field",
+        budget={"battery": 2},
+        actions=lambda t, state: [("drive", "rest")],
+        outcomes=lambda t, state, action: [(1, "field", 0.7390851332151607 if action == ("drive",) else 0.1)],
+        reward=lambda t, state, action: [action == ("drive",)],
+    )
+    solution = ace.solve(fine, epsilon=0.4)
+    ax = ace.plot.value_map(solution, 1, "field")
+    for spent, value in zip(*ax.lines[0].get_data(), strict=True):
+        assert solution.policy.values(1, "field", [spent]).sum() == value
+
+
+def test_maps_of_policies_that_do_not_list_what_is_reached(radio):
+    loose = replace(radio.policy, reached=None)
+    mesh = ace.plot.value_map(loose, 4, "good").collections[0]
+    shown = np.ma.filled(mesh.get_array(), np.nan).ravel()
+    exact = {radio.policy.values(4, "good", spent).sum() for spent in spendings(radio, 4, "good")}
+    assert set(shown[~np.isnan(shown)].round(9)) == {round(v, 9) for v in exact}
+
+
+def test_maps_refuse_what_is_not_there(chicken):
+    for t, state in ((9, "dry"), (0, "snow"), (0, "ice")):
+        with pytest.raises(ace.UnknownPair):
+            ace.plot.value_map(chicken, t, state)
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.value_map(chicken, 0, "dry", "west")
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.policy_map(ace.solve(ace.catalog.get("corridor")), 0, (0, 3))
+    with pytest.raises(TypeError):
+        ace.plot.value_map("chicken", 0, "dry")
+
+
+# -- runs
+
+
+def test_spending_of_rollouts(radio, tmp_path):
+    played = ace.simulate(radio.game, radio.policy, episodes=300, rng=3)
+    ax = ace.plot.spending(played, radio.game, constraint="energy of tx2")
+    expected = np.concatenate([np.zeros((300, 1)), played.spent[:, :, 1]], axis=1)
+    assert data(ax, "median")[:, 1] == pytest.approx(np.median(expected, axis=0))
+    assert data(ax, "worst of 300")[:, 1] == pytest.approx(expected.max(axis=0))
+    assert set(data(ax, "budget")[:, 1]) == {3}
+    assert all(line.get_label() != "over the budget" for line in ax.lines)
+    saves(ax, tmp_path)
+
+
+def test_spending_of_a_solution_against_a_schedule():
+    game = ace.MarkovGame.from_functions(
+        players=["one"],
+        horizon=4,
+        initial="here",
+        budget={"fuel": [1, inf, 2, 3]},
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1, s, int(a == ("go",)))],
+        reward=lambda t, s, a: [float(a == ("go",))],
+    )
+    ax = ace.plot.spending(ace.solve(game), episodes=20)
+    budget = data(ax, "budget")
+    assert budget[:, 0].tolist() == [0, 1, 1, 2, 2, 3, 3, 4]
+    assert np.nan_to_num(budget[:, 1], nan=-1).tolist() == [1, 1, -1, -1, 2, 2, 3, 3]
+
+
+def test_spending_over_the_budget_is_marked():
+    game = ace.catalog.get("medium_access")
+    played = ace.simulate(game, ace.baselines.expected_budgets(game), episodes=2000, rng=0)
+    ax = ace.plot.spending(played, game, constraint="energy of tx1")
+    over = data(ax, "over the budget")
+    assert len(over) and (over[:, 1] > 3).all()
+
+
+def test_spending_needs_to_know_what(radio):
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.spending(radio)
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.spending(ace.simulate(radio.game, radio.policy, episodes=5, rng=0))
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.spending(radio, constraint="fuel")
+
+
+def test_budget_curve_of_one_constraint(chicken, tmp_path):
+    curve = chicken.budget_curve()
+    ax = ace.plot.budget_curve(curve)
+    for k, player in enumerate(curve.players):
+        assert data(ax, player) == pytest.approx(np.column_stack([curve.budgets[:, 0], curve.values[:, k]]))
+    assert data(ax, "sum")[:, 1] == pytest.approx(curve.values.sum(axis=1))
+    assert data(ax, "smallest feasible budget")[0, 0] == 3
+    assert len(ace.plot.budget_curve(curve, "east").lines) == 2
+    saves(ax, tmp_path)
+
+
+def test_budget_curve_of_two_constraints(radio):
+    curve = radio.budget_curve()
+    ax = ace.plot.budget_curve(curve)
+    grid = np.ma.filled(ax.collections[0].get_array(), np.nan)
+    for row, values in zip(curve.budgets.astype(int), curve.values, strict=True):
+        assert grid[row[1], row[0]] == pytest.approx(values.sum(), nan_ok=True)
+
+
+def test_growth():
+    rows = [
+        {"pairs": 1000, "seconds": 0.1, "verify_seconds": 0.2},
+        {"pairs": 10, "seconds": 0.01, "verify_seconds": 0.02},
+    ]
+    ax = ace.plot.growth({"growth": rows})
+    assert data(ax, "solve").tolist() == [[10, 0.01], [1000, 0.1]]
+    assert data(ax, "verify").tolist() == [[10, 0.02], [1000, 0.2]]
+    assert data(ax, "linear")[0, 1] == pytest.approx(0.001)
+    with pytest.raises(ace.InvalidOption):
+        ace.plot.growth([])
+
+
+def test_without_matplotlib_it_is_said_what_to_install(monkeypatch, chicken):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ace.MissingExtra, match=r"acegames\[plot\]"):
+        ace.plot.value_map(chicken, 3, "dry")
