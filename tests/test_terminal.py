@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.terminal import filled_bar, one_line, out
+from acegames.terminal import filled_bar, one_line, out, speaking, unwatched
 from acegames.text_plot import plot_frontier
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
@@ -275,7 +275,7 @@ def program(*words, **environment):
     return done.stdout, done.stderr
 
 
-def on_a_terminal(*words, **environment):
+def on_a_terminal(*words, code=0, **environment):
     """What the program writes to a terminal."""
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
@@ -292,21 +292,29 @@ def on_a_terminal(*words, **environment):
                 break
             shown += piece
     os.close(leader)
-    assert process.returncode == 0, shown
+    assert process.returncode == code, shown
     return shown.decode()
 
 
-def test_colours_and_bars_only_on_a_terminal():
-    colour = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9)[0-9](?:;[0-9]+)*m")
-    piped, errors = program("solve", "drones")
-    assert b"\x1b" not in piped and errors == b""
-    coloured = on_a_terminal("solve", "drones")
-    assert colour.search(coloured) and "solving" in coloured and "checking" in coloured
-    assert not colour.search(on_a_terminal("solve", "drones", NO_COLOR="1"))
-    assert on_a_terminal("solve", "drones", "--quiet") in (
-        "",
-        "\x1b[0m",
-    )  # colorama, where it is there, resets at the end
+COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9)[0-9](?:;[0-9]+)*m")
+
+
+def test_colours_and_bars_on_a_terminal():
+    shown = on_a_terminal("solve", "drones")
+    assert COLOUR.search(shown) and "solving" in shown and "checking" in shown
+
+
+def test_no_colours_where_they_are_not_wanted():
+    assert COLOUR.search(on_a_terminal("catalog", "nosuch", code=2))
+    assert not COLOUR.search(on_a_terminal("catalog", "nosuch", code=2, NO_COLOR="1"))
+    assert b"\x1b" not in b"".join(program("catalog", "nosuch"))
+
+
+def test_quiet_work_shows_no_bar(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for quiet, as_json in ((False, False), (True, False), (False, True)):
+        with speaking(quiet=quiet, as_json=as_json):
+            assert unwatched() == (quiet or as_json)
 
 
 def test_old_encodings_get_plain_characters():

@@ -44,7 +44,7 @@ def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
         log.setLevel(level)
 
 
-def _unwatched() -> bool:
+def unwatched() -> bool:
     """Whether nobody would see a bar."""
     return out.quiet or not sys.stderr.isatty()
 
@@ -53,7 +53,7 @@ def _unwatched() -> bool:
 def working(text: str) -> Iterator[None]:
     """Show on a terminal that something goes on, and for how long; it goes when the work is done."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=_unwatched()) as bar:
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
         bar.add_task(text, total=None)
         yield
 
@@ -61,7 +61,7 @@ def working(text: str) -> Iterator[None]:
 def solve_with_bar(work: Callable[[ace.Report], T]) -> T:
     """Run one solve or several with a bar on a terminal; the bar goes when the work is done."""
     columns = (TextColumn("solving"), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True, disable=_unwatched()) as bar:
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
         task = bar.add_task("finding the situations that safe play can reach", total=None)
 
         def show(state: ace.Progress) -> None:
