@@ -93,13 +93,14 @@ def test_only_the_program_imports_the_command_line():
 def test_only_the_front_imports_the_front():
     """`import acegames` inside the package would make a circle; the command line is outside of it."""
     importers = {name for name in MODULES if "acegames" in imports(name)}
-    assert importers <= {"acegames.cli", "acegames.terminal"}
+    assert importers <= {"acegames.cli", "acegames.terminal", "acegames.summary", "acegames.completion"}
 
 
 def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
     heavy = {"highspy", "scipy", "numba", "typer", "rich", "pandas", "pettingzoo", "matplotlib"}
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
+    own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
     for name, path in MODULES.items():
         top = {

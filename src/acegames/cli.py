@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Hashable
+import sys
+import time
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +18,12 @@ import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperGroup
 
 import acegames as ace
+from acegames.completion import concepts, game_names, games, objectives
 from acegames.model.written import read_exact
+from acegames.summary import show_summary
 from acegames.terminal import (
     certificate_data,
     curve_data,
@@ -31,13 +36,34 @@ from acegames.terminal import (
     show_curve,
     show_frontier,
     show_game,
-    show_values,
     solution_data,
     solve_with_bar,
+    speaking,
+    working,
 )
+
+USAGE_ERROR: Any = typer.BadParameter.__base__  # of click, wherever this version of typer has it
+
+
+class _Program(TyperGroup):
+    """The verbs. Wrong words, such as an unknown option, are told in JSON too where that is asked for."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *more: Any, **options: Any) -> Any:
+        words = sys.argv[1:] if args is None else list(args)
+        if more or "standalone_mode" in options or "--json" not in words:
+            return super().main(args, prog_name, *more, **options)
+        try:
+            options["standalone_mode"] = False
+            sys.exit(super().main(args, prog_name, **options))
+        except USAGE_ERROR as error:
+            told = {"error": "UsageError", "message": error.format_message(), "exit_code": error.exit_code}
+            print_json(told)
+            sys.exit(error.exit_code)
+
 
 app = typer.Typer(
     name="acegames",
+    cls=_Program,
     help="Equilibria of Markov games whose hard budgets hold at every moment, with probability one.",
     no_args_is_help=True,
     add_completion=True,
@@ -49,18 +75,27 @@ app = typer.Typer(
 EXIT_CODES: dict[type[Exception], int] = {ace.Infeasible: 3, ace.NoEquilibrium: 4, ace.TooLarge: 5}
 
 GameArg = Annotated[
-    str, typer.Argument(metavar="GAME", help="A game file, a solution file, or the name of a catalog game.")
+    str,
+    typer.Argument(
+        metavar="GAME", help="A game file, a solution file, or the name of a catalog game.", autocompletion=games
+    ),
 ]
 SolutionArg = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game."),
 ]
 AgainstOption = Annotated[
-    str | None, typer.Option("--game", metavar="GAME", help="Judge against this game instead of the one in FILE.")
+    str | None,
+    typer.Option(
+        "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
+    ),
 ]
-ConceptOption = Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.")]
+ConceptOption = Annotated[
+    str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)
+]
 ObjectiveOption = Annotated[
-    str, typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.")
+    str,
+    typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
 ]
 EpsilonOption = Annotated[
     str | None,
@@ -81,20 +116,25 @@ GammaOption = Annotated[
 ]
 CostGammaOption = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
 
 
 def main() -> None:
     """Run the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a label that the encoding lacks must not end the program
+            stream.reconfigure(errors="replace")
     app()
 
 
 def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn the errors that acegames raises on purpose into one clear line and an exit code."""
+    """Turn the errors that acegames raises on purpose into one clear line and an exit code; see to --quiet and --json."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            with speaking(quiet=kwargs.get("quiet", False), as_json=kwargs.get("as_json", False)):
+                return function(*args, **kwargs)
         except KeyboardInterrupt:
             err.print("interrupted; nothing was written")
             raise typer.Exit(130) from None
@@ -133,13 +173,15 @@ def check(
     relative: RelativeOption = False,
     rounding: RoundingOption = "down",
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
     model = _game(game)
     counted = _rounded(model, epsilon, relative, rounding)
     exactly = counted is model
     try:
-        found, needs = ace.feasibility(counted), ace.estimate(counted)
+        with working("judging what safe play can reach"):
+            found, needs = ace.feasibility(counted), ace.estimate(counted)
     except ace.TooLarge as error:
         raise ace.TooLarge(f"the game is in order, but too large to be judged: {error}") from None
     except ace.InvalidOption as error:  # costs given by distributions
@@ -206,6 +248,7 @@ def frontier(
     relative: RelativeOption = False,
     rounding: RoundingOption = "down",
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
     model = _rounded(_game(game), epsilon, relative, rounding, any_budget=True)
@@ -213,15 +256,16 @@ def frontier(
     wanted = _concept(concept, objective, 1.0, model)
     if curve is None and constraint is None and _quick_curve(model):
         with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
-            worth = ace.budget_curve(model, wanted, points=points)
+            worth = solve_with_bar(lambda bar: ace.budget_curve(model, wanted, points=points, progress=bar))
     elif curve or (curve is None and constraint):
         labels = {str(c): c for c in model.constraints}
         chosen = [labels.get(c, c) for c in constraint] if constraint else None
-        worth = ace.budget_curve(model, wanted, chosen, points=points)
+        worth = solve_with_bar(lambda bar: ace.budget_curve(model, wanted, chosen, points=points, progress=bar))
     elif constraint:
         raise ace.InvalidOption("--constraint: goes with --curve")
-    own = ace.feasibility(model)
-    budgets = own.minimal_budgets
+    with working("finding the smallest budgets"):
+        own = ace.feasibility(model)
+        budgets = own.minimal_budgets
     if as_json:
         facts: dict[str, Any] = {
             "feasible": own.feasible,
@@ -253,9 +297,11 @@ def reduce(
         typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Turn budgets into masks: the game without budgets whose legal joint actions are the safe ones."""
-    reduced = ace.reduce(_game(game)).game
+    with working("reducing"):
+        reduced = ace.reduce(_game(game)).game
     if output is not None:
         reduced.save(output)
     if as_json:
@@ -293,7 +339,11 @@ def solve(
     memory: Annotated[
         str | None, typer.Option(help="Refuse games that need more, e.g. 4GB; the free memory by default.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the whole certificate and all that is promised.")
+    ] = False,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
     if output is not None and output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
@@ -305,8 +355,11 @@ def solve(
     model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "engine": runs_on}
-    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options), quiet=as_json)
-    certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
+    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
+    begun = time.perf_counter()
+    with working("checking"):
+        certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
+    seconds_to_check = time.perf_counter() - begun
     if certificate is not None and not certificate.ok:
         output = None
     if output is not None:
@@ -320,11 +373,7 @@ def solve(
             }
         )
     else:
-        show_values(solution)
-        if not solution.policy.tracker.exact or model.tails is not None:
-            out.print(escape(str(solution.guarantee)))
-        if certificate is not None:
-            out.print(escape(str(certificate)))
+        show_summary(solution, certificate, seconds_to_check=seconds_to_check, verbose=verbose)
         if output is not None:
             out.print(f"Written to {escape(str(output))}.")
     if certificate is not None and not certificate.ok:
@@ -343,10 +392,12 @@ def bracket(
     concept: ConceptOption = "cce",
     objective: ObjectiveOption = "welfare",
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game is infeasible for sure."""
     model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
-    found = ace.bracket(model, within, _concept(concept, objective, 1.0, model), relative=relative)
+    wanted = _concept(concept, objective, 1.0, model)
+    found = solve_with_bar(lambda bar: ace.bracket(model, within, wanted, relative=relative, progress=bar))
     if as_json:
         sides = {"down": found.down, "up": found.up}
         print_json({"verdict": found.verdict, **{k: None if s is None else solution_data(s) for k, s in sides.items()}})
@@ -363,12 +414,14 @@ def verify(
     against: AgainstOption = None,
     tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check a policy independently of the solver: every budget, and every player's best safe deviation. Exit code 1 if it fails."""
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
     model, policy, concept = _policy(file, against)
-    certificate = ace.verify(model, policy, concept, tol=tol)
+    with working("checking"):
+        certificate = ace.verify(model, policy, concept, tol=tol)
     if as_json:
         print_json(certificate_data(certificate))
     else:
@@ -387,10 +440,12 @@ def simulate(
         int | None, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same episodes.")
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
     model, policy, _ = _policy(file, against)
-    rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+    with working(f"playing {episodes:,} episodes"):
+        rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:
@@ -435,11 +490,12 @@ def simulate(
 @app.command(epilog="Example:  acegames catalog intersection -o intersection.yaml")
 @_verb
 def catalog(
-    name: Annotated[str | None, typer.Argument(help="Tell the story of this game.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Tell the story of this game.", autocompletion=game_names)] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the game as .yaml, .json or .npz.")
     ] = None,
     as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """List the ready games, tell the story of one, or write it to a file."""
     if name is None:
@@ -473,7 +529,7 @@ def catalog(
 
 @app.command(epilog="Example:  acegames bench")
 @_verb
-def bench(as_json: JsonOption = False) -> None:
+def bench(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Measure this machine: solve and verify random two-player games of growing size."""
     from acegames.bench import measurements
 
@@ -481,7 +537,9 @@ def bench(as_json: JsonOption = False) -> None:
     table = Table()
     for heading in ("stage games", "solve, s", "per second", "verify, s", "verified"):
         table.add_column(heading, justify="right")
-    for m in measurements():
+    with working("measuring"):
+        measured = list(measurements())
+    for m in measured:
         found.append(vars(m))
         cells = (
             f"{m.pairs:,}",

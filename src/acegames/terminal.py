@@ -3,28 +3,65 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 import acegames as ace
+from acegames.feasibility.frontier import last_finite
 from acegames.model.almost_sure import is_almost_sure
 from acegames.model.numbers import plain
+from acegames.text_plot import plot_frontier
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
-def solve_with_bar(work: Callable[[ace.Report], ace.Solution], *, quiet: bool) -> ace.Solution:
-    """Run a solve with a bar on a terminal; the bar goes when the work is done."""
+T = TypeVar("T")
+
+
+@contextmanager
+def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
+    """Print nothing for people where JSON is asked for; under --quiet keep notes on standard error back too. Errors are shown always."""
+    log = logging.getLogger("acegames")
+    level = log.level
+    out.quiet = quiet or as_json
+    if quiet:
+        log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        out.quiet = False
+        log.setLevel(level)
+
+
+def unwatched() -> bool:
+    """Whether nobody would see a bar."""
+    return out.quiet or not sys.stderr.isatty()
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal that something goes on, and for how long; it goes when the work is done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
+        bar.add_task(text, total=None)
+        yield
+
+
+def solve_with_bar(work: Callable[[ace.Report], T]) -> T:
+    """Run one solve or several with a bar on a terminal; the bar goes when the work is done."""
     columns = (TextColumn("solving"), BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=err, transient=True, disable=quiet or not sys.stderr.isatty()) as bar:
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
         task = bar.add_task("finding the situations that safe play can reach", total=None)
 
         def show(state: ace.Progress) -> None:
@@ -72,22 +109,6 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
     }
 
 
-def show_values(solution: ace.Solution) -> None:
-    """Print each player's value and what the solve took."""
-    kinds = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
-    kind = kinds[type(solution.concept).__name__]
-    out.print(f"[bold]{kind}[/], objective {escape(str(solution.concept.objective))}")
-    table = Table()
-    table.add_column("player")
-    table.add_column("value", justify="right")
-    for player, value in zip(solution.game.players, solution.values, strict=True):
-        table.add_row(escape(str(player)), f"{value:.6g}")
-    out.print(table)
-    stats = solution.stats
-    repaired = f", {stats.repaired:,} of them solved again exactly" if stats.repaired else ""
-    out.print(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s.")
-
-
 def solution_data(solution: ace.Solution) -> dict[str, Any]:
     """A solution for JSON."""
     return {
@@ -112,11 +133,44 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int, meaning: str, *
         out.print(f"... and {len(budgets) - most:,} more (--most)")
     own = ", ".join(f"{c} {number(b)}" for c, b in own_budget(game).items())
     out.print(escape(f"The game's own budget: {own}" + ("" if feasible else ", which is not enough")))
+    _draw_frontier(game, budgets, feasible=feasible)
     if len(set(game.budgets)) > 1:
         out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
 
 
+def _draw_frontier(game: ace.MarkovGame, budgets: Any, *, feasible: bool) -> None:
+    """Draw the minimal budgets where just two constraints are bounded; a schedule stands for its last finite entry."""
+    points = np.array(budgets, dtype=np.float64)
+    bounded = np.flatnonzero(np.isfinite(points).all(axis=0))
+    if len(bounded) != 2:
+        return
+    (x, y), schedules = bounded, list(zip(*game.budgets, strict=True))
+    own = (float(last_finite(schedules[x])), float(last_finite(schedules[y])))
+    names = (one_line(game.constraints[x]), one_line(game.constraints[y]))
+    ascii_only = out.options.ascii_only
+    out.print()
+    for line in plot_frontier(names, points[:, [x, y]], own, enough=feasible, width=out.width, ascii_only=ascii_only):
+        out.print(line)
+
+
 BAR = 24  # characters of the longest bar
+
+
+def ink() -> tuple[str, str]:
+    """Characters of a bar and of what it leaves."""
+    return ("#", ".") if out.options.ascii_only else ("█", "░")
+
+
+def filled_bar(share: float, width: int, style: str) -> Text:
+    """A bar that is empty only at nothing and full only at the whole."""
+    full, left = ink()
+    drawn = 0 if share <= 0 else max(1, min(width - (share < 1), round(share * width)))
+    return Text.assemble((full * drawn, style), (left * (width - drawn), "dim"))
+
+
+def one_line(label: Any) -> str:
+    """A label without line breaks and control characters."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(label))
 
 
 def show_curve(curve: ace.BudgetCurve) -> None:
@@ -133,7 +187,7 @@ def show_curve(curve: ace.BudgetCurve) -> None:
     low, high = np.nanmin(total), np.nanmax(total)
     for row, values, level, least in zip(curve.budgets, curve.values, total, curve.is_minimal, strict=True):
         worth = [f"{v:.6g}" if np.isfinite(v) else "infeasible" for v in values]
-        bar = "" if np.isnan(level) else "█" * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
+        bar = "" if np.isnan(level) else ink()[0] * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
         table.add_row(*(number(row[k]) for k in shown), *worth, bar + " minimal" * bool(least))
     out.print(table)
     for note in curve.notes:

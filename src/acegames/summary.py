@@ -1,0 +1,117 @@
+"""What `solve` ends with: values, worst spending against the budgets as bars, the verdict, and what it took."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+import acegames as ace
+from acegames.terminal import filled_bar, number, one_line, out, own_budget
+
+__all__ = ["show_summary"]
+
+KINDS = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
+
+
+def show_summary(
+    solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
+) -> None:
+    """Print a solution on one screen; all that is promised where it is approximate, and all that was found where a check failed."""
+    name = one_line(solution.game.name)
+    colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
+    parts: list[Any] = [_title(solution), "", _values(solution)]
+    if certificate is not None and solution.game.constraints:
+        parts += ["", _spending(solution.game, certificate)]
+    parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, seconds_to_check)]
+    title = Text(name, "bold") if name else None
+    out.print(Panel(Group(*parts), title=title, title_align="left", border_style=colour, expand=False))
+    if verbose or not solution.policy.tracker.exact or solution.game.tails is not None:
+        out.print(escape(str(solution.guarantee)))
+    if certificate is not None and (verbose or not certificate.ok):
+        out.print(escape(str(certificate)))
+
+
+def _title(solution: ace.Solution) -> Text:
+    concept = solution.concept
+    return Text.assemble((KINDS[type(concept).__name__], "bold"), f", objective {one_line(concept.objective)}")
+
+
+def _values(solution: ace.Solution) -> Table:
+    table = _grid("player", "value")
+    for player, value in zip(solution.game.players, solution.values, strict=True):
+        table.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
+    return table
+
+
+def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
+    """The most that any possible history spends, as a share of the budget where that is one positive number."""
+    table = _grid("budget", "worst spending")
+    columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
+    for (label, budget), spent, over, allowed in zip(*columns, strict=True):
+        said = _said(spent, budget)
+        style = "cyan"
+        if over > 0:
+            promised = f" (promised: at most {_amount(allowed)})" if over <= allowed else ""
+            said, style = f"{said}, {_amount(over)} over{promised}", "yellow" if promised else "red"
+        drawn = Text()
+        if not isinstance(budget, list) and 0 < budget < np.inf and spent == spent:
+            drawn = filled_bar(float(spent / budget), min(24, max(6, out.width // 3)), style)
+        table.add_row(Text(one_line(label)), Text.assemble(drawn, " " * bool(drawn), (said, style if over > 0 else "")))
+    return table
+
+
+def _said(spent: Any, budget: Any) -> str:
+    if spent != spent:
+        return "unknown"
+    if isinstance(budget, list):
+        return f"{_amount(spent)} at some time; the budget is {number(budget)}"
+    return f"{_amount(spent)}, no limit" if budget == np.inf else f"{_amount(spent)} of {number(budget)}"
+
+
+def _amount(x: Any) -> str:
+    """A number to read: as it is where that is short, else to six digits, never below the true one."""
+    shown = number(x)
+    if len(shown) <= 8 or x in (np.inf, -np.inf):
+        return shown
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        up, down = Fraction(x).as_integer_ratio()
+        return str(Decimal(up) / Decimal(down))
+
+
+def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
+    if certificate is None:
+        return [Text("NOT CHECKED: no independent check was made (--no-verify).", f"bold {colour}")]
+    lines = [Text(str(certificate).splitlines()[0], f"bold {colour}")]
+    if not certificate.constraints:
+        lines.append(Text("Safe: there are no budgets, and only legal actions are played." if certificate.ok else ""))
+    if certificate.ok:
+        gain = max(0.0, float(certificate.regret.max()))
+        exactly = all(how == "exact" for how in certificate.counting)
+        against = "by any safe deviation" if exactly else f"by {certificate.covers.replace('every', 'any')}"
+        lines.append(Text(f"Nobody gains more than {gain:.2g} {against}."))
+    return lines
+
+
+def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds_to_check: float) -> Text:
+    stats = solution.stats
+    repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
+    checked = "" if certificate is None else f", checked in {seconds_to_check:.2f} s"
+    return Text(
+        f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s{checked}.",
+        "dim",
+    )
+
+
+def _grid(first: str, second: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column(first, overflow="fold")
+    table.add_column(second, overflow="fold")
+    return table

@@ -1,0 +1,139 @@
+"""A frontier of two budgets drawn with characters: which budgets are enough, and where the game's own lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+__all__ = ["plot_frontier"]
+
+Floats = NDArray[np.float64]
+
+COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
+FAR = 2.0  # times the frontier's own extent
+GLYPHS = {"point": "●", "enough": "░", "own": "◆", "short": "✖", "rise": "│", "tick": "┤", "corner": "└", "run": "─"}
+ASCII = {"point": "o", "enough": ".", "own": "#", "short": "X", "rise": "|", "tick": "+", "corner": "+", "run": "-"}
+STYLES = {"point": "bold cyan", "enough": "green", "own": "bold magenta", "short": "bold red"}
+SAID = {
+    "point": "minimal budget",
+    "enough": "enough",
+    "own": "the game's own budget",
+    "short": "own budget, not enough",
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Amounts from `low` to `high` on so many characters."""
+
+    low: float
+    high: float
+    cells: int
+    whole: bool  # every unit has a character of its own
+
+    @staticmethod
+    def over(amounts: Floats, most: int, stretch: int) -> Axis:
+        """An axis of at most so many characters; a unit takes at most `stretch` of them."""
+        low, high = float(amounts.min()), float(amounts.max())
+        if high == low:
+            high = low + 1.0
+        whole = bool((amounts == np.round(amounts)).all()) and high - low < most
+        cells = int(high - low) * max(1, min(stretch, (most - 1) // int(high - low))) + 1 if whole else most
+        return Axis(low, high, cells, whole)
+
+    def at(self, amounts: Any) -> NDArray[np.int64]:
+        """The characters at which amounts lie."""
+        share = (np.asarray(amounts, dtype=np.float64) - self.low) / (self.high - self.low)
+        return np.rint(share * (self.cells - 1)).astype(np.int64)
+
+    def marks(self, own: float) -> list[tuple[int, str]]:
+        """Characters to be labelled and their labels, the most important first."""
+        between = [self.low + k / 4 * (self.high - self.low) for k in (2, 1, 3)]
+        amounts = [own, self.low, self.high] if self.low <= own <= self.high else [self.low, self.high]
+        shown = [(int(self.at(x)), f"{x:.6g}") for x in amounts]
+        return shown + [(int(self.at(x)), f"{x:.3g}") for x in (map(round, between) if self.whole else between)]
+
+
+def plot_frontier(
+    names: tuple[str, str], points: Floats, own: tuple[float, float], *, enough: bool, width: int, ascii_only: bool
+) -> list[Text]:
+    """Lines of a plot of minimal budgets (k, 2), the first constraint along the bottom; `enough`: the game's own budget is."""
+    ink = ASCII if ascii_only else GLYPHS
+    drawn = _near(points, own)
+    amounts = np.vstack([points, drawn])
+    up = Axis.over(amounts[:, 1], ROWS, 2)
+    labels = _spaced(up.marks(own[1]))
+    margin = max(map(len, labels.values()))
+    along = Axis.over(amounts[:, 0], max(8, min(COLUMNS, width - margin - 3)), 5)
+    kinds = ["point", "enough", "own" if enough else "short"]
+    field = _field(up, along, points, drawn, kinds[-1])
+    lines = [Text(_cut(names[1], width))]
+    for row in reversed(range(up.cells)):
+        line = Text(f"{labels.get(row, ''):>{margin}} {ink['tick' if row in labels else 'rise']}")
+        for kind in field[row]:
+            line.append(ink.get(kind, " "), STYLES.get(kind, ""))
+        lines.append(line)
+    lines.append(Text(" " * (margin + 1) + ink["corner"] + ink["run"] * along.cells))
+    lines.append(Text(_written(along.marks(own[0]), margin + 2, width)))
+    name = _cut(names[0], width)
+    lines.append(Text(" " * max(0, margin + 2 + along.cells - cell_len(name)) + name))
+    return [*lines, *_legend(ink, kinds, "" if (drawn == own).all() else " (far outside)", width)]
+
+
+def _near(points: Floats, own: tuple[float, float]) -> Floats:
+    """Where the game's own budget is drawn: at the edge where it lies so far away that the frontier would shrink to a spot."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.where(high > low, FAR * (high - low), np.inf)
+    near: Floats = np.clip(own, low - room, high + room)
+    return near
+
+
+def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> list[list[str]]:
+    """What is drawn at each row, from the bottom, and column; empty where budgets are too small."""
+    row, column = up.at(points[:, 1]), along.at(points[:, 0])
+    field = np.full((up.cells, along.cells), "", dtype=object)
+    reached = np.zeros(field.shape, dtype=bool)
+    reached[row, column] = True
+    field[np.logical_or.accumulate(np.logical_or.accumulate(reached, axis=0), axis=1)] = "enough"
+    field[row, column] = "point"
+    field[up.at(own[1]), along.at(own[0])] = mark
+    drawn: list[list[str]] = field.tolist()
+    return drawn
+
+
+def _spaced(marks: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Labels by row, none next to another."""
+    kept: dict[int, str] = {}
+    for row, label in marks:
+        if all(abs(row - other) > 1 for other in kept):
+            kept[row] = label
+    return kept
+
+
+def _written(marks: Iterable[tuple[int, str]], margin: int, width: int) -> str:
+    """One line with each label under its column, where it does not touch another."""
+    line = [" "] * width
+    for column, label in marks:
+        start = max(0, min(margin + column - len(label) // 2, width - len(label)))
+        if not "".join(line[max(0, start - 1) : start + len(label) + 1]).strip():
+            line[start : start + len(label)] = label
+    return "".join(line).rstrip()
+
+
+def _legend(ink: dict[str, str], kinds: list[str], remark: str, width: int) -> list[Text]:
+    """What the characters mean, on one line where it fits."""
+    parts = [Text.assemble((ink[kind], STYLES[kind]), f" {SAID[kind]}") for kind in kinds]
+    parts[-1].append(remark)
+    line = Text("   ").join(parts)
+    return [line] if line.cell_len <= width else parts
+
+
+def _cut(name: str, width: int) -> str:
+    """A name that fits into one line."""
+    return name if cell_len(name) <= width else set_cell_size(name, width - 3) + "..."

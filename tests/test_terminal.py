@@ -1,0 +1,356 @@
+"""What people see: the summary of a solve, the drawn frontier, silence, colours, completion; narrow, and with hostile labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app
+from acegames.terminal import filled_bar, one_line, out, speaking, unwatched
+from acegames.text_plot import plot_frontier
+
+VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
+HOSTILE = ("[red]", "[/]", "[bold]x[/bold]", "危険 of rain", "two\nlines", "\x1b[31mred")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(out, "_width", 80)
+
+
+def run(*words, code=0, width=80):
+    out.width = width
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def wide_enough(shown, width):
+    assert max(map(cell_len, shown.splitlines())) <= width, shown
+    return shown
+
+
+def sorting(first="left", second="right", weights=(1, 2, 3), budget=None, player="sorter"):
+    """Each weight goes to the one side or to the other."""
+    return ace.MarkovGame.from_functions(
+        players=[player],
+        horizon=len(weights),
+        initial="s",
+        budget=budget or {first: 3, second: 4},
+        actions=lambda t, s: [("l", "r")],
+        outcomes=lambda t, s, a: [
+            (1.0, s, {first: weights[t] * (a[0] == "l"), second: weights[t] * (a[0] == "r")}),
+        ],
+        reward=lambda t, s, a: [1.0],
+        name=player,
+    )
+
+
+# -- the summary of a solve -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_a_solve_ends_with_one_screen(width):
+    shown = wide_enough(run("solve", "drones", width=width).stdout, width)
+    assert len(shown.splitlines()) < 20
+    assert all(word in shown for word in ("drones", "CERTIFIED", "stage games", "checked in"))
+    assert re.search(r"red +7\b", shown) and re.search(r"blue +5\b", shown)
+    red, blue = (re.search(rf"{who} battery +([█░]+) (\d of \d)", shown) for who in ("red", "blue"))
+    assert (red[2], blue[2]) == ("4 of 4", "3 of 4")
+    assert "░" not in red[1] and len(red[1]) == len(blue[1])
+    assert blue[1].count("█") == pytest.approx(0.75 * len(blue[1]), abs=0.5)
+    assert "situations" not in shown  # that is for --verbose
+
+
+def test_verbose_tells_everything():
+    shown = " ".join(run("solve", "drones", "--verbose").stdout.split())
+    solution = ace.solve(ace.catalog.get("drones"))
+    assert str(solution.guarantee) in shown
+    assert " ".join(str(ace.verify(solution.game, solution.policy, solution.concept)).split()) in shown
+
+
+def fine():
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)),
+        np.array([[[2.0], [1.0]]]),
+        np.array([[[0.7390851332151607], [0.2679491924311227]]]),
+        {"fuel": 3},
+        horizon=6,
+    )
+    game.save("fine.yaml")
+    return game
+
+
+def test_an_approximation_always_shows_its_promise():
+    game = fine()
+    solution = ace.solve(game, epsilon=0.9)
+    certificate = ace.verify(game, solution.policy, solution.concept)
+    assert certificate.excess[0] > 0  # else the next lines test nothing
+    shown = " ".join(re.sub("[│╭╮╰╯─]", "", run("solve", "fine.yaml", "--epsilon", "0.9").stdout).split())
+    assert str(solution.guarantee) in shown
+    assert "safe within the rounding" in shown and "by any deviation that keeps the true budgets" in shown
+    over, promised = map(float, re.search(r"of 3, ([\d.]+) over \(promised: at most ([\d.]+)\)", shown).groups())
+    assert certificate.excess[0] <= over <= certificate.excess[0] * 1.00001
+    assert certificate.allowance[0] <= promised <= certificate.allowance[0] * 1.00001
+    up = " ".join(run("solve", "fine.yaml", "--epsilon", "0.9", "--rounding", "up").stdout.split())
+    assert "is not covered" in up and "over (promised" not in up
+    assert "cut after" in run("solve", "intersection", "--gamma", "0.8", "--epsilon", "1").stdout
+
+
+@pytest.mark.parametrize("more", [(), ("--verbose",)])
+def test_a_failed_check_is_told_in_full(monkeypatch, more):
+    true = ace.verify
+
+    def doubting(*args, **kwargs):
+        return dataclasses.replace(true(*args, **kwargs), ok=False, problems=("Something is wrong.",))
+
+    monkeypatch.setattr(ace, "verify", doubting)
+    result = run("solve", "drones", *more, code=1)
+    assert "NOT CERTIFIED" in result.stdout and result.stdout.count("Something is wrong.") == 1
+    assert "\nCERTIFIED" not in result.stdout and "Nobody gains" not in result.stdout
+    quiet = run("solve", "drones", "--quiet", code=1)
+    assert quiet.stdout == "" and "check failed" in quiet.stderr
+
+
+def test_what_was_not_checked_says_so():
+    shown = run("solve", "drones", "--no-verify").stdout
+    assert "NOT CHECKED" in shown and "worst spending" not in shown and "checked in" not in shown
+
+
+def test_budgets_that_are_no_single_number_have_no_bar():
+    budget = {"left": [3, 4, 4], "right": ace.almost_sure(6), "spare": float("inf")}
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=3,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: [("l",)],
+        outcomes=lambda t, s, a: [(1.0, s, {"left": 1, "right": 2, "spare": 5})],
+        reward=lambda t, s, a: [1.0],
+    )
+    game.save("g.yaml")
+    shown = run("solve", "g.yaml").stdout
+    assert "█" not in shown
+    assert "3 at some time; the budget is [3, 4, 4]" in shown
+    assert "6 at some time; the budget is 6 at the end" in shown
+    assert "15, no limit" in shown
+
+
+@pytest.mark.parametrize(("share", "full"), [(-1, 0), (0, 0), (1e-9, 1), (0.5, 5), (1 - 1e-9, 9), (1, 10), (1.7, 10)])
+def test_bars_are_empty_only_at_nothing_and_full_only_at_the_whole(share, full):
+    assert filled_bar(share, 10, "").plain == "█" * full + "░" * (10 - full)
+
+
+# -- the drawn frontier ---------------------------------------------------------------------------------------------
+
+
+def drawn(points, own, *, names=("x", "y"), width=80, enough=True, ascii_only=False):
+    lines = plot_frontier(names, np.array(points, dtype=float), own, enough=enough, width=width, ascii_only=ascii_only)
+    return [line.plain for line in lines]
+
+
+def test_a_small_frontier_is_drawn_to_the_unit():
+    assert drawn([(0, 2), (1, 1), (2, 0)], (2, 1)) == [
+        "y",
+        "2 ┤●░░░░░░░░░░",
+        "  │     ░░░░░░",
+        "1 ┤     ●░░░░◆",
+        "  │          ░",
+        "0 ┤          ●",
+        "  └───────────",
+        "   0    1    2",
+        "             x",
+        "● minimal budget   ░ enough   ◆ the game's own budget",
+    ]
+    plain = drawn([(0, 2), (1, 1), (2, 0)], (0, 0), enough=False, ascii_only=True)
+    assert plain[5] == "0 +X         o" and plain[-1].endswith("X own budget, not enough")
+    assert "".join(plain).isascii()
+
+
+@pytest.mark.parametrize("width", [80, 40])
+@pytest.mark.parametrize("count", [1, 2, 700])
+def test_every_frontier_fits(width, count):
+    x = np.linspace(-5.3, 1234.5, count)
+    points = np.column_stack([x, x[::-1] * 1e-3])
+    for own in ((500.25, 0.5), (1e9, 0.5), (-1e9, -1e9)):
+        lines = drawn(points, own, names=("first " * 20, "危険" * 30), width=width, enough=own[0] > 0)
+        assert all(cell_len(line) <= width for line in lines) and len(lines) <= 24
+        marks = "".join(lines[1:-4])
+        assert marks.count("◆") + marks.count("✖") == 1
+        assert marks.count("●") + 1 >= min(count, 12)  # a far budget does not shrink the frontier to a spot
+        assert ("far outside" in "".join(lines[-3:])) == (abs(own[0]) == 1e9 and count > 1)
+
+
+def test_the_frontier_is_drawn_where_two_budgets_are_bounded():
+    shown = run("frontier", "partition", "--no-curve").stdout
+    rows = [line for line in shown.splitlines() if re.match(r" *\d* [┤│]", line) and "┃" not in line]
+    assert len(rows) == 11
+    assert [row.index("●" if k != 5 else "◆") for k, row in enumerate(rows)] == [4 + 5 * k for k in range(11)]
+    assert "enough" in shown and shown.count("left") >= 2
+    assert "●" not in run("frontier", "intersection", "--no-curve").stdout  # one budget
+    assert "●" not in run("frontier", "corridor").stdout  # none
+    sorting(weights=(3, 1, 1), budget={"left": 2, "right": 2}).save("short.yaml")
+    assert "✖ own budget, not enough" in run("frontier", "short.yaml").stdout
+
+
+def test_a_schedule_is_drawn_by_its_last_finite_entries():
+    sorting(budget={"left": [1, 2, 3], "right": [5, float("inf"), 4]}).save("g.yaml")
+    shown = run("frontier", "g.yaml", "--no-curve").stdout
+    assert re.search(r"^4 ┤.*◆", shown, flags=re.MULTILINE) and "schedule" in shown
+
+
+# -- hostile labels -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 40])
+@pytest.mark.parametrize("label", HOSTILE)
+def test_labels_are_shown_as_they_are(label, width):
+    sorting(first=label, second="other", player=label).save("g.yaml")
+    shown = wide_enough(run("solve", "g.yaml", width=width).stdout, width)
+    assert shown.count(one_line(label)) >= 3  # the name of the game, the player, the constraint
+    assert "\x1b" not in shown
+    plot = run("frontier", "g.yaml", "--no-curve", width=width).stdout.partition("┤")[2]
+    assert one_line(label) in plot and "\x1b" not in plot
+
+
+# -- silence and machines -------------------------------------------------------------------------------------------
+
+
+def test_quiet_prints_nothing_and_exits_the_same():
+    run("solve", "intersection", "-o", "s.ace", "--quiet")
+    sorting(weights=(3, 1, 1), budget={"left": 2, "right": 2}).save("short.yaml")
+    for words, code in [
+        (("check", "intersection"), 0),
+        (("check", "short.yaml"), 3),
+        (("frontier", "intersection"), 0),
+        (("reduce", "intersection"), 0),
+        (("solve", "intersection"), 0),
+        (("verify", "s.ace"), 0),
+        (("verify", "s.ace", "--game", "drones"), 1),
+        (("simulate", "s.ace", "--episodes", "5"), 0),
+        (("bracket", "intersection", "--epsilon", "1"), 0),
+        (("catalog",), 0),
+    ]:
+        assert run(*words, "-q", code=code).output == ""
+        assert run(*words, code=code).stdout != ""  # and speaks again afterwards
+    failed = run("solve", "short.yaml", "--quiet", code=3)
+    assert failed.stdout == "" and "Infeasible" in failed.stderr
+    assert json.loads(run("check", "drones", "--quiet", "--json").stdout)["feasible"]
+
+
+def test_every_verb_has_the_option():
+    for verb in VERBS:
+        shown = run(verb, "--help").stdout
+        assert "--quiet" in shown and "--json" in shown
+
+
+@pytest.mark.parametrize(
+    "words", [("check", "drones", "--nonsense"), ("solve",), ("nonsense",), ("frontier", "x", "--most", "0")]
+)
+def test_wrong_words_are_json_where_json_is_asked_for(words):
+    result = run(*words, "--json", code=2)
+    told = json.loads(result.stdout)
+    assert told["exit_code"] == 2 and told["error"] == "UsageError" and told["message"] and result.stderr == ""
+    plain = run(*words, code=2)
+    assert plain.stdout == "" and plain.stderr
+
+
+def program(*words, **environment):
+    """Standard output and error of the program, both in a pipe."""
+    done = subprocess.run(
+        [sys.executable, "-m", "acegames", *words], capture_output=True, env={**os.environ, **environment}, timeout=120
+    )
+    return done.stdout, done.stderr
+
+
+def on_a_terminal(*words, code=0, **environment):
+    """What the program writes to a terminal."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
+    command = [sys.executable, "-m", "acegames", *words]
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(leader)
+    assert process.returncode == code, shown
+    return shown.decode()
+
+
+COLOUR = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9)[0-9](?:;[0-9]+)*m")
+
+
+def test_colours_and_bars_on_a_terminal():
+    shown = on_a_terminal("solve", "drones")
+    assert COLOUR.search(shown) and "solving" in shown and "checking" in shown
+
+
+def test_no_colours_where_they_are_not_wanted():
+    assert COLOUR.search(on_a_terminal("catalog", "nosuch", code=2))
+    assert not COLOUR.search(on_a_terminal("catalog", "nosuch", code=2, NO_COLOR="1"))
+    assert b"\x1b" not in b"".join(program("catalog", "nosuch"))
+
+
+def test_quiet_work_shows_no_bar(monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for quiet, as_json in ((False, False), (True, False), (False, True)):
+        with speaking(quiet=quiet, as_json=as_json):
+            assert unwatched() == (quiet or as_json)
+
+
+def test_old_encodings_get_plain_characters():
+    sorting(first="危険").save("g.yaml")
+    for verb in ("solve", "frontier"):
+        shown, errors = program(verb, "g.yaml", PYTHONIOENCODING="ascii")
+        assert errors == b"" and shown.isascii() and b"#" in shown
+
+
+# -- completion -----------------------------------------------------------------------------------------------------
+
+
+def completed(*words):
+    """What bash is offered for the last word."""
+    environment = {
+        "_ACEGAMES_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": f"{len(words) - 1}",
+    }
+    return CliRunner().invoke(app, [], env=environment, prog_name="acegames").stdout.split()
+
+
+def test_words_are_completed():
+    assert completed("acegames", "sol") == ["solve"]
+    assert completed("acegames", "solve", "inter") == ["intersection"]
+    assert set(completed("acegames", "catalog", "medium")) == {"medium_access", "medium_access_3"}
+    assert completed("acegames", "solve", "drones", "--concept", "n") == ["nash"]
+    assert completed("acegames", "solve", "drones", "--objective", "eg") == ["egalitarian"]
+
+
+def test_game_files_are_completed():
+    os.mkdir("games")
+    for name in ("drum.yaml", "drum.txt", "dr.ace", "games/a.json", "games/b.npz"):
+        open(name, "w").close()
+    assert completed("acegames", "check", "dr") == ["drones", "dr.ace", "drum.yaml"]
+    assert completed("acegames", "check", "games/") == ["games/a.json", "games/b.npz"]
+    assert completed("acegames", "verify", "dr.ace", "--game", "drum") == ["drum.yaml"]
+    assert completed("acegames", "check", "gam") == []  # left to the shell, which sets no space behind a folder
+    assert completed("acegames", "check", "nowhere/") == []
