@@ -59,11 +59,7 @@ def choose(view: View, most: int, first: list[Key], visits: dict[Key, int]) -> C
     often = sorted(visits, key=lambda key: (-visits[key], key))
     wanted = dict.fromkeys([*first, *_extremes(view, visits, most // 2), *often])
     kept = set(list(wanted)[:most])
-    rest = (most - len(kept)) / number
-    for t in range(horizon if rest > 0 else 0):
-        state, total = _sorted(*view.listed(t))
-        for k in np.unique(np.linspace(0, len(state) - 1, int(rest * len(state)), dtype=np.int64)).tolist():
-            kept.add((t, int(state[k]), *total[k].tolist()))
+    kept |= set(_spread(view, most - len(kept), kept, number))
     at = []
     width = len(view.game.constraints)
     for t in range(horizon):
@@ -71,6 +67,20 @@ def choose(view: View, most: int, first: list[Key], visits: dict[Key, int]) -> C
         table = np.array(keys, dtype=np.int64).reshape(len(keys), 1 + width)
         at.append((table[:, 0], table[:, 1:]))
     return Chosen(tuple(at), number, len(kept))
+
+
+def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
+    """Situations besides those kept, evenly over times and, in each, over states and spendings."""
+    found: list[Key] = []
+    for t in range(view.game.horizon if wanted else 0):
+        state, total = _sorted(*view.listed(t))
+        some = min(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
+        for k in np.unique(np.linspace(0, len(state) - 1, some, dtype=np.int64)).tolist():
+            found.append((t, int(state[k]), *total[k].tolist()))
+    others = [key for key in found if key not in kept]
+    return [
+        others[k] for k in np.unique(np.linspace(0, len(others) - 1, min(wanted, len(others)), dtype=np.int64)).tolist()
+    ]
 
 
 def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:

@@ -145,7 +145,10 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
         if len(set(schedule)) == 1 and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
-            entry["words"] = f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}."
+            over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
+            entry["words"] = (
+                f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
+            )
         elif np.isfinite(limits).any():
             slack = float((limits - rollouts.spent[..., m]).min())
             entry["slack"] = shown(slack)

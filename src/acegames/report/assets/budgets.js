@@ -64,8 +64,14 @@ function frontierChart(stairs, x, y) {
     ctx.moveTo(ox - s, oy - s); ctx.lineTo(ox + s, oy + s); ctx.moveTo(ox - s, oy + s); ctx.lineTo(ox + s, oy - s);
     ctx.stroke();
     ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-    ctx.textAlign = ox > bbox.left + bbox.width / 2 ? "right" : "left";
-    ctx.fillText("the game's own budget", ox + (ctx.textAlign === "right" ? -10 : 10) * ratio, oy + 4 * ratio);
+    const text = "the game's own", wide = ctx.measureText(text).width;
+    const middle = Math.min(Math.max(ox, bbox.left + wide / 2), bbox.left + bbox.width - wide / 2 - 2 * ratio), line = oy - 18 * ratio;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = colour("--card");
+    ctx.fillRect(middle - wide / 2 - 3 * ratio, line - 8 * ratio, wide + 6 * ratio, 16 * ratio);
+    ctx.fillStyle = colour("--bad");
+    ctx.fillText(text, middle, line);
     ctx.restore();
   };
   const draw = (width) => [{

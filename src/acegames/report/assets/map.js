@@ -153,7 +153,7 @@ function actionKey(ordered, rows, drawn) {
 
 function rampKey(least, most) {
   const strip = el("span", { style: `display:inline-block;width:6rem;height:.8rem;border:1px solid ${colour("--line")};background:linear-gradient(90deg,${css(ramp(0))},${css(ramp(1))})` });
-  return [el("li", {}, number(least), strip, number(most)), el("li", {}, "thick frame: the situation above"), M > 1 ? el("li", {}, "blank: safe play does not come here, or not shown") : ""].filter((x) => x);
+  return [least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most)), el("li", {}, "thick frame: the situation above"), ...(M > 1 ? [el("li", {}, "blank: safe play does not come here, or not shown")] : [])];
 }
 
 /* With one constraint: the values as lines over what has been spent. */

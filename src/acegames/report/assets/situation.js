@@ -40,15 +40,18 @@ function openNearest(t, state, spent, first) {
   openSituation(t, nearest(at.get(state) || [...at.values()].flat(), spent, first));
 }
 
-/* Begin where the first sample episode first meets something that safety rules out, else at the start. */
+/* Begin where a sample episode first meets something that safety rules out; else where that happens at all; else at the start. */
 function openFirst() {
-  const e = DATA.episodes[0], before = e.counted || e.spent;
-  for (let t = 1; t < H; t++) {
-    const at = groups[t].get(e.state[t]);
-    const record = at && nearest(at, before[t - 1]);
-    if (record && record[UNSAFE].length) { openSituation(t, record); return; }
+  for (const e of DATA.episodes) {
+    const before = e.counted || e.spent;
+    for (let t = 1; t < H; t++) {
+      const at = groups[t].get(e.state[t]), record = at && nearest(at, before[t - 1]);
+      if (record && record[UNSAFE].length) { openSituation(t, record); return; }
+    }
   }
-  openSituation(timesShown[0], DATA.situations[timesShown[0]][0]);
+  const t = timesShown.find((time) => DATA.situations[time].some((record) => record[UNSAFE].length));
+  if (t !== undefined) openSituation(t, DATA.situations[t].find((record) => record[UNSAFE].length));
+  else openSituation(timesShown[0], DATA.situations[timesShown[0]][0]);
 }
 
 let sliders = [];
@@ -61,7 +64,8 @@ function showControls() {
     (k) => openNearest(open.t, states[k], open.record[SPENT]), "state");
   sliders = DATA.constraints.map((name, m) => {
     const amounts = [...new Set(group().map((record) => record[SPENT][m]))].sort((a, b) => a - b);
-    const text = (k) => `${number(amounts[k])} spent of ${budgetAt(open.t, m)}`;
+    const limit = DATA.budgets[open.t][m] === null ? ", no limit yet" : ` of ${budgetAt(open.t, m)}`;
+    const text = (k) => `${number(amounts[k])} spent${limit}`;
     const made = slider(name, amounts.length - 1, amounts.indexOf(open.record[SPENT][m]), text, (k) => {
       const wanted = open.record[SPENT].slice();
       wanted[m] = amounts[k];
