@@ -18,13 +18,14 @@ function cells() {
   return found;
 }
 
-/* Borders halfway between neighbouring amounts. */
-function borders(amounts) {
+/* Borders halfway between neighbouring amounts, no further than half the usual gap. `own` is in the range, if not among them. */
+function borders(amounts, own) {
   const sorted = [...new Set(amounts)].sort((a, b) => a - b);
-  const gap = sorted.length > 1 ? sorted.slice(1).reduce((least, x, k) => Math.min(least, x - sorted[k]), Infinity) : 1;
+  const gaps = sorted.slice(1).map((x, k) => x - sorted[k]).sort((a, b) => a - b);
+  const gap = gaps.length ? gaps[Math.floor(gaps.length / 2)] : 1;
   const half = new Map();
   sorted.forEach((x, k) => half.set(x, [x - Math.min(gap, k ? x - sorted[k - 1] : gap) / 2, x + Math.min(gap, k + 1 < sorted.length ? sorted[k + 1] - x : gap) / 2]));
-  return { of: half, least: sorted[0] - gap / 2, most: sorted[sorted.length - 1] + gap / 2, gap };
+  return { of: half, least: Math.min(own, sorted[0]) - gap / 2, most: Math.max(own, sorted[sorted.length - 1]) + gap / 2, gap };
 }
 
 const channels = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
@@ -90,7 +91,8 @@ function paint(u, drawn, xs, ys, range, letters) {
       if (view.what === ACTION) {
         const wide = ctx.measureText(text).width + 6 * ratio;
         ctx.fillStyle = colour("--card");
-        ctx.fillRect(x + w / 2 - wide / 2, y + h / 2 - 9 * ratio, wide, 18 * ratio);
+        const high = Math.min(18 * ratio, h - 4 * ratio);
+        ctx.fillRect(x + w / 2 - wide / 2, y + h / 2 - high / 2, wide, high);
       }
       ctx.fillStyle = ink;
       ctx.fillText(text, x + w / 2, y + h / 2);
@@ -113,7 +115,7 @@ function mapChart() {
   const letters = new Map(ordered.map((action, k) => [action, k]));
   const least = drawn.reduce((a, cell) => Math.min(a, cell.value), Infinity), most = drawn.reduce((a, cell) => Math.max(a, cell.value), -Infinity);
   const own = open.record[SPENT];
-  const xs = borders([...drawn.map((cell) => cell.x), own[view.x]]), ys = M > 1 ? borders([...drawn.map((cell) => cell.y), own[view.y]]) : null;
+  const xs = borders(drawn.map((cell) => cell.x), own[view.x]), ys = M > 1 ? borders(drawn.map((cell) => cell.y), own[view.y]) : null;
   const draw = (width) => {
     const hooks = { draw: [(u) => paint(u, drawn, xs, ys, [least, most], letters)] };
     hooks.ready = [(u) => u.over.addEventListener("click", () => {
@@ -126,7 +128,7 @@ function mapChart() {
     const many = ys ? Math.round((ys.most - ys.least) / ys.gap) : 1;
     const height = M > 1 ? Math.min(420, Math.max(190, 80 + 34 * many), Math.max(220, width)) : 120;
     const axes = [xAxis(`${DATA.constraints[view.x]}, spent before the step`, drawn.map((cell) => cell.x)), M > 1 ? yAxis(`${DATA.constraints[view.y]}, spent`, drawn.map((cell) => cell.y)) : { show: false }];
-    const scales = { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => (M > 1 ? [ys.least, ys.most] : [0, 1]) } };
+    const scales = { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => (M > 1 ? [ys.least, ys.most] : [-0.06, 1.06]) } };
     const options = { height, axes, scales, hooks, cursor: { drag: { x: false, y: false }, points: { show: false } }, series: [{}, { show: true, stroke: "transparent", points: { show: false } }] };
     return [options, [[xs.least, xs.most], [null, null]]];
   };
@@ -177,7 +179,7 @@ function showMap(changed) {
   if (!M) return;
   if (!changed && M <= 2 && held["map-body"]) { held["map-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
   const here = DATA.maps[open.t][String(open.record[STATE])];
-  const kept = here.a.length < here.of ? ` Drawn from ${here.a.length.toLocaleString("en")} of ${here.of.toLocaleString("en")} situations of this time and state.` : "";
+  const kept = here.a.length < here.of ? ` Drawn from ${here.a.length.toLocaleString("en")} of ${here.of.toLocaleString("en")} situations of this time and state; each cell stands for those around it.` : "";
   byId("map-hint").textContent = `For the time and state chosen above; click a cell to open it.${kept}`;
   const main = mapChart();
   if (main === null) { showCharts("map-body", [], el("p", {}, "No situation in this page has just these amounts of the other constraints; move a slider above.")); return; }

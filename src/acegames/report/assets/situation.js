@@ -131,8 +131,8 @@ function jointActions(record, rows) {
 function safeLine([r, ...worth], rows, played) {
   const p = played.get(r);
   const share = p === undefined ? "–" : [el("span", { class: "bar", style: `width:${Math.max(0.05, 3.5 * p)}rem`, "aria-hidden": "true" }), el("span", { class: "probability" }, percent(p))];
-  return el("tr", { class: p === undefined ? "safe" : "safe played", "data-row": r }, el("th", { scope: "row" }, joint(rows[r])), el("td", {}, share),
-    worth.map((q, i) => el("td", { class: "number worth", "data-player": i }, number(q))), el("td", {}, el("span", { class: "tag good" }, "safe")));
+  return el("tr", { class: p === undefined ? "safe" : "safe played", "data-row": r }, el("th", { scope: "row" }, joint(rows[r])), el("td", { "data-label": "recommended" }, share),
+    worth.map((q, i) => el("td", { class: "number worth", "data-player": i, "data-label": `worth to ${DATA.players[i]}` }, number(q))), el("td", { "data-label": "safe?" }, el("span", { class: "tag good" }, "safe")));
 }
 
 function unsafeLine([r, ...reason], rows) {
@@ -166,7 +166,7 @@ function leaving(record, rows) {
     const effect = loss !== null ? el("span", { class: "loss" }, loss < -1e-9 ? `gains ${number(-loss)}` : number(loss)) : "–";
     const status = loss !== null ? el("span", { class: "tag good" }, "safe") : el("span", {}, el("span", { class: "tag bad" }, "no option: "), bar < 0 ? "it can lead to a joint action that is not legal" : `it can lead to ${joint(rows[bar])}, which is unsafe`);
     return el("tr", { class: loss === null ? "unsafe" : "safe", "data-player": i, "data-told": from, "data-action": to },
-      el("th", { scope: "row" }, DATA.players[i]), told ? el("td", {}, when) : null, el("td", {}, DATA.actions[i][to]), el("td", { class: "number" }, effect), el("td", { class: "reason" }, status));
+      el("th", { scope: "row" }, DATA.players[i]), told ? el("td", { "data-label": "when" }, when) : null, el("td", { "data-label": "plays instead" }, DATA.actions[i][to]), el("td", { class: "number", "data-label": "loses" }, effect), el("td", { class: "reason" }, status));
   });
   const headings = [["player"], ...(told ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe?"]];
   const body = el("tbody", {}, lines.slice(0, 2 * MOST_ROWS));
