@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -355,3 +356,16 @@ def test_simulated_spending_as_counted():
     exact = chicken()
     played = ace.simulate(exact.game, exact.policy, episodes=5, rng=0)
     assert played.counted is played.spent
+
+
+@pytest.mark.parametrize("most", [None, 20])
+def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(most):
+    solution = chicken(budget=6)
+    alike = replace(solution, policy=replace(solution.policy, reached=None))
+    data, chosen, certificate = collect(alike, episodes=50, seed=0, most=most)
+    assert certificate.ok and any("all alike" in note for note in data["notes"])
+    assert chosen.shown <= solution.stats.pairs + (50 if most else 0)
+    for t, at in enumerate(data["situations"]):
+        for record in at:
+            close(record[2], alike.policy.values(t, "road", record[1]))
+            assert record[4]

@@ -73,7 +73,7 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
     """Situations besides those kept, evenly over times and, in each, over states and spendings."""
     found: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
-        state, total = _sorted(*view.listed(t))
+        state, total = view.listed(t)
         some = min(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
         for k in np.unique(np.linspace(0, len(state) - 1, some, dtype=np.int64)).tolist():
             found.append((t, int(state[k]), *total[k].tolist()))
@@ -94,14 +94,11 @@ def _extremes(view: View, visits: dict[Key, int], most: int) -> list[Key]:
     states = {(key[0], key[1]) for key in visits}
     for t in range(view.game.horizon):
         state, total = view.listed(t)
-        here = np.array(sorted(s for time, s in states if time == t), dtype=np.int64)
-        mine = np.isin(state, here)
-        state, total = state[mine], total[mine]
-        for m in range(total.shape[1]):
-            order = np.lexsort((total[:, m], state))
-            begin = np.flatnonzero(np.diff(state[order], prepend=-1))
-            ends = np.concatenate([begin, np.append(begin[1:], len(order)) - 1])
-            found += [(t, int(state[k]), *total[k].tolist()) for k in order[ends].tolist()]
+        for s in sorted(s for time, s in states if time == t):
+            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
+            for column in total[begin:end].T:
+                for k in (int(column.argmin()), int(column.argmax())):
+                    found.append((t, s, *total[begin + k].tolist()))
     return found[:most]
 
 
@@ -169,10 +166,11 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
     room = max(20, most // max(1, groups))
     found = []
     for t, (here, _) in enumerate(chosen.at):
-        state, total = _sorted(*view.listed(t))
+        state, total = view.listed(t)
         shares = {}
         for s in np.unique(here).tolist():
-            of_state = total[state == s]
+            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
+            of_state = total[begin:end]
             grid = _coarser(of_state, room)
             shares[str(s)] = _cells(view, t, s, grid) | {"of": len(of_state)}
         found.append(shares)
@@ -180,16 +178,31 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
 
 
 def _coarser(total: Ints, most: int) -> Ints:
-    """Every k-th amount of each constraint, with the smallest k that leaves at most so many situations."""
+    """Every k-th amount of each constraint, with a k that leaves at most so many situations, and not many fewer."""
     if len(total) <= most or not total.shape[1]:
         return total
-    place = np.column_stack([np.unique(column, return_inverse=True)[1] for column in total.T])
-    for stride in range(2, int(place.max()) + 2):
+    place = np.column_stack([_places(column) for column in total.T])
+    first = max(
+        2, int((len(total) / most) ** (1 / total.shape[1]))
+    )  # smaller ones leave more where cells are evenly spread
+    for stride in range(first, int(place.max()) + 2):
         kept: Ints = total[(place % stride == 0).all(axis=1)]
         if 0 < len(kept) <= most:
             return kept
     spread: Ints = total[np.unique(np.linspace(0, len(total) - 1, most, dtype=np.int64))]
     return spread
+
+
+def _places(amounts: Ints) -> Ints:
+    """The number of each amount among the distinct ones, in order."""
+    least = int(amounts.min())
+    span = int(amounts.max()) - least + 1
+    if span > 10 * len(amounts):
+        return np.unique(amounts, return_inverse=True)[1]
+    there = np.zeros(span, dtype=np.int64)
+    there[amounts - least] = 1
+    place: Ints = (np.cumsum(there) - 1)[amounts - least]
+    return place
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:

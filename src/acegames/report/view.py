@@ -50,7 +50,7 @@ class View:
         return tuple(self.lattice.costs(layer.cost) for layer in self.counted.layers)
 
     def listed(self, t: int) -> tuple[Ints, Ints]:
-        """The situations of time t: states (Q,) and whole units spent (Q, M).
+        """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
 
         Where the policy does not list what cannot bind any more, one spending stands for all such.
         """

@@ -27,7 +27,7 @@ from acegames.verify import Certificate, verify
 
 FITS = 2_400_000
 """Characters of data up to which situations are put into the page unless a number is asked for: with the rest it stays below 3 MB."""
-AT_FIRST = 4_000
+AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
 
 
