@@ -9,3 +9,12 @@ import acegames as ace
 def compiled_kernels():
     for concept in (ace.CCE(), ace.Nash()):
         ace.solve(ace.catalog.get("intersection"), concept)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say plainly when the browser tests did not run."""
+    from chromium import MISSING
+
+    skipped = sum(MISSING in str(report.longrepr) for report in terminalreporter.stats.get("skipped", []))
+    if skipped:
+        terminalreporter.write_line(f"{skipped} browser tests of the explorer were skipped: {MISSING}", yellow=True)

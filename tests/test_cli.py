@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 
-VERBS = ("check", "frontier", "reduce", "solve", "verify", "simulate", "catalog")
+VERBS = ("check", "frontier", "reduce", "solve", "verify", "simulate", "report", "catalog")
 
 TOO_FINE = """
 format: acegames-game

@@ -487,6 +487,44 @@ def simulate(
         raise typer.Exit(1)
 
 
+@app.command(epilog="Example:  acegames report solution.ace -o report.html")
+@_verb
+def report(
+    file: SolutionArg,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")] = Path(
+        "report.html"
+    ),
+    against: Annotated[
+        str | None, typer.Option("--game", metavar="GAME", help="The game of the policy, where FILE has none.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to simulate for it.")] = 1000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")
+    ] = 0,
+    most: Annotated[
+        int | None,
+        typer.Option(min=1, help="Show at most this many situations; by default as many as keep the page below 3 MB."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit code 1 if the check fails."""
+    from acegames.report import write_report
+
+    answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
+    game = None if against is None else _game(against)
+    written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
+    if as_json:
+        print_json({**vars(written), "path": str(written.path)})
+    else:
+        out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
+        out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
+        for note in written.notes:
+            out.print(escape(note), style="yellow")
+    if not written.ok:
+        err.print("[bold red]The policy was not certified;[/] the page says why.")
+        raise typer.Exit(1)
+
+
 @app.command(epilog="Example:  acegames catalog intersection -o intersection.yaml")
 @_verb
 def catalog(

@@ -72,10 +72,10 @@ class EpisodeCosts:
             for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True))
         ]
 
-    def in_user_units(self, total: Ints) -> Floats:
-        """Return true amounts as the nearest floats, (E, M)."""
+    def in_user_units(self, total: Ints, *, counted: bool = False) -> Floats:
+        """Return true amounts, or counted ones, as the nearest floats, (E, M)."""
         rounded = np.empty(total.shape)
-        for m, k in enumerate(self.scale):
+        for m, k in enumerate(self.counted_scale if counted else self.scale):
             if self.dtype is not object and max(k, int(np.abs(total[:, m]).max())) <= 2**53:
                 rounded[:, m] = total[:, m] / k  # both are floats, so only the quotient is rounded
             else:

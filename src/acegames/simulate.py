@@ -47,6 +47,8 @@ class Rollouts:
     beyond: int
     """Number of episodes that break some budget by more than the policy's rounding allows: after acting at t, t + 1 cells for
     costs rounded down, nothing for others. A policy that rounds nothing is allowed nothing, so this is then `violations`."""
+    counted: Floats
+    """(E, T, M) what the policy counts as spent after acting at t, in the user's units; `spent` where it rounds nothing."""
 
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
@@ -95,6 +97,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     state = np.empty((e, game.horizon + 1), dtype=np.int32)
     action = np.empty((e, game.horizon, n), dtype=np.int32)
     spent = np.empty((e, game.horizon, len(game.constraints)))
+    seen_so_far = spent if costs.exact else np.empty_like(spent)
     total = counted = costs.nothing(e)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
@@ -116,8 +119,10 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
             layer.action[row],
             costs.in_user_units(total),
         )
+        if not costs.exact:
+            seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
-    return Rollouts(returns, spent, int(broken.sum()), state, action, most, int(beyond.sum()))
+    return Rollouts(returns, spent, int(broken.sum()), state, action, most, int(beyond.sum()), seen_so_far)
 
 
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:

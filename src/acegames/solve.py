@@ -30,6 +30,7 @@ from acegames.tracker import Rounding
 
 if TYPE_CHECKING:
     from acegames.curve import BudgetCurve
+    from acegames.report import Written
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -90,6 +91,21 @@ class Solution:
                 )
         curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
         return replace(curve, remarks=(f"Costs are rounded. At the game's own budget: {self.guarantee}",))
+
+    def report(
+        self, path: str | PathLike[str], *, episodes: int = 1000, seed: int = 0, most: int | None = None
+    ) -> Written:
+        """Write one HTML page in which the solution can be looked at, from disk and without a network.
+
+        Args:
+            path: where to write the page.
+            episodes: how many episodes to simulate for it.
+            seed: of the random numbers; the same seed gives the same page.
+            most: show at most so many situations (t, state, spent); by default as many as keep the page below 3 MB.
+        """
+        from acegames.report import write_report
+
+        return write_report(self, path, episodes=episodes, seed=seed, most=most)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

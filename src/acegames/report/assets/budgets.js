@@ -1,0 +1,115 @@
+// The smallest budgets with which safe play is possible, and what a budget is worth.
+const pareto = { x: 0, y: 1 };
+const ownBudget = (m) => (DATA.reference[m] === undefined ? null : DATA.reference[m]);
+const bounded = (m) => DATA.budgets.some((row) => row[m] !== null);
+
+function showFrontierControls() {
+  if (M <= 2 || !DATA.frontier.rows.length) return;
+  const axisChooser = (label, own, other) => chooser(label, DATA.constraints, pareto[own], (k) => {
+    if (k === pareto[other]) { pareto[other] = pareto[own]; byId(`pareto-${other}`).value = pareto[other]; }
+    pareto[own] = k;
+    showFrontier();
+  }, `pareto-${own}`).node;
+  fill("frontier-controls", axisChooser("Across", "x", "y"), axisChooser("Up", "y", "x"));
+}
+
+function frontierTable() {
+  return table("Each line is enough, nothing below it is", DATA.constraints, DATA.frontier.rows.map((row) => row.map((x) => (x === null ? "no limit" : number(x)))), DATA.constraints.map((_, m) => m));
+}
+
+function showFrontier() {
+  const { rows, note } = DATA.frontier;
+  const notes = note ? [el("p", { class: "hint" }, note)] : [];
+  if (!rows.length) { showCharts("frontier-body", [], ...notes); return; }
+  const own = DATA.constraints.map((name, m) => `${name} ${bounded(m) ? number(ownBudget(m)) : "no limit"}`).join(", ");
+  if (M === 1 || rows.length === 1) {
+    const least = rows.map((row) => row.map((x, m) => `${DATA.constraints[m]} ${x === null ? "no limit" : number(x)}`).join(", ")).join("; ");
+    showCharts("frontier-body", [], el("p", { id: "minimal" }, `With at least ${least} the game can be played safely, with less it cannot. The game's own: ${own}.`), ...notes);
+    return;
+  }
+  const { x, y } = pareto;
+  const points = rows.filter((row) => row[x] !== null && row[y] !== null).map((row) => [row[x], row[y]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const stairs = points.filter((point, k) => points.slice(0, k).every((before) => before[1] > point[1]));
+  const drawable = stairs.length && bounded(x) && bounded(y);
+  const words = el("p", { id: "minimal" }, `${times(DATA.frontier.number, "smallest budget")}: with at least one of them in every entry the game can be played safely, with less it cannot. The game's own: ${own}.`);
+  if (!drawable) { showCharts("frontier-body", [], words, ...notes, scrolling(frontierTable())); return; }
+  showCharts("frontier-body", [frontierChart(stairs, x, y)], words, ...notes);
+}
+
+function frontierChart(stairs, x, y) {
+  const own = [ownBudget(x), ownBudget(y)];
+  const range = (k) => around(Math.min(own[k], ...stairs.map((p) => p[k])), Math.max(own[k], ...stairs.map((p) => p[k])), 0.12);
+  const paint = (u) => {
+    const { ctx, bbox } = u, ratio = devicePixelRatio;
+    const px = (v) => u.valToPos(v, "x", true), py = (v) => u.valToPos(v, "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.moveTo(px(stairs[0][0]), bbox.top);
+    stairs.forEach((p, k) => { ctx.lineTo(px(p[0]), py(p[1])); if (k + 1 < stairs.length) ctx.lineTo(px(stairs[k + 1][0]), py(p[1])); });
+    ctx.lineTo(bbox.left + bbox.width, py(stairs[stairs.length - 1][1]));
+    ctx.strokeStyle = seriesColour(0);
+    ctx.lineWidth = 2 * ratio;
+    ctx.stroke();
+    ctx.lineTo(bbox.left + bbox.width, bbox.top);
+    ctx.globalAlpha = 0.12;
+    ctx.fillStyle = seriesColour(0);
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.fillStyle = seriesColour(0);
+    stairs.forEach((p) => { ctx.beginPath(); ctx.arc(px(p[0]), py(p[1]), 4.5 * ratio, 0, 7); ctx.fill(); });
+    ctx.strokeStyle = ctx.fillStyle = colour("--bad");
+    ctx.lineWidth = 2.5 * ratio;
+    const s = 6 * ratio, ox = px(own[0]), oy = py(own[1]);
+    ctx.beginPath();
+    ctx.moveTo(ox - s, oy - s); ctx.lineTo(ox + s, oy + s); ctx.moveTo(ox - s, oy + s); ctx.lineTo(ox + s, oy - s);
+    ctx.stroke();
+    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+    const text = "the game's own", wide = ctx.measureText(text).width;
+    const middle = Math.min(Math.max(ox, bbox.left + wide / 2), bbox.left + bbox.width - wide / 2 - 2 * ratio), line = oy - 18 * ratio;
+    ctx.textAlign = "center";
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = colour("--card");
+    ctx.fillRect(middle - wide / 2 - 3 * ratio, line - 8 * ratio, wide + 6 * ratio, 16 * ratio);
+    ctx.fillStyle = colour("--bad");
+    ctx.fillText(text, middle, line);
+    ctx.restore();
+  };
+  const draw = (width) => [{
+    height: Math.min(340, Math.max(240, width * 0.6)),
+    axes: [xAxis(`budget of ${DATA.constraints[x]}`, stairs.map((p) => p[0])), yAxis(`budget of ${DATA.constraints[y]}`, stairs.map((p) => p[1]))],
+    scales: { x: { time: false, range: () => range(0) }, y: { range: () => range(1) } },
+    cursor: { drag: { x: false, y: false }, points: { show: false } },
+    hooks: { draw: [paint] },
+    series: [{}, { stroke: "transparent", points: { show: false } }],
+  }, [range(0), [null, null]]];
+  const shadow = M > 2 ? ", the others being as large as needed" : "";
+  return new Chart(`Budgets of ${DATA.constraints[x]} and ${DATA.constraints[y]} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${number(p[0])} and ${number(p[1])}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${number(own[0])} and ${number(own[1])}.`, draw, frontierTable);
+}
+
+let curveShown = 0;
+function showCurveControls() {
+  if (DATA.curves.length < 2) return;
+  fill("curve-controls", chooser("Budget that varies", DATA.curves.map((c) => DATA.constraints[c.constraint]), 0, (k) => { curveShown = k; showCurve(); }, "curve-what").node);
+}
+
+function showCurve() {
+  if (!DATA.curves.length) { showCharts("curve-body", [], el("p", { class: "hint" }, "This game has no budgets.")); return; }
+  const curve = DATA.curves[curveShown], name = DATA.constraints[curve.constraint];
+  const notes = curve.notes.map((note) => el("p", { class: "hint" }, note));
+  if (!curve.budgets.length) { showCharts("curve-body", [], ...notes); return; }
+  const all = curve.values.flat().filter((v) => v !== null);
+  const draw = () => [{
+    height: 270,
+    axes: [xAxis(`budget of ${name}`, curve.budgets), yAxis("value", [0.5])],
+    scales: { x: { time: false, range: () => around(curve.budgets[0], curve.budgets[curve.budgets.length - 1]) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), 0.12) } },
+    cursor: { drag: { x: false, y: false } },
+    hooks: { draw: [(u) => mark(u, "x", ownBudget(curve.constraint), "the game's own")] },
+    series: [{}, ...DATA.players.map((p, i) => series(p, i, { paths: STEPPED, points: { show: curve.budgets.length < 40, size: 5, fill: colour("--card"), stroke: seriesColour(i) } }))],
+  }, [curve.budgets, ...DATA.players.map((_, i) => curve.values.map((row) => row[i]))]];
+  const numbers = () => table("", [`budget of ${name}`, ...DATA.players], curve.budgets.map((b, k) => [number(b), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));
+  const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
+  const others = M > 1 ? ", the other budgets being the game's own" : "";
+  const first = curve.values[0], last = curve.values[curve.values.length - 1];
+  const ends = DATA.players.map((p, i) => `${p} from ${number(first[i])} to ${number(last[i])}`).join(", ");
+  showCharts("curve-body", [new Chart(`Values by the budget of ${name}${others}`, `As the budget of ${name} grows from ${number(curve.budgets[0])} to ${number(curve.budgets[curve.budgets.length - 1])}: ${ends}.`, draw, numbers, key)], ...notes);
+}

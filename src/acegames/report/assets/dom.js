@@ -1,0 +1,70 @@
+// Small helpers. Text from the game enters the page as text nodes and attribute values only, never as markup.
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const N = DATA.players.length, M = DATA.constraints.length, H = DATA.horizon;
+
+const byId = (id) => document.getElementById(id);
+
+function el(tag, attributes, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === "on") for (const [event, listener] of Object.entries(value)) node.addEventListener(event, listener);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return node;
+}
+
+function fill(id, ...children) {
+  byId(id).replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+}
+
+/* A number for people: six digits, and zero for rounding errors. */
+function number(x) {
+  if (x === null || x === undefined) return "–";
+  if (Math.abs(x) < 1e-9) return "0";
+  const text = String(Number(x.toPrecision(6)));
+  return Math.abs(x) >= 1e4 && Number.isInteger(x) ? x.toLocaleString("en") : text.replace("-", "−");
+}
+
+function percent(p) {
+  if (p > 0 && p < 0.001) return "< 0.1 %";
+  if (p < 1 && p > 0.999) return "> 99.9 %";
+  return `${Number((100 * p).toFixed(1))} %`;
+}
+
+const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
+const joint = (row) => row.map((a, i) => DATA.actions[i][a]).join(", ");
+const budgetAt = (t, m) => (DATA.budgets[t][m] === null ? "no limit" : number(DATA.budgets[t][m]));
+
+/* A table from headings and rows. A cell is text or a node; headings that end the column's numbers to the right are marked. */
+function table(caption, headings, rows, numeric = []) {
+  const cell = (tag, content, k) => el(tag, { class: numeric.includes(k) ? "number" : null, scope: tag === "th" ? "row" : null }, content);
+  const head = headings.map((text, k) => el("th", { scope: "col", class: numeric.includes(k) ? "number" : null }, text));
+  const body = rows.map((row) => el("tr", {}, row.map((content, k) => cell(k === 0 ? "th" : "td", content, k))));
+  return el("table", {}, caption ? el("caption", {}, caption) : null, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
+}
+
+const scrolling = (node) => el("div", { class: "scroll" }, node);
+
+let numbered = 0;
+/* A labelled slider: `show(index)` gives the text beside it, `moved(index)` is called as it moves. */
+function slider(label, last, index, show, moved, id) {
+  const name = id || `slider-${++numbered}`;
+  const output = el("output", { for: name }, show(index));
+  const input = el("input", { type: "range", id: name, min: 0, max: last, step: 1, value: index, "aria-valuetext": show(index), disabled: last === 0 });
+  const set = (k) => {
+    input.value = k;
+    output.textContent = show(k);
+    input.setAttribute("aria-valuetext", show(k));
+  };
+  input.addEventListener("input", () => { set(Number(input.value)); moved(Number(input.value)); });
+  return { node: el("div", { class: "control" }, el("label", { for: name }, label, output), input), set, input };
+}
+
+function chooser(label, options, index, moved, id) {
+  const name = id || `chooser-${++numbered}`;
+  const input = el("select", { id: name }, options.map((text, k) => el("option", { value: k }, text)));
+  input.value = index;
+  input.addEventListener("change", () => moved(Number(input.value)));
+  return { node: el("div", { class: "control" }, el("label", { for: name }, label), input), input };
+}

@@ -1,0 +1,118 @@
+// Sample episodes, played back, and what many episodes have spent at the end.
+const playing = { episode: 0, step: 0, timer: null };
+const PACE = 900; // milliseconds per step
+const current = () => DATA.episodes[playing.episode];
+
+function showEpisodeControls() {
+  const which = chooser("Episode", DATA.episodes.map((e) => e.title), 0, (k) => { pause(); playing.episode = k; playing.step = 0; showEpisode(true); }, "episode-which");
+  const step = slider("Step", H, 0, (k) => (k < H ? `t = ${k}` : "the end"), (k) => { pause(); playing.step = k; showEpisode(false); }, "episode-at");
+  const button = (id, text, label, act) => el("button", { type: "button", id, "aria-label": label, on: { click: act } }, text);
+  const go = (k) => { pause(); move(k); };
+  const buttons = el("div", { class: "control" }, el("span", { class: "label" }, "Play"), el("div", { class: "buttons" },
+    button("episode-first", "|◀", "To the start", () => go(0)), button("episode-back", "◀", "One step back", () => go(playing.step - 1)),
+    button("episode-play", "Play", "Play", () => (playing.timer ? pause() : play())), button("episode-next", "▶", "One step on", () => go(playing.step + 1)), button("episode-last", "▶|", "To the end", () => go(H))));
+  playing.slider = step;
+  fill("episode-controls", which.node, step.node, buttons);
+}
+
+function move(k) {
+  playing.step = Math.max(0, Math.min(H, k));
+  playing.slider.set(playing.step);
+  showEpisode(false);
+}
+
+function play() {
+  if (playing.step >= H) move(0);
+  playing.timer = setInterval(() => { move(playing.step + 1); if (playing.step >= H) pause(); }, PACE);
+  nameButton("Pause");
+}
+
+function pause() {
+  clearInterval(playing.timer);
+  playing.timer = null;
+  nameButton("Play");
+}
+
+function nameButton(text) {
+  byId("episode-play").textContent = text;
+  byId("episode-play").setAttribute("aria-label", text);
+}
+
+function showEpisode(anew) {
+  const e = current(), t = playing.step;
+  const spent = (k) => DATA.constraints.map((name, m) => `${number(k ? e.spent[k - 1][m] : 0)} of ${name}`).join(" and ");
+  const so = M ? ` with ${spent(t)} ${DATA.exact ? "" : "truly "}spent` : "";
+  const total = DATA.players.map((p, i) => `${p} ${number(e.reward.slice(0, t).reduce((sum, row) => sum + row[i], 0))}`).join(", ");
+  let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.`;
+  if (t < H) {
+    const cost = DATA.constraints.map((name, m) => `${number(e.spent[t][m] - (t ? e.spent[t - 1][m] : 0))} of ${name}`).join(" and ");
+    said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That takes ${cost}` : " That"} and leads to ${DATA.states[e.state[t + 1]]}. Reward so far: ${total}.`;
+  }
+  byId("episode-step").textContent = said;
+  if (!anew && held["episode-body"]) { held["episode-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
+  playing.slider.set(t);
+  const open_ = el("button", { type: "button", id: "episode-open", on: { click: openPlayed } }, "Open this situation above");
+  showCharts("episode-body", DATA.constraints.map((name, m) => spendingChart(m)), el("p", {}, open_), steps());
+}
+
+/* The step that is shown, among the situations above. */
+function openPlayed() {
+  const e = current(), t = Math.min(playing.step, H - 1), before = e.counted || e.spent;
+  openNearest(groups[t].size ? t : timesShown[0], e.state[t], t ? before[t - 1] : DATA.constraints.map(() => 0));
+  byId("situation").scrollIntoView();
+  byId("time").focus({ preventScroll: true });
+}
+
+function steps() {
+  const e = current();
+  const lines = e.action.map((a, t) => [String(t), DATA.states[e.state[t]], joint(a), ...e.reward[t].map(number), ...DATA.constraints.map((_, m) => number(e.spent[t][m]))]);
+  const headings = ["t", "state", "joint action", ...DATA.players.map((p) => `reward of ${p}`), ...DATA.constraints.map((c) => `${c} spent after`)];
+  return el("details", {}, el("summary", {}, "The whole episode in a table"), el("div", { class: "tall" }, scrolling(table("", headings, lines, headings.map((_, k) => k).filter((k) => k > 2)))));
+}
+
+/* Spending after each step, against the budget. */
+function spendingChart(m) {
+  const e = current(), name = DATA.constraints[m];
+  const spent = [0, ...e.spent.map((row) => row[m])], counted = e.counted ? [0, ...e.counted.map((row) => row[m])] : null;
+  const budget = [null, ...DATA.budgets.map((row) => row[m])];
+  const all = [...spent, ...(counted || []), ...budget.filter((b) => b !== null)];
+  const lines = [["spent", spent, 0], ...(counted ? [["as the policy counts", counted, 2]] : []), ["budget", budget, 1]];
+  const shape = (label, k) => series(label, k, label === "budget" ? { stroke: colour("--bad"), dash: [7, 4], points: { show: H < 40, size: 5, stroke: colour("--bad"), fill: colour("--bad") } } : { paths: STEPPED });
+  const draw = () => [{
+    height: 200,
+    axes: [xAxis("steps played", [H]), yAxis(name, all)],
+    scales: { x: { time: false, range: () => [-0.03 * H, H * 1.03] }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), 0.1) } },
+    cursor: { drag: { x: false, y: false } },
+    hooks: { draw: [(u) => mark(u, "x", playing.step, "now", true)] },
+    series: [{}, ...lines.map(([label, , k]) => shape(label, k))],
+  }, [spent.map((_, k) => k), ...lines.map(([, values]) => values)]];
+  const numbers = () => table("", ["steps played", ...lines.map(([label]) => label)], spent.map((_, k) => [String(k), ...lines.map(([, values]) => (values[k] === null ? (k ? "no limit" : "–") : number(values[k])))]), lines.map((_, k) => k + 1));
+  const key = () => lines.map(([label, , k]) => (label === "budget" ? lineKey(label, colour("--bad"), [7, 4]) : lineKey(label, seriesColour(k), DASHES[k])));
+  return new Chart(`${name}: spending against the budget`, `Spending of ${name} after each step: ${spent.slice(1).map(number).join(", ")}; budget: ${budget.slice(1).map((b) => (b === null ? "none" : number(b))).join(", ")}.`, draw, numbers, key);
+}
+
+function showFinal() {
+  const s = DATA.summary;
+  const words = M ? `Of ${times(s.episodes, "simulated episode")}, ${s.violations === 0 ? "none" : s.violations.toLocaleString("en")} broke a budget${s.violations ? `, ${s.beyond.toLocaleString("en")} by more than the rounding allows` : ""}.` : "This game has no budgets.";
+  showCharts("spending-body", DATA.final.map((final, m) => finalChart(final, m)), el("p", { id: "violations" }, words));
+}
+
+function finalChart({ bars, mean, least, most }, m) {
+  const name = DATA.constraints[m], single = bars.every(([a, b]) => a === b), limit = DATA.budgets[H - 1][m];
+  const gap = single ? bars.slice(1).reduce((g, bar, k) => Math.min(g, bar[0] - bars[k][0]), bars.length > 1 ? Infinity : 1) : bars[0][1] - bars[0][0];
+  const middle = bars.map(([a, b]) => (a + b) / 2), top = bars.reduce((a, bar) => Math.max(a, bar[2]), 0);
+  const left = Math.min(least, limit === null ? least : limit) - gap * 0.7, right = Math.max(most, limit === null ? most : limit) + gap * 0.7;
+  const draw = (width) => [{
+    height: 210,
+    axes: [xAxis(`${name}, spent at the end`, single ? middle : [0.5]), yAxis("episodes", [1])],
+    scales: { x: { time: false, range: () => [left, right] }, y: { range: () => [0, top * 1.15] } },
+    cursor: { drag: { x: false, y: false }, points: { show: false } },
+    hooks: { draw: [(u) => { if (limit !== null) mark(u, "x", limit, "budget"); }] },
+    series: [{}, { label: "episodes", stroke: seriesColour(0), fill: colour("--accent-soft"), width: 1.5, paths: uPlot.paths.bars({ size: [0.8, Math.max(4, (0.8 * gap / (right - left)) * (width - 70)), 2] }), points: { show: false } }],
+  }, [middle, bars.map((bar) => bar[2])]];
+  const amount = ([a, b]) => (a === b ? number(a) : `${number(a)} to ${number(b)}`);
+  const numbers = () => table("", [`${name} spent`, "episodes", "share"], bars.map((bar) => [amount(bar), bar[2].toLocaleString("en"), percent(bar[2] / DATA.summary.episodes)]), [1, 2]);
+  const likely = bars.reduce((best, bar) => (bar[2] > best[2] ? bar : best), bars[0]);
+  const against = limit === null ? "no limit at the end" : `budget ${number(limit)}`;
+  return new Chart(`${name}: mean ${number(Number(mean.toPrecision(4)))}, from ${number(least)} to ${number(most)} (${against})`, `Distribution of what is spent of ${name} at the end: from ${number(least)} to ${number(most)}, most often ${amount(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
+}

@@ -1,0 +1,202 @@
+// Values and the recommended joint action over what has been spent, for the time and state that are open.
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const view = { what: 0, x: 0, y: 1 };
+const WHAT = [...DATA.players.map((p) => `Value of ${p}`), ...(N > 1 ? ["Sum of values"] : []), "Recommended joint action"];
+const ACTION = WHAT.length - 1;
+
+/* The cells to draw: {x, y, value, action, p}, of the open time and state; with more than two constraints those with the other amounts as they are. */
+function cells() {
+  const map = DATA.maps[open.t][String(open.record[STATE])];
+  const found = [];
+  for (let k = 0; k < map.a.length; k++) {
+    const apart = DATA.constraints.some((_, m) => m !== view.x && m !== view.y && map.c[m][k] !== open.record[SPENT][m]);
+    if (M > 2 && apart) continue;
+    const values = map.v.map((column) => column[k]);
+    const value = view.what < N ? values[view.what] : values.reduce((a, b) => a + b, 0);
+    found.push({ x: map.c[view.x][k], y: M > 1 ? map.c[view.y][k] : 0, values, value, action: map.a[k], p: map.p[k] });
+  }
+  return found;
+}
+
+/* Borders halfway between neighbouring amounts, no further than half the usual gap. `own` is in the range, if not among them. */
+function borders(amounts, own) {
+  const sorted = [...new Set(amounts)].sort((a, b) => a - b);
+  const gaps = sorted.slice(1).map((x, k) => x - sorted[k]).sort((a, b) => a - b);
+  const gap = gaps.length ? gaps[Math.floor(gaps.length / 2)] : 1;
+  const half = new Map();
+  sorted.forEach((x, k) => half.set(x, [x - Math.min(gap, k ? x - sorted[k - 1] : gap) / 2, x + Math.min(gap, k + 1 < sorted.length ? sorted[k + 1] - x : gap) / 2]));
+  return { of: half, least: Math.min(own, sorted[0]) - gap / 2, most: Math.max(own, sorted[sorted.length - 1]) + gap / 2, gap };
+}
+
+const channels = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+function ramp(share) {
+  const low = channels(colour("--ramp-low")), high = channels(colour("--ramp-high"));
+  return low.map((c, k) => Math.round(c + (high[k] - c) * share));
+}
+const dark = (rgb) => 0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2] < 140;
+const css = (rgb) => `rgb(${rgb.join()})`;
+
+/* A pattern of its own for the k-th joint action: lines at an angle, more or less dense. */
+function hatch(ctx, k, x, y, w, h) {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x, y, w, h);
+  ctx.clip();
+  ctx.globalAlpha = 0.22;
+  ctx.fillStyle = seriesColour(k);
+  ctx.fillRect(x, y, w, h);
+  ctx.globalAlpha = 0.55;
+  ctx.strokeStyle = seriesColour(k);
+  ctx.lineWidth = devicePixelRatio;
+  const step = (5 + 3 * (Math.floor(k / 4) % 3)) * devicePixelRatio, kind = k % 4, size = Math.max(w, h);
+  ctx.beginPath();
+  for (let s = -size; s < 2 * size; s += step) {
+    if (kind === 0) { ctx.moveTo(x + s, y); ctx.lineTo(x + s + h, y + h); }
+    if (kind === 1) { ctx.moveTo(x + s + h, y); ctx.lineTo(x + s, y + h); }
+    if (kind === 2) { ctx.moveTo(x, y + s); ctx.lineTo(x + w, y + s); }
+    if (kind === 3) { ctx.moveTo(x + s, y); ctx.lineTo(x + s, y + h); }
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
+function paint(u, drawn, xs, ys, range, letters) {
+  const { ctx } = u, ratio = devicePixelRatio;
+  ctx.save();
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const cell of drawn) {
+    const [a, b] = xs.of.get(cell.x), [c, d] = M > 1 ? ys.of.get(cell.y) : [0, 1];
+    const x = u.valToPos(a, "x", true), y = u.valToPos(d, "y", true);
+    const w = u.valToPos(b, "x", true) - x, h = u.valToPos(c, "y", true) - y;
+    let text, ink;
+    if (view.what === ACTION) {
+      const k = letters.get(cell.action);
+      hatch(ctx, k, x, y, w, h);
+      text = (LETTERS[k] || "…") + (cell.p < 1 ? "*" : "");
+      ink = colour("--ink");
+    } else {
+      const rgb = ramp(range[1] > range[0] ? (cell.value - range[0]) / (range[1] - range[0]) : 0.5);
+      ctx.fillStyle = css(rgb);
+      ctx.fillRect(x, y, w, h);
+      text = number(Number(cell.value.toPrecision(4)));
+      ink = dark(rgb) ? "#ffffff" : "#14181c";
+    }
+    ctx.strokeStyle = colour("--card");
+    ctx.lineWidth = ratio;
+    if (w > 6 * ratio && h > 6 * ratio) ctx.strokeRect(x, y, w, h);
+    const size = view.what === ACTION ? 13 : 11.5;
+    ctx.font = `${size * ratio}px system-ui, sans-serif`;
+    if (ctx.measureText(text).width < w - 4 * ratio && h > 14 * ratio) {
+      if (view.what === ACTION) {
+        const wide = ctx.measureText(text).width + 6 * ratio;
+        ctx.fillStyle = colour("--card");
+        const high = Math.min(18 * ratio, h - 4 * ratio);
+        ctx.fillRect(x + w / 2 - wide / 2, y + h / 2 - high / 2, wide, high);
+      }
+      ctx.fillStyle = ink;
+      ctx.fillText(text, x + w / 2, y + h / 2);
+    }
+  }
+  const own = open.record[SPENT], half = (side, c) => side.of.get(c) || [c - side.gap / 2, c + side.gap / 2];
+  const [a, b] = half(xs, own[view.x]), [c, d] = M > 1 ? half(ys, own[view.y]) : [0, 1];
+  ctx.strokeStyle = colour("--ink");
+  ctx.lineWidth = 3 * ratio;
+  ctx.strokeRect(u.valToPos(a, "x", true), u.valToPos(d, "y", true), u.valToPos(b, "x", true) - u.valToPos(a, "x", true), u.valToPos(c, "y", true) - u.valToPos(d, "y", true));
+  ctx.restore();
+}
+
+function mapChart() {
+  const drawn = cells(), rows = rowsOf(open.t, open.record[STATE]);
+  if (!drawn.length) return null;
+  const counts = new Map();
+  drawn.forEach((cell) => counts.set(cell.action, (counts.get(cell.action) || 0) + 1));
+  const ordered = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a) || a - b);
+  const letters = new Map(ordered.map((action, k) => [action, k]));
+  const least = drawn.reduce((a, cell) => Math.min(a, cell.value), Infinity), most = drawn.reduce((a, cell) => Math.max(a, cell.value), -Infinity);
+  const own = open.record[SPENT];
+  const xs = borders(drawn.map((cell) => cell.x), own[view.x]), ys = M > 1 ? borders(drawn.map((cell) => cell.y), own[view.y]) : null;
+  const draw = (width) => {
+    const hooks = { draw: [(u) => paint(u, drawn, xs, ys, [least, most], letters)] };
+    hooks.ready = [(u) => u.over.addEventListener("click", () => {
+      if (u.cursor.left < 0) return;
+      const wanted = open.record[SPENT].slice();
+      wanted[view.x] = u.posToVal(u.cursor.left, "x");
+      if (M > 1) wanted[view.y] = u.posToVal(u.cursor.top, "y");
+      openSituation(open.t, nearest(group(), wanted));
+    })];
+    const many = ys ? Math.round((ys.most - ys.least) / ys.gap) : 1;
+    const height = M > 1 ? Math.min(420, Math.max(190, 80 + 34 * many), Math.max(220, width)) : 120;
+    const axes = [xAxis(`${DATA.constraints[view.x]}, spent before the step`, drawn.map((cell) => cell.x)), M > 1 ? yAxis(`${DATA.constraints[view.y]}, spent`, drawn.map((cell) => cell.y)) : { show: false }];
+    const scales = { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => (M > 1 ? [ys.least, ys.most] : [-0.06, 1.06]) } };
+    const options = { height, axes, scales, hooks, cursor: { drag: { x: false, y: false }, points: { show: false } }, series: [{}, { show: true, stroke: "transparent", points: { show: false } }] };
+    return [options, [[xs.least, xs.most], [null, null]]];
+  };
+  const key = () => (view.what === ACTION ? actionKey(ordered, rows, drawn) : rampKey(least, most));
+  const numbers = () => {
+    const amounts = M > 1 ? [DATA.constraints[view.x], DATA.constraints[view.y]] : [DATA.constraints[view.x]];
+    const lines = drawn.map((cell) => [number(cell.x), ...(M > 1 ? [number(cell.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
+    return table("", [...amounts, ...DATA.players.map((p) => `value of ${p}`), "likeliest joint action"], lines, DATA.players.map((_, i) => amounts.length + i));
+  };
+  const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
+  const over = M > 1 ? `${DATA.constraints[view.x]} and ${DATA.constraints[view.y]}` : DATA.constraints[view.x];
+  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over what has been spent of ${over}: ${about}, ${drawn.length} situations. The table below has the numbers.`, draw, numbers, key);
+}
+
+function actionKey(ordered, rows, drawn) {
+  const entries = ordered.map((action, k) => {
+    const swatch = el("canvas", { width: 26 * devicePixelRatio, height: 18 * devicePixelRatio, style: "width:26px;height:18px" });
+    hatch(swatch.getContext("2d"), k, 0, 0, swatch.width, swatch.height);
+    return el("li", {}, swatch, el("span", {}, el("strong", {}, LETTERS[k] || "…"), ` ${joint(rows[action])}`));
+  });
+  if (drawn.some((cell) => cell.p < 1)) entries.push(el("li", {}, "* drawn at random; the likeliest is shown"));
+  return [...entries, el("li", {}, "thick frame: the situation above")];
+}
+
+function rampKey(least, most) {
+  const strip = el("span", { style: `display:inline-block;width:6rem;height:.8rem;border:1px solid ${colour("--line")};background:linear-gradient(90deg,${css(ramp(0))},${css(ramp(1))})` });
+  return [least === most ? el("li", {}, `everywhere ${number(least)}`) : el("li", {}, number(least), strip, number(most)), el("li", {}, "thick frame: the situation above"), ...(M > 1 ? [el("li", {}, "blank: safe play does not come here, or not shown")] : [])];
+}
+
+/* With one constraint: the values as lines over what has been spent. */
+function valueLines() {
+  const drawn = cells().sort((a, b) => a.x - b.x);
+  const all = drawn.flatMap((cell) => cell.values);
+  const draw = () => [{
+    height: 220,
+    axes: [xAxis(`${DATA.constraints[0]}, spent before the step`, drawn.map((cell) => cell.x)), yAxis("value", [0.5])],
+    scales: { x: { time: false, range: () => around(drawn[0].x, drawn[drawn.length - 1].x) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))) } },
+    hooks: { draw: [(u) => mark(u, "x", open.record[SPENT][0], "here", true)] },
+    cursor: { drag: { x: false, y: false } },
+    series: [{}, ...DATA.players.map((p, i) => series(p, i))],
+  }, [drawn.map((cell) => cell.x), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
+  const numbers = () => table("", [DATA.constraints[0], ...DATA.players], drawn.map((cell) => [number(cell.x), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
+  const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
+  return new Chart(`Values by what has been spent, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount spent of ${DATA.constraints[0]}. The table below has the numbers.`, draw, numbers, key);
+}
+
+function showMap(changed) {
+  if (!M) return;
+  if (!changed && M <= 2 && held["map-body"]) { held["map-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
+  const here = DATA.maps[open.t][String(open.record[STATE])];
+  const kept = here.a.length < here.of ? ` Drawn from ${here.a.length.toLocaleString("en")} of ${here.of.toLocaleString("en")} situations of this time and state; each cell stands for those around it.` : "";
+  byId("map-hint").textContent = `For the time and state chosen above; click a cell to open it.${kept}`;
+  const main = mapChart();
+  if (main === null) { showCharts("map-body", [], el("p", {}, "No situation in this page has just these amounts of the other constraints; move a slider above.")); return; }
+  showCharts("map-body", M === 1 ? [main, valueLines()] : [main]);
+}
+
+function showMapControls() {
+  if (!M) { byId("map-hint").textContent = "This game has no budgets, so there is nothing to map."; return; }
+  const again = () => showMap(true);
+  const nodes = [chooser("Show", WHAT, view.what, (k) => { view.what = k; again(); }, "map-what").node];
+  if (M > 2) {
+    const axisChooser = (label, own, other) => chooser(label, DATA.constraints, view[own], (k) => {
+      if (k === view[other]) { view[other] = view[own]; byId(`map-${other}`).value = view[other]; }
+      view[own] = k;
+      again();
+    }, `map-${own}`).node;
+    nodes.push(axisChooser("Across", "x", "y"), axisChooser("Up", "y", "x"));
+  }
+  fill("map-controls", nodes);
+}

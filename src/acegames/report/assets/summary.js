@@ -1,0 +1,56 @@
+// The summary: what the answer is, in words and a few numbers.
+function showSummary() {
+  const s = DATA.summary;
+  byId("title").textContent = DATA.name;
+  byId("game").textContent = s.game;
+  fill("notes", DATA.notes.map((note) => el("p", { class: "note" }, note)), s.counting ? el("p", { class: "note" }, s.counting) : null);
+  const [verdict, ...details] = s.certificate;
+  fill("summary-body",
+    el("p", {}, el("strong", {}, `${s.concept}. `), s.meaning),
+    el("div", { class: "columns" }, el("div", {}, el("h3", {}, "Values"), valuesTable(s)), el("div", {}, el("h3", {}, "Budgets, the tightest first"), budgetMeters(s))),
+    el("h3", {}, "Certificate"),
+    el("p", { class: `verdict ${s.ok ? "good" : "bad"}`, id: "verdict" }, el("span", { class: "mark" }, s.ok ? "✓ certified" : "✕ not certified"), el("span", {}, verdict)),
+    details.map((line) => el("p", { class: "certificate" }, line)),
+    el("h3", {}, "Guarantee"),
+    el("p", { id: "guarantee" }, s.guarantee),
+    el("h3", {}, "Where safety forces their hands"),
+    s.freedom.map((line) => el("p", { class: "freedom" }, line)),
+  );
+}
+
+function valuesTable(s) {
+  const headings = ["player", "value", "simulated mean"];
+  if (s.without) headings.push("without budgets");
+  const rows = DATA.players.map((player, i) => {
+    const error = s.error[i] === null ? "" : ` ± ${number(Number((2 * s.error[i]).toPrecision(2)))}`;
+    const row = [player, el("span", { class: "value", "data-player": i }, number(s.values[i])), number(Number(s.mean[i].toPrecision(4))) + error];
+    if (s.without) row.push(number(s.without[i]));
+    return row;
+  });
+  const what = `Expected total reward; the mean of ${times(s.episodes, "simulated episode")} ± two standard errors` + (s.without ? "; and the same kind of equilibrium if there were no budgets" : "");
+  return scrolling(table(what, headings, rows, [1, 2, 3]));
+}
+
+function budgetMeters(s) {
+  if (!s.budgets.length) return el("p", {}, "This game has no budgets: every legal play is safe.");
+  return el("div", {}, s.budgets.map((b) => {
+    const name = DATA.constraints[b.constraint];
+    const share = b.used === null ? null : Math.max(0, Math.min(1, b.used));
+    const meter = share === null ? null : el("div", { class: "meter", role: "img", "aria-label": `${name}: worst spending ${number(b.worst)} of ${number(b.limit)}` }, el("span", { style: `width:${100 * share}%` }));
+    const figures = b.used === null ? `budget ${b.budget}` : `${number(b.worst)} of ${number(b.limit)} (${percent(b.used)})`;
+    return el("div", { class: "control", "data-constraint": b.constraint },
+      el("div", { class: "label" }, el("span", {}, name), el("output", { class: "worst" }, figures)), meter, el("p", { class: "hint" }, b.words));
+  }));
+}
+
+function showAbout() {
+  const s = DATA.summary;
+  const shown = DATA.situations.reduce((sum, at) => sum + at.length, 0);
+  const left = DATA.thinned ? "See the note at the top for what was left out." : "No situation that safe play can reach is left out.";
+  fill("about-body",
+    el("p", {}, `The page shows ${times(shown, "situation")} (time, state, spent). ${left} Times run from 0 to ${H - 1}; “spent” is the total before the step at that time; a budget bounds the total after it.`),
+    el("p", {}, "A joint action is safe when each of its outcomes, however unlikely, keeps every budget and leads to where they can all be kept. A value is a player's expected reward from there on. A loss is what a player gives up by the deviation, everything after it being as recommended; a deviation that could lead out of the safe joint actions is no option."),
+    el("p", {}, `Episodes were simulated with the policy's own draws: ${times(s.episodes, "episode")}, of which ${s.violations.toLocaleString("en")} broke a budget${s.violations ? ` (${s.beyond.toLocaleString("en")} by more than the rounding allows)` : ""}.`),
+    el("p", { class: "hint" }, `Game ${DATA.digest.slice(0, 12)}.`),
+  );
+}

@@ -1,0 +1,68 @@
+"""What play looks like: a few episodes step by step, and what many of them have spent at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.report.view import View, called, shown
+from acegames.simulate import Rollouts
+
+FIRST = 3  # episodes that are shown as they come
+MOST_TIGHT = 4  # constraints of which the episode that comes closest to the budget is shown
+MOST_BARS, BINS = 30, 24
+
+
+def budget_table(view: View) -> NDArray[np.float64]:
+    """Budgets as floats, (T, M), inf where there is none."""
+    return np.array([[float(b) for b in row] for row in view.game.budgets]).reshape(view.game.horizon, -1)
+
+
+def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
+    """Episodes to be played back, each with what it is an example of."""
+    chosen = {e: f"Episode {e + 1}" for e in range(min(FIRST, len(rollouts.state)))}
+    slack = (budget_table(view) - rollouts.spent).min(axis=1)  # (E, M)
+    for m, label in enumerate(view.game.constraints[:MOST_TIGHT]):
+        if np.isfinite(slack[:, m]).all():
+            e = int(slack[:, m].argmin())
+            chosen[e] = f"Episode {e + 1}: closest to the budget of {called(label)}"
+    return chosen
+
+
+def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> list[dict[str, Any]]:
+    """States, joint actions, rewards, and what was spent and counted after each step."""
+    found = []
+    for e, title in episodes.items():
+        rewards = []
+        for t in range(view.game.horizon):
+            layer, s = view.game.layer(t), int(rollouts.state[e, t])
+            row = next(r for r in layer.rows(s) if (layer.action[r] == rollouts.action[e, t]).all())
+            rewards.append([shown(x) for x in layer.reward[row]])
+        entry = {
+            "title": title,
+            "state": rollouts.state[e].tolist(),
+            "action": rollouts.action[e].tolist(),
+            "reward": rewards,
+            "spent": [[shown(x) for x in row] for row in rollouts.spent[e]],
+        }
+        if not view.policy.tracker.exact:
+            entry["counted"] = [[shown(x) for x in row] for row in rollouts.counted[e]]
+        found.append(entry)
+    return found
+
+
+def final_spending(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
+    """How often each amount was spent at the end, for each constraint: each amount by itself, or intervals where there are many."""
+    found = []
+    for m in range(len(view.game.constraints)):
+        last = rollouts.spent[:, -1, m]
+        amounts, count = np.unique(last, return_counts=True)
+        if len(amounts) <= MOST_BARS:
+            bars = [[shown(a), shown(a), n] for a, n in zip(amounts, count.tolist(), strict=True)]
+        else:
+            count, edges = np.histogram(last, bins=BINS)
+            bars = [[shown(a), shown(b), int(n)] for a, b, n in zip(edges[:-1], edges[1:], count, strict=True)]
+        found.append({"bars": bars, "mean": shown(last.mean()), "least": shown(last.min()), "most": shown(last.max())})
+    return found

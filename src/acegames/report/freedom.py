@@ -1,0 +1,108 @@
+"""How often safety took away what a player would have liked.
+
+What player i would like when the others play as they are told: the legal action that would be best for it if there were no budgets from
+here on, that is, with the values of the same game without budgets. Safety took it away when it is infeasible (and no feasible
+action is as good). Counted over the steps of played episodes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from acegames.concepts import CE, Nash
+from acegames.errors import NoEquilibrium
+from acegames.model.game import MarkovGame
+from acegames.numerics import TIE
+from acegames.policy import Policy
+from acegames.report.stages import Stage, stages
+from acegames.report.view import Floats, Ints, View
+from acegames.simulate import Rollouts
+from acegames.solve import Solution, solve
+
+MOST_STEPS = 50_000
+"""Steps of episodes that are looked at; a few seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """What safety took away, over `steps` steps of `episodes` episodes."""
+
+    removed: Floats  # (N,) share of the steps
+    steps: int
+    episodes: int
+    without: Floats  # (N,) values of the game without budgets
+    concept: str  # of which those values are
+
+
+def without_budgets(game: MarkovGame) -> MarkovGame:
+    """The same game with no constraints at all."""
+    layers = tuple(replace(x, cost=np.zeros((len(x.prob), 0), dtype=np.int32)) for x in game.layers)
+    empty: tuple[Fraction, ...] = ()
+    return replace(game, constraints=(), budgets=(empty,) * game.horizon, cost_values=(), layers=layers, tails=None)
+
+
+def freedom(view: View, rollouts: Rollouts) -> Freedom:
+    """Compare what was played with what each player would have liked."""
+    free = _solve_free(without_budgets(view.counted), view.policy)
+    episodes = min(len(rollouts.state), max(1, MOST_STEPS // view.game.horizon))
+    removed = np.zeros(len(view.game.players))
+    for t in range(view.game.horizon):
+        before = rollouts.counted[:episodes, t - 1] if t else np.zeros((episodes, len(view.game.constraints)))
+        state, total = rollouts.state[:episodes, t].astype(np.int64), view.whole(before)
+        played = np.column_stack([state, total, rollouts.action[:episodes, t]])
+        met, count = np.unique(played, axis=0, return_counts=True)
+        done = 0
+        width = 1 + total.shape[1]
+        for stage in stages(view, t, met[:, 0], met[:, 1:width]):
+            wish = _worth_without(view, free.policy, stage)
+            for p in range(len(stage.state)):
+                removed += count[done] * _removed(view, stage, wish, p, met[done, width:])
+                done += 1
+    steps = episodes * view.game.horizon
+    return Freedom(removed / steps, steps, episodes, free.values, type(free.concept).__name__)
+
+
+def _solve_free(game: MarkovGame, policy: Policy) -> Solution:
+    try:
+        return solve(game, policy.concept)
+    except NoEquilibrium:  # of a Nash concept alone
+        assert isinstance(policy.concept, Nash)
+        return solve(game, CE(policy.concept.objective))
+
+
+def _worth_without(view: View, free: Policy, stage: Stage) -> Floats:
+    """What each entry would be worth if there were no budgets, (E, N)."""
+    layer = view.counted.layer(stage.t)
+    worth: Floats = layer.reward[stage.row]
+    if stage.t + 1 == view.game.horizon:
+        return worth
+    following = layer.next_state[stage.out].astype(np.int64)
+    nothing = np.zeros((len(following), 0), dtype=np.int64)
+    values = free.layers[stage.t + 1].values[free._pairs(stage.t + 1, following, nothing)]
+    expected: Floats = np.add.reduceat(layer.prob[stage.out, None] * values, stage.out_first[:-1])
+    return worth + expected
+
+
+def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Floats:
+    """1 for each player whose best legal answer to what the others played is infeasible, else 0."""
+    here = slice(int(stage.first[p]), int(stage.first[p + 1]))
+    same = view.counted.layer(stage.t).action[stage.row[here]] == played
+    found = np.zeros(same.shape[1])
+    for i in range(same.shape[1]):
+        answers = np.delete(same, i, axis=1).all(axis=1)
+        worth, feasible = wish[here][answers, i], stage.feasible[here][answers]
+        slack = TIE * max(1.0, float(np.abs(worth).max()))
+        found[i] = not (feasible & (worth >= worth.max() - slack)).any()
+    return found
+
+
+def percent(share: float) -> str:
+    """A share in words: never 0 % for something that happened, nor 100 % for something that did not always."""
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
+    digits = 0 if share in (0, 1) else 1
+    return f"{math.floor(share * 1000 + 0.5) / 10 if share < 1 else 100:.{digits}f} %"

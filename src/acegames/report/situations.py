@@ -1,0 +1,225 @@
+"""Which situations (t, state, spent) are in the page, and everything that is said about each.
+
+All of them where they fit. Else, in this order: the start, the places named in the certificate, the sample episodes, the extremes of
+spending of each state that play visits, what play visits most often, and an even sample of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from acegames.concepts import CE
+from acegames.feasibility.frontier import Frontier
+from acegames.report.deviations import deviations
+from acegames.report.stages import Reasons, Stage, stages
+from acegames.report.view import Ints, View, shown
+from acegames.simulate import Rollouts
+
+Key = tuple[int, ...]  # t, state, whole units spent
+CELLS_PER_SITUATION = 10
+"""Cells of maps for each situation that is shown in full: they take a twentieth of the room each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The situations in the page: states (P,) and whole units spent (P, M) of each time, in order."""
+
+    at: tuple[tuple[Ints, Ints], ...]
+    number: int  # of all situations there are
+    shown: int
+
+    @property
+    def thinned(self) -> bool:
+        """Whether some were left out."""
+        return self.shown < self.number
+
+
+def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = None) -> dict[Key, int]:
+    """How often play came to each situation, over the given episodes or all of them."""
+    some = slice(None) if episodes is None else list(episodes)
+    state, counted = rollouts.state[some], rollouts.counted[some]
+    found: dict[Key, int] = {}
+    for t in range(view.game.horizon):
+        total = view.whole(counted[:, t - 1] if t else np.zeros_like(counted[:, 0]))
+        keys, count = np.unique(np.column_stack([state[:, t], total]), axis=0, return_counts=True)
+        found |= {(t, *key): n for key, n in zip(keys.tolist(), count.tolist(), strict=True)}
+    return found
+
+
+def choose(view: View, most: int, first: list[Key], visits: dict[Key, int]) -> Chosen:
+    """Choose at most so many situations; `first` are wanted most."""
+    horizon = view.game.horizon
+    number = sum(view.number(t) for t in range(horizon))
+    if number <= most:
+        return Chosen(tuple(_sorted(*view.listed(t)) for t in range(horizon)), number, number)
+    often = sorted(visits, key=lambda key: (-visits[key], key))
+    wanted = dict.fromkeys([*first, *_extremes(view, visits, most // 2), *often])
+    kept = set(list(wanted)[:most])
+    kept |= set(_spread(view, most - len(kept), kept, number))
+    at = []
+    width = len(view.game.constraints)
+    for t in range(horizon):
+        keys = sorted(key[1:] for key in kept if key[0] == t)
+        table = np.array(keys, dtype=np.int64).reshape(len(keys), 1 + width)
+        at.append((table[:, 0], table[:, 1:]))
+    return Chosen(tuple(at), number, len(kept))
+
+
+def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
+    """Situations besides those kept, evenly over times and, in each, over states and spendings."""
+    found: list[Key] = []
+    for t in range(view.game.horizon if wanted else 0):
+        state, total = view.listed(t)
+        some = min(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
+        for k in np.unique(np.linspace(0, len(state) - 1, some, dtype=np.int64)).tolist():
+            found.append((t, int(state[k]), *total[k].tolist()))
+    others = [key for key in found if key not in kept]
+    return [
+        others[k] for k in np.unique(np.linspace(0, len(others) - 1, min(wanted, len(others)), dtype=np.int64)).tolist()
+    ]
+
+
+def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
+    order = np.lexsort((*total.T[::-1], state))
+    return state[order], total[order]
+
+
+def _extremes(view: View, visits: dict[Key, int], most: int) -> list[Key]:
+    """For each visited state of each time, the situations with the least and the largest spending of each constraint."""
+    found: list[Key] = []
+    states = {(key[0], key[1]) for key in visits}
+    for t in range(view.game.horizon):
+        state, total = view.listed(t)
+        for s in sorted(s for time, s in states if time == t):
+            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
+            for column in total[begin:end].T:
+                for k in (int(column.argmin()), int(column.argmax())):
+                    found.append((t, s, *total[begin + k].tolist()))
+    return found[:most]
+
+
+class Describer:
+    """Turns situations into the records of the page."""
+
+    def __init__(self, view: View, frontier: Frontier | None) -> None:
+        self.view, self.reasons = view, Reasons(view, frontier)
+        self.rows: dict[str, list[list[int]]] = {}  # "layer,state": its legal joint actions, by action numbers
+        self.coarse = not isinstance(view.policy.concept, CE)
+
+    def records(self, chosen: Chosen) -> list[list[list[Any]]]:
+        """One list of records per time."""
+        return [
+            [record for stage in stages(self.view, t, *at) for record in self._of_stage(stage)]
+            for t, at in enumerate(chosen.at)
+        ]
+
+    def _of_stage(self, stage: Stage) -> list[list[Any]]:
+        layer = self.view.counted.layer(stage.t)
+        values = self.view.values(stage.t, stage.state, stage.total)
+        pair = self.view.policy._pairs(stage.t, stage.state, stage.total)
+        ptr, row, prob = self.view.policy.layers[stage.t].strategies(stage.state, pair)
+        found = []
+        for p, s in enumerate(stage.state.tolist()):
+            self._remember_rows(stage.t, s)
+            begin = int(layer.row_ptr[s])
+            played = dict(zip(row[ptr[p] : ptr[p + 1]].tolist(), prob[ptr[p] : ptr[p + 1]].tolist(), strict=True))
+            good = [e for e in stage.entries(p) if stage.feasible[e]]
+            bad = [e for e in stage.entries(p) if not stage.feasible[e]]
+            found.append(
+                [
+                    s,
+                    self.view.spent(stage.total[p]),
+                    [shown(v) for v in values[p]],
+                    [[r - begin, shown(x)] for r, x in played.items()],
+                    [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
+                    [[int(stage.row[e]) - begin, *self.reasons.of(stage, e)] for e in bad],
+                    [
+                        [d.player, d.told, shown(d.chance), d.action, *_outcome(d.loss, d.barred_by, begin)]
+                        for d in deviations(self.view, stage, p, played, coarse=self.coarse)
+                    ],
+                ]
+            )
+        return found
+
+    def _remember_rows(self, t: int, state: int) -> None:
+        key = f"{self.view.game.layer_at[t]},{state}"
+        if key not in self.rows:
+            layer = self.view.counted.layer(t)
+            self.rows[key] = [layer.action[r].tolist() for r in layer.rows(state)]
+
+
+def _outcome(loss: float | None, barred_by: int | None, begin: int) -> list[Any]:
+    """The loss, or None and the row (counted from the state's first) that rules the deviation out, -1 where that is not legal."""
+    if loss is not None:
+        return [shown(loss)]
+    assert barred_by is not None
+    return [None, barred_by - begin if barred_by >= 0 else -1]
+
+
+def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]]]:
+    """For each time and each state in the page: spending, values, the likeliest joint action and its probability, over the budgets."""
+    groups = sum(len(np.unique(state)) for state, _ in chosen.at)
+    room = max(20, most // max(1, groups))
+    found = []
+    for t, (here, _) in enumerate(chosen.at):
+        state, total = view.listed(t)
+        shares = {}
+        for s in np.unique(here).tolist():
+            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
+            of_state = total[begin:end]
+            grid = _coarser(of_state, room)
+            shares[str(s)] = _cells(view, t, s, grid) | {"of": len(of_state)}
+        found.append(shares)
+    return found
+
+
+def _coarser(total: Ints, most: int) -> Ints:
+    """Every k-th amount of each constraint, with a k that leaves at most so many situations, and not many fewer."""
+    if len(total) <= most or not total.shape[1]:
+        return total
+    place = np.column_stack([_places(column) for column in total.T])
+    first = max(
+        2, int((len(total) / most) ** (1 / total.shape[1]))
+    )  # smaller ones leave more where cells are evenly spread
+    for stride in range(first, int(place.max()) + 2):
+        kept: Ints = total[(place % stride == 0).all(axis=1)]
+        if 0 < len(kept) <= most:
+            return kept
+    spread: Ints = total[np.unique(np.linspace(0, len(total) - 1, most, dtype=np.int64))]
+    return spread
+
+
+def _places(amounts: Ints) -> Ints:
+    """The number of each amount among the distinct ones, in order."""
+    least = int(amounts.min())
+    span = int(amounts.max()) - least + 1
+    if span > 10 * len(amounts):
+        return np.unique(amounts, return_inverse=True)[1]
+    there = np.zeros(span, dtype=np.int64)
+    there[amounts - least] = 1
+    place: Ints = (np.cumsum(there) - 1)[amounts - least]
+    return place
+
+
+def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
+    states = np.full(len(total), state)
+    pair = view.policy._pairs(t, states, total)
+    layer = view.policy.layers[t]
+    ptr, row, prob = layer.strategies(states, pair)
+    likeliest = [int(a + np.argmax(prob[a:b])) for a, b in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]
+    amounts = [view.spent(c) for c in total]
+    return {
+        "c": [list(column) for column in zip(*amounts, strict=True)],
+        "v": [[round_off(v) for v in column] for column in layer.values[pair].T],
+        "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
+        "p": [round_off(prob[k]) for k in likeliest],
+    }
+
+
+def round_off(x: float) -> Any:
+    """Five digits: enough for a colour and for the table behind it."""
+    return shown(float(f"{x:.5g}"))

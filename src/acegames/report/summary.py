@@ -1,0 +1,180 @@
+"""The page's first section: what the answer is, in plain words and a few numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.model.almost_sure import is_almost_sure
+from acegames.model.numbers import plain
+from acegames.report.episodes import budget_table
+from acegames.report.freedom import Freedom, percent
+from acegames.report.view import View, called, shown
+from acegames.simulate import Rollouts
+from acegames.solve import Solution
+from acegames.tracker import Rounding
+from acegames.verify import Certificate
+
+CONCEPTS = {
+    "CE": (
+        "Correlated equilibrium",
+        "Before each step a joint action is drawn and each player is told its part. No player gains by answering what it is told with "
+        "another safe action.",
+    ),
+    "CCE": (
+        "Coarse correlated equilibrium",
+        "Before each step a joint action is drawn and each player is told its part. No player gains by committing, before it is told, to "
+        "another safe action.",
+    ),
+    "Nash": (
+        "Nash equilibrium",
+        "At each step every player draws its action by itself. No player gains by another safe action.",
+    ),
+}
+OBJECTIVES = {
+    "welfare": "the largest sum of values",
+    "egalitarian": "the largest lowest value",
+    "fair": "the smallest gap between values",
+    "None": "any",
+}
+
+
+def summary_data(
+    view: View, solution: Solution, certificate: Certificate, rollouts: Rollouts, free: Freedom | None
+) -> dict[str, Any]:
+    """Sentences and tables of the summary."""
+    kind, meaning = CONCEPTS[type(solution.concept).__name__]
+    if len(view.game.players) == 1:
+        meaning = "With one player this is a policy of the largest expected reward among all safe ones."
+    returns = rollouts.returns
+    error = (
+        returns.std(axis=0, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.full(returns.shape[1], np.nan)
+    )
+    return {
+        "game": _game_words(view),
+        "concept": f"{kind}, chosen for {_objective(solution.concept)}",
+        "meaning": meaning,
+        "values": [shown(v) for v in solution.values],
+        "verified": [shown(v) for v in certificate.values],
+        "mean": [shown(v) for v in returns.mean(axis=0)],
+        "error": [shown(v) for v in error],
+        "without": None if free is None else [shown(v) for v in free.without],
+        "ok": certificate.ok,
+        "certificate": str(certificate).split("\n"),
+        "regret": [shown(v) for v in certificate.regret],
+        "situations": certificate.pairs,
+        "guarantee": str(solution.guarantee),
+        "counting": _counting(view),
+        "budgets": _budgets(view, certificate, rollouts),
+        "freedom": _freedom_words(view, free),
+        "removed": None if free is None else [shown(x) for x in free.removed],
+        "episodes": len(returns),
+        "violations": rollouts.violations,
+        "beyond": rollouts.beyond,
+    }
+
+
+def _game_words(view: View) -> str:
+    game = view.game
+    name = f"{game.name}: " if game.name else ""
+    states = f"{len(game.states):,} state{'s' * (len(game.states) != 1)}"
+    players = ", ".join(map(called, game.players))
+    who = f"{len(game.players)} players ({players})" if len(game.players) > 1 else f"one player ({players})"
+    limits = ", ".join(f"{called(c)} {_limit(schedule)}" for c, schedule in _schedules(view))
+    budgets = f"hard budgets: {limits}" if limits else "no budgets"
+    return f"{name}{who}, {states}, {game.horizon} step{'s' * (game.horizon != 1)}, {budgets}."
+
+
+def _schedules(view: View) -> list[tuple[Any, list[Any]]]:
+    columns = [[plain(b) for b in column] for column in zip(*view.game.budgets, strict=True)]
+    return list(zip(view.game.constraints, columns, strict=True))
+
+
+def _limit(schedule: list[Any]) -> str:
+    """A budget in words."""
+    if len(set(schedule)) == 1:
+        return "without limit" if schedule[0] == np.inf else _text(schedule[0])
+    if is_almost_sure(schedule):
+        return f"{_text(schedule[-1])} at the end"
+    listed = [_text(b) for b in (schedule if len(schedule) <= 8 else [*schedule[:4], *schedule[-3:]])]
+    return "by step " + ", ".join(listed if len(schedule) <= 8 else [*listed[:4], "…", *listed[4:]])
+
+
+def _text(x: Any) -> str:
+    return "no limit" if x == np.inf else f"{float(x):.6g}"
+
+
+def _objective(concept: Concept) -> str:
+    wanted = concept.objective
+    if wanted is None or (isinstance(wanted, str) and wanted in OBJECTIVES):
+        return OBJECTIVES[str(wanted)]
+    return (
+        f"the weights {', '.join(f'{w:g}' for w in wanted)}"
+        if isinstance(wanted, tuple)
+        else f"the value of {called(wanted)}"
+    )
+
+
+def _counting(view: View) -> str:
+    """What `spent` means where the policy rounds costs; empty where it does not."""
+    if view.policy.tracker.exact:
+        return ""
+    rules = zip(view.game.constraints, view.policy.tracker.rounding, strict=True)
+    said = [f"{called(label)} {_rounded(rule)}" for label, rule in rules if rule is not None]
+    return (
+        f"This policy counts rounded costs: {'; '.join(said)}. Wherever this page says what has been spent, it is the sum of "
+        "the rounded costs, except where it says true spending; feasibility and losses are those of the game with rounded costs."
+    )
+
+
+def _rounded(rule: Rounding) -> str:
+    if rule.direction == "ignore":
+        return "is not counted, because it cannot bind"
+    return f"is rounded {rule.direction} to multiples of {float(rule.cell):.6g}"
+
+
+def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
+    """Worst spending against budget, the tightest first. A schedule is compared time by time, over the simulated episodes."""
+    budgets = budget_table(view)
+    found = []
+    for m, (label, schedule) in enumerate(_schedules(view)):
+        worst, limits = float(certificate.max_spent[m]), budgets[:, m]
+        entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
+        if len(set(schedule)) == 1 and np.isfinite(limits[0]):
+            entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
+            entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
+            over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
+            entry["words"] = (
+                f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
+            )
+        elif np.isfinite(limits).any():
+            slack = float((limits - rollouts.spent[..., m]).min())
+            entry["slack"] = shown(slack)
+            entry["words"] = (
+                f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
+                f"{_text(slack)} was left wherever it is limited."
+            )
+        else:
+            entry["words"] = f"{called(label)} has no limit."
+        found.append(entry)
+    return sorted(found, key=lambda x: (x["slack"] is None, -(x["used"] or 0), x["slack"] or 0))
+
+
+def _freedom_words(view: View, free: Freedom | None) -> list[str]:
+    if free is None:
+        return ["There are no budgets, so safety takes nothing away."]
+    each = ", ".join(
+        f"{called(p)} in {percent(float(x))}" for p, x in zip(view.game.players, free.removed, strict=True)
+    )
+    against = " against what the others were told" if len(view.game.players) > 1 else ""
+    said = [
+        f"Safety took away a player's preferred action: {each} of {free.steps:,} steps played ({free.episodes:,} episodes). "
+        f"Preferred is the legal action that would be best for the player{against} if there were no budgets from there on."
+    ]
+    if free.concept != type(view.policy.concept).__name__:
+        said.append(
+            f"(Without budgets no Nash equilibrium was found, so a {free.concept} of the game without budgets is compared with.)"
+        )
+    return said

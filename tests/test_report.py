@@ -1,0 +1,371 @@
+"""The explorer's data: every number in the page is the policy's, the verifier's or the simulator's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.report import write_report
+from acegames.report.deviations import deviations
+from acegames.report.freedom import percent
+from acegames.report.page import json_for_script
+from acegames.report.stages import stages
+from acegames.report.view import View
+from acegames.report.write import collect
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
+
+
+def chicken(cost=1, budget=3, horizon=4, epsilon=None, concept=None, less=0):
+    pay = {("dare", "dare"): (0, 0), ("dare", "yield"): (7, 2), ("yield", "dare"): (2, 7), ("yield", "yield"): (6, 6)}
+    game = ace.MarkovGame.from_functions(
+        name="chicken",
+        players=["red", "blue"],
+        horizon=horizon,
+        initial="road",
+        budget={"risk": budget},
+        actions=lambda t, s: [("dare", "yield"), ("dare", "yield")],
+        outcomes=lambda t, s, a: [(0.5, "road", a.count("dare") * cost), (0.5, "road", a.count("dare") * less)],
+        reward=lambda t, s, a: pay[a],
+    )
+    return ace.solve(game, concept or ace.CE(), epsilon=epsilon)
+
+
+GAMES = {
+    "ce": lambda: ace.solve(ace.catalog.get("intersection"), ace.CE()),
+    "cce": lambda: ace.solve(ace.catalog.get("medium_access"), ace.CCE()),
+    "nash": lambda: ace.solve(ace.catalog.get("medium_access"), ace.Nash()),
+    "two budgets": lambda: ace.solve(ace.catalog.get("drones"), ace.CE()),
+    "three players": lambda: ace.solve(ace.catalog.get("medium_access_3"), ace.CE()),
+    "one player": lambda: ace.solve(ace.catalog.get("knapsack")),
+    "no budgets": lambda: ace.solve(ace.catalog.get("corridor")),
+    "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
+    "schedule": lambda: chicken(budget=[1, np.inf, 2, 3]),
+    "rounded": lambda: chicken(cost=0.777, less=0.5671, budget=2, epsilon=0.5),
+    "random": lambda: chicken(cost=Uniform(), budget=2, epsilon=0.5),
+}
+
+
+class Uniform:
+    """A cost that is uniform between 0 and 1."""
+
+    lower, upper = 0, 1
+
+    def cdf(self, x):
+        return np.clip(x, 0, 1)
+
+    def ppf(self, q):
+        return q
+
+    def __rmul__(self, times):
+        return self if times else 0
+
+
+@pytest.fixture(scope="module", params=GAMES)
+def solved(request):
+    solution = GAMES[request.param]()
+    data, chosen, certificate = collect(solution, episodes=200, seed=3, most=None)
+    return SimpleNamespace(solution=solution, data=data, chosen=chosen, certificate=certificate)
+
+
+def situations(solved):
+    """Each record with its time, its labels and the counted spending."""
+    game = solved.solution.game
+    for t, records in enumerate(solved.data["situations"]):
+        for record in records:
+            yield t, game.states[record[0]], record[1], record
+
+
+def actions_of(solved, t, record):
+    data, game = solved.data, solved.solution.game
+    return [game.joint_action(row) for row in data["rows"][f"{data['layer_at'][t]},{record[0]}"]]
+
+
+def close(found, expected):
+    return np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-7, atol=1e-8)
+
+
+def test_every_situation_is_there_with_the_values_and_the_distribution_of_the_policy(solved):
+    policy = solved.solution.policy
+    assert solved.chosen.shown == solved.chosen.number == solved.certificate.pairs
+    for t, state, spent, record in situations(solved):
+        close(record[2], policy.values(t, state, spent))
+        rows = actions_of(solved, t, record)
+        played = {rows[r]: p for r, p in record[3]}
+        expected = policy.distribution(t, state, spent)
+        assert played.keys() == expected.keys()
+        close([played[a] for a in expected], list(expected.values()))
+
+
+def test_safe_joint_actions_are_those_of_feasibility_and_the_rest_has_a_true_reason(solved):
+    view = View.of(solved.solution.game, solved.solution.policy)
+    found = ace.feasibility(view.counted)
+    for t, state, spent, record in situations(solved):
+        rows = actions_of(solved, t, record)
+        assert {rows[entry[0]] for entry in record[4]} == set(found.actions(t, state, spent))
+        assert sorted(entry[0] for entry in [*record[4], *record[5]]) == list(range(len(rows)))
+        for row, kind, probability, following, after, over in record[5]:
+            assert 0 < probability <= 1
+            limits = [float(b) for b in view.counted.budgets[t]]
+            broken = [m for m, (c, b) in enumerate(zip(after, limits, strict=True)) if c > b + 1e-9]
+            assert broken == over
+            assert bool(over) == (kind == 0)
+            if kind == 1:
+                reached = (view.counted.states[following], tuple(after))
+                assert reached not in {(s, tuple(map(float, c))) for s, c in found.states(t + 1)}
+                left = [r - c for r, c in zip(solved.data["reference"], after, strict=True)]
+                needs = solved.data["needs"][f"{t + 1},{following}"]
+                assert all(
+                    any(x is not None and x > y + 1e-9 for x, y in zip(n, left, strict=True)) for n in needs if n
+                )
+            assert rows[row] not in found.actions(t, state, spent)
+
+
+def test_worth_is_reward_plus_what_follows(solved):
+    view = View.of(solved.solution.game, solved.solution.policy)
+    for t, _, spent, record in situations(solved):
+        layer = view.counted.layer(t)
+        for r, *worth in record[4]:
+            row = int(layer.row_ptr[record[0]]) + r
+            expected = layer.reward[row].copy()
+            outs = layer.outcomes(row)
+            for k in range(outs.start, outs.stop) if t + 1 < view.game.horizon else ():
+                cost = [v[c] for v, c in zip(view.counted.cost_values, layer.cost[k], strict=True)]
+                after = [float(c) + x for c, x in zip(cost, spent, strict=True)]
+                after = [round(x, 9) for x in after]
+                following = view.game.states[layer.next_state[k]]
+                expected += layer.prob[k] * view.policy.values(t + 1, following, after)
+            close(worth, expected)
+
+
+def test_nobody_gains_more_than_the_verifier_says(solved):
+    """A one-step gain is no more than the best deviation, and here that is nothing."""
+    for *_, record in situations(solved):
+        for player, _, chance, _, loss, *_ in record[6]:
+            if loss is not None:
+                assert -loss * chance <= solved.certificate.regret[player] + 1e-7
+
+
+def test_the_summary_has_the_verifiers_and_the_simulators_numbers(solved):
+    summary, certificate = solved.data["summary"], solved.certificate
+    assert summary["ok"] is certificate.ok is True
+    assert "\n".join(summary["certificate"]) == str(certificate)
+    close(summary["values"], certificate.values)
+    game, policy = solved.solution.game, solved.solution.policy
+    rollouts = ace.simulate(game, policy, episodes=200, rng=np.random.default_rng(3))
+    close(summary["mean"], rollouts.returns.mean(axis=0))
+    assert summary["violations"] == rollouts.violations
+    for entry in summary["budgets"]:
+        close(entry["worst"], float(certificate.max_spent[entry["constraint"]]))
+    for m, final in enumerate(solved.data["final"]):
+        assert sum(bar[2] for bar in final["bars"]) == 200
+        close(final["most"], rollouts.spent[:, -1, m].max())
+    for e, episode in enumerate(solved.data["episodes"][:3]):
+        assert episode["state"] == rollouts.state[e].tolist()
+        assert episode["action"] == rollouts.action[e].tolist()
+        close(np.sum(episode["reward"], axis=0), rollouts.returns[e])
+        close(episode["spent"], rollouts.spent[e])
+
+
+def test_frontier_and_curve_are_those_of_the_library(solved):
+    game, data = solved.solution.game, solved.data
+    if not game.constraints:
+        assert not data["frontier"]["rows"] and not data["curves"]
+        return
+    view = View.of(game, solved.solution.policy)
+    close(data["frontier"]["rows"], ace.feasibility(view.counted).minimal_budgets.astype(float))
+    for curve in data["curves"]:
+        expected = solved.solution.budget_curve(game.constraints[curve["constraint"]], points=61)
+        close(curve["values"], expected.values)
+        close(curve["values"][-1], solved.solution.values)
+
+
+def test_maps_have_the_values_of_the_policy(solved):
+    policy, game = solved.solution.policy, solved.solution.game
+    for t, states in enumerate(solved.data["maps"]):
+        for s, cells in states.items():
+            assert len(cells["a"]) == cells["of"]
+            for k in range(0, len(cells["a"]), 7):
+                spent = [column[k] for column in cells["c"]]
+                values = policy.values(t, game.states[int(s)], spent)
+                np.testing.assert_allclose([column[k] for column in cells["v"]], values, rtol=1e-4, atol=1e-9)
+
+
+def spread(game, weights):
+    """A policy that plays the feasible joint actions with these weights, in turn: no equilibrium."""
+    found = ace.feasibility(game)
+
+    def distribution(t, state, spent):
+        options = found.actions(t, state, spent)
+        chosen = weights[: len(options)]
+        return {a: w / sum(chosen) for a, w in zip(options, chosen, strict=False) if w}
+
+    return SimpleNamespace(distribution=distribution)
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()])
+def test_deviations_at_the_last_step_gain_what_the_verifier_finds(concept):
+    """With one step a deviation is one choice, so the largest gains are the verifier's regrets exactly."""
+    solution = chicken(horizon=1, budget=1, concept=concept)
+    game, policy = solution.game, spread(solution.game, (0.5, 0, 0.5))  # not both dare
+    certificate = ace.verify(game, policy, concept)
+    assert not certificate.ok
+    view = View.of(game, solution.policy)
+    (stage,) = stages(view, 0, np.array([0]), np.array([[0]]))
+    played = {game.joint_action(a): r for r, a in enumerate(game.layer(0).action)}
+    weights = {played[a]: p for a, p in policy.distribution(0, "road", [0]).items()}
+    found = deviations(view, stage, 0, weights, coarse=isinstance(concept, ace.CCE))
+    assert any(d.loss is None for d in found)
+    gains = np.zeros(2)
+    for i in range(2):
+        best = {}
+        for d in found:
+            if d.player == i and d.loss is not None:
+                best[d.told] = max(best.get(d.told, 0.0), -d.loss * d.chance)
+        gains[i] = sum(best.values())
+    assert gains.max() > 0.1
+    np.testing.assert_allclose(gains, certificate.regret, atol=1e-12)
+
+
+def test_without_binding_budgets_safety_takes_nothing_and_with_tight_ones_it_does():
+    loose, tight = (collect(chicken(budget=b), episodes=50, seed=0, most=None)[0]["summary"] for b in (99, 0))
+    assert loose["removed"] == [0, 0]
+    assert loose["values"] == loose["without"]
+    # with nothing to spend both yield, and each would rather dare
+    assert tight["removed"] == [1, 1]
+    assert "100 %" in tight["freedom"][0]
+
+
+@pytest.mark.parametrize(("share", "said"), [(0, "0 %"), (1e-5, "less than 0.1 %"), (0.5, "50.0 %"), (1, "100 %")])
+def test_shares_in_words(share, said):
+    assert percent(share) == said
+
+
+def test_large_games_are_thinned_and_say_so(tmp_path):
+    solution = ace.solve(ace.catalog.get("drones"), ace.CE())
+    written = solution.report(tmp_path / "r.html", episodes=50, most=100)
+    assert (written.situations, written.of) == (100, 1305)
+    assert "100 of 1,305 situations" in written.notes[0] and "--most" in written.notes[0]
+    data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.DOTALL)[1])
+    assert sum(map(len, data["situations"])) == 100
+    assert data["situations"][0][0][:2] == [0, [0, 0]]
+    shown = {(t, r[0], tuple(r[1])) for t, at in enumerate(data["situations"]) for r in at}
+    for episode in data["episodes"]:
+        for t in range(1, 5):
+            assert (t, episode["state"][t], tuple(episode["spent"][t - 1])) in shown
+
+
+def test_what_does_not_fit_is_left_out_by_itself(monkeypatch):
+    monkeypatch.setattr("acegames.report.write.FITS", 60_000)
+    data, chosen, _ = collect(ace.solve(ace.catalog.get("drones")), episodes=20, seed=0, most=None)
+    assert chosen.thinned and data["thinned"] and 0 < chosen.shown < chosen.number
+    size = len(json.dumps({k: data[k] for k in ("situations", "maps", "rows", "needs")}, separators=(",", ":")))
+    assert size <= 60_000
+
+
+def test_hostile_labels_do_not_get_into_the_markup(tmp_path):
+    game = ace.MarkovGame.from_functions(
+        name=HOSTILE,
+        players=[HOSTILE],
+        horizon=1,
+        initial=HOSTILE,
+        budget={HOSTILE: 1},
+        actions=lambda t, s: [(HOSTILE, "b")],
+        outcomes=lambda t, s, a: [(1, HOSTILE, 2 * (a[0] == "b"))],
+        reward=lambda t, s, a: [1],
+    )
+    ace.solve(game).report(tmp_path / "r.html", episodes=5)
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("</script>") == 3 and text.count("<script") == 3
+    assert "<img" not in text and "<!--" not in text
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    assert data["players"] == [HOSTILE]
+    assert not re.search(r"[<>&]|[^\x00-\x7f]", json_for_script({HOSTILE: HOSTILE}))
+
+
+def test_the_page_loads_nothing_and_keeps_the_licence(tmp_path):
+    chicken().report(tmp_path / "r.html", episodes=5)
+    text = (tmp_path / "r.html").read_text()
+    assert "default-src 'none'" in text
+    assert not re.search(r"<(?:link|script|img|iframe)[^>]+(?:src|href)=[\"'](?!data:)", text)
+    assert "Copyright (c) 2022 Leon Sorokin" in text and "uPlot 1.6.32" in text
+    again = tmp_path / "again.html"
+    chicken().report(again, episodes=5)
+    assert again.read_bytes() == (tmp_path / "r.html").read_bytes()
+
+
+def test_a_policy_alone_gives_the_same_page_but_for_what_it_does_not_know(tmp_path):
+    solution = chicken()
+    write_report(solution, tmp_path / "s.html", episodes=5)
+    write_report(solution.policy, tmp_path / "p.html", game=solution.game, episodes=5)
+    assert (tmp_path / "s.html").read_bytes() == (tmp_path / "p.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"most": 0}, "most: got 0"),
+        ({"episodes": 0}, "episodes: got 0"),
+        ({"game": chicken(budget=2).game}, "another one"),
+    ],
+)
+def test_wrong_options_are_refused(options, said, tmp_path):
+    with pytest.raises(ace.InvalidOption, match=said):
+        write_report(chicken(), tmp_path / "r.html", **options)
+
+
+def test_a_policy_of_another_game_is_refused(tmp_path):
+    with pytest.raises(ace.InvalidOption, match="another game"):
+        write_report(chicken().policy, tmp_path / "r.html", game=chicken(budget=2).game)
+    with pytest.raises(ace.InvalidOption, match="give it too"):
+        write_report(chicken().policy, tmp_path / "r.html")
+
+
+def test_command_line(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from acegames.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    solution = chicken()
+    solution.save("s.ace")
+    solution.policy.save("p.ace")
+    solution.game.save("g.yaml")
+    said = CliRunner().invoke(app, ["report", "s.ace", "-o", "s.html", "--episodes", "5"])
+    assert said.exit_code == 0 and "Written to s.html" in said.output
+    wanted = ["report", "p.ace", "--game", "g.yaml", "-o", "p.html", "--episodes", "5", "--most", "7", "--json"]
+    told = CliRunner().invoke(app, wanted)
+    answer = json.loads(told.stdout)
+    assert told.exit_code == 0 and answer["situations"] == 7 and answer["ok"] is True and answer["path"] == "p.html"
+    assert answer["size"] == (tmp_path / "p.html").stat().st_size
+    assert CliRunner().invoke(app, ["report", "p.ace", "-o", "q.html"]).exit_code == 2
+
+
+def test_simulated_spending_as_counted():
+    rounded = chicken(cost=0.777, less=0.5671, budget=2, epsilon=0.5)
+    rollouts = ace.simulate(rounded.game, rounded.policy, episodes=50, rng=0)
+    cell = float(rounded.policy.tracker.rounding[0].cell)
+    np.testing.assert_allclose(np.round(rollouts.counted / cell) * cell, rollouts.counted)
+    assert (rollouts.counted <= rollouts.spent + 1e-12).all() and (rollouts.counted < rollouts.spent).any()
+    exact = chicken()
+    played = ace.simulate(exact.game, exact.policy, episodes=5, rng=0)
+    assert played.counted is played.spent
+
+
+@pytest.mark.parametrize("most", [None, 20])
+def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(most):
+    solution = chicken(budget=6)
+    alike = replace(solution, policy=replace(solution.policy, reached=None))
+    data, chosen, certificate = collect(alike, episodes=50, seed=0, most=most)
+    assert certificate.ok and any("all alike" in note for note in data["notes"])
+    assert chosen.shown <= solution.stats.pairs + (50 if most else 0)
+    for t, at in enumerate(data["situations"]):
+        for record in at:
+            close(record[2], alike.policy.values(t, "road", record[1]))
+            assert record[4]

@@ -1,0 +1,463 @@
+"""The explorer in a real browser: opened from disk with the network off, every control moved, numbers read and compared."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from chromium import MISSING, Chromium, find
+
+pytestmark = pytest.mark.skipif(find() is None, reason=MISSING)
+
+HOSTILE = "</script><img src=x onerror=\"alert('in')\"><b>&amp;"
+
+
+def three_budgets():
+    return ace.MarkovGame.from_functions(
+        name="three budgets",
+        players=["one", "two", "three"],
+        horizon=3,
+        initial="x",
+        budget={"a": 7, "b": 8, "c": 9},
+        actions=lambda t, s: [("p", "q", "r"), ("p", "q", "r"), ("u",)],
+        outcomes=lambda t, s, a: [
+            (0.5, "x", [2 * a.count("p"), 2 * a.count("q"), 2 * a.count("r")]),
+            (0.5, "y", [a.count("p"), a.count("q"), a.count("r") + 1]),
+        ],
+        reward=lambda t, s, a: [a.count("p"), a.count("q") + 0.7 * (a[0] == "r"), a.count("r")],
+    )
+
+
+def hostile():
+    return ace.MarkovGame.from_functions(
+        name=HOSTILE,
+        players=[HOSTILE, "you"],
+        horizon=2,
+        initial=HOSTILE,
+        budget={HOSTILE: 1},
+        actions=lambda t, s: [(HOSTILE, "b"), ("c",)],
+        outcomes=lambda t, s, a: [(1, HOSTILE, 2 * (a[0] == "b"))],
+        reward=lambda t, s, a: [1, 2],
+    )
+
+
+def fine():
+    return ace.MarkovGame.from_functions(
+        name="fine",
+        players=["rover"],
+        horizon=4,
+        initial="field",
+        budget={"battery": 2},
+        actions=lambda t, s: [("drive", "rest")],
+        outcomes=lambda t, s, a: [
+            (0.5, "field", 0.7390851332 if a == ("drive",) else 0),
+            (0.5, "field", 0.5671432904 if a == ("drive",) else -0.1618033989),
+        ],
+        reward=lambda t, s, a: [a == ("drive",)],
+    )
+
+
+def large():
+    rng = np.random.default_rng(0)
+    shape = (6, 3, 3)
+    return ace.MarkovGame.from_arrays(
+        rng.dirichlet(np.ones(6), shape),
+        rng.normal(size=(*shape, 2)),
+        rng.integers(0, 9, (*shape, 2)),
+        [40, 40],
+        horizon=10,
+        name="large",
+        constraints=["fuel", "risk"],
+    )
+
+
+SOLUTIONS = {
+    "ce": lambda: ace.solve(ace.catalog.get("intersection"), ace.CE()),
+    "two budgets": lambda: ace.solve(ace.catalog.get("drones"), ace.CCE()),
+    "three budgets": lambda: ace.solve(three_budgets()),
+    "nash": lambda: ace.solve(ace.catalog.get("medium_access"), ace.Nash()),
+    "no budgets": lambda: ace.solve(ace.catalog.get("corridor")),
+    "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
+    "rounded": lambda: ace.solve(fine(), epsilon=0.5),
+    "hostile": lambda: ace.solve(hostile()),
+    "large": lambda: ace.solve(large()),
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Chromium(find())
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """The solution of that name and its page, each made once."""
+    folder, made = tmp_path_factory.mktemp("pages"), {}
+
+    def get(name):
+        if name not in made:
+            path = folder / f"{name.replace(' ', '-')}.html"
+            solution = SOLUTIONS[name]()
+            solution.report(path, episodes=200, seed=1)
+            made[name] = solution, path
+        return made[name]
+
+    return get
+
+
+@pytest.fixture
+def opened(browser, shown):
+    pages = []
+
+    def get(name, **options):
+        solution, path = shown(name)
+        pages.append(browser.open(path, **options))
+        return solution, pages[-1]
+
+    yield get
+    for page in pages:
+        assert page.troubles() == []
+        page.close()
+
+
+def choose(page, name, value):
+    """Choose from a list, as its change event tells the page."""
+    page.get(
+        f"(() => {{ const s = document.getElementById('{name}'); s.value = {value}; s.dispatchEvent(new Event('change')); }})()"
+    )
+
+
+def numbers(page, holder):
+    """Open the table behind a chart and read its lines."""
+    page.click(f"{holder} figure summary")
+    page.wait(f"document.querySelectorAll('{holder} figure tbody tr').length > 0")
+    return page.get(
+        f"[...document.querySelectorAll('{holder} figure tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
+    )
+
+
+def read(text):
+    return float(text.replace("−", "-").replace(",", "").replace(" %", ""))
+
+
+def situation(page, game):
+    """Time, state and spending as the controls say."""
+    t = int(re.match(r"t = (\d+)", page.get("document.getElementById('time').getAttribute('aria-valuetext')"))[1])
+    state = page.get("document.getElementById('state').selectedOptions[0].textContent")
+    label = next(s for s in game.states if (s if isinstance(s, str) else str(s)) == state or spelled(s) == state)
+    amounts = [
+        page.get(f"document.getElementById('spent-{m}').getAttribute('aria-valuetext')")
+        for m in range(len(game.constraints))
+    ]
+    return t, label, [read(a.split(" spent")[0]) for a in amounts]
+
+
+@functools.cache
+def feasible(game):
+    return ace.feasibility(game)
+
+
+def spelled(state):
+    part = lambda x: "(" + ", ".join(map(part, x)) + ")" if isinstance(x, tuple) else str(x)  # noqa: E731
+    return " · ".join(map(part, state)) if isinstance(state, tuple) else str(state)
+
+
+def check_situation(page, solution):
+    """What the page says here is what the policy and the feasible joint actions say."""
+    game, policy = solution.game, solution.policy
+    t, state, spent = situation(page, game)
+    np.testing.assert_allclose(
+        [read(x) for x in page.texts(".situation-value")], policy.values(t, state, spent), rtol=1e-5, atol=1e-9
+    )
+    rows = page.get(
+        "[...document.querySelectorAll('#joint-actions tbody tr')].map((r) => "
+        "[r.children[0].textContent, r.className, r.querySelector('.probability')?.textContent ?? null])"
+    )
+    safe = feasible(game).actions(t, state, spent)
+    assert sorted(name for name, kind, _ in rows if kind != "unsafe") == sorted(", ".join(map(str, a)) for a in safe)
+    expected = {", ".join(map(str, a)): p for a, p in policy.distribution(t, state, spent).items()}
+    played = {name: p for name, _, p in rows if p is not None}
+    assert played.keys() == expected.keys()
+    for name, p in played.items():
+        assert read(p) == pytest.approx(100 * expected[name], abs=0.051)
+    assert f"t = {t} in state {spelled(state)}" in page.text("#here")
+
+
+def worth(solution, t, state, spent, action):
+    """Reward plus the policy's expected value of what follows."""
+    game = solution.game
+    layer = game.layer(t)
+    row = next(r for r in layer.rows(game.state_index(state)) if game.joint_action(layer.action[r]) == action)
+    total = layer.reward[row].copy()
+    for k in range(layer.out_ptr[row], layer.out_ptr[row + 1]) if t + 1 < game.horizon else ():
+        cost = [values[c] for values, c in zip(game.cost_values, layer.cost[k], strict=True)]
+        after = [float(c) + x for c, x in zip(cost, spent, strict=True)]
+        total += layer.prob[k] * solution.policy.values(t + 1, game.states[layer.next_state[k]], after)
+    return total
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_opens_from_disk_with_the_network_off(opened, name, width, dark):
+    solution, page = opened(name, width=width, dark=dark)
+    assert page.get("document.documentElement.scrollWidth") <= width, "something is wider than the window"
+    assert page.text("#title") == (solution.game.name or "A game")
+    assert "✓ certified" in page.text("#verdict")
+    np.testing.assert_allclose([read(x) for x in page.texts("#summary .value")], solution.values, rtol=1e-5, atol=1e-9)
+    assert str(solution.guarantee) == page.text("#guarantee")
+
+
+@pytest.mark.parametrize("name", ["ce", "two budgets", "three budgets", "nash", "no budgets"])
+def test_the_keyboard_moves_every_control(opened, name):
+    solution, page = opened(name)
+    page.focus("#time")
+    page.press("Home")
+    for t in range(solution.game.horizon):
+        assert situation(page, solution.game)[0] == t
+        check_situation(page, solution)
+        for m in range(len(solution.game.constraints)):
+            if page.get(f"document.getElementById('spent-{m}').disabled"):  # there is one amount only
+                continue
+            page.focus(f"#spent-{m}")
+            page.press("End")
+            check_situation(page, solution)
+            page.press("ArrowLeft")
+            check_situation(page, solution)
+        page.focus("#state")
+        page.press("ArrowDown")
+        check_situation(page, solution)
+        page.focus("#time")
+        page.press("ArrowRight")
+    assert page.get("document.activeElement.id") == "time", "the focus stays where the keys are pressed"
+
+
+@pytest.mark.parametrize("name", ["ce", "two budgets", "rounded"])
+def test_the_mouse_moves_every_slider(opened, name):
+    solution, page = opened(name)
+    page.click("#time", x=0.5)
+    assert 0 < situation(page, solution.game)[0] < solution.game.horizon - 1
+    for m in range(len(solution.game.constraints)):
+        before = situation(page, solution.game)[2][m]
+        page.click(f"#spent-{m}", x=0.98)
+        after = situation(page, solution.game)[2][m]
+        page.click(f"#spent-{m}", x=0.02)
+        assert before <= after and situation(page, solution.game)[2][m] < after
+    if name == "rounded":
+        t, state, spent = situation(page, solution.game)
+        assert read(page.text(".situation-value")) == pytest.approx(
+            float(solution.policy.values(t, state, spent)[0]), rel=1e-5
+        )
+        assert "rounded costs" in page.text("#notes") and "counted as spent" in page.text("#here")
+    else:
+        check_situation(page, solution)
+
+
+def test_losses_are_those_of_the_policys_own_values(opened):
+    solution, page = opened("ce")
+    game, policy = solution.game, solution.policy
+    certificate = ace.verify(game, policy, solution.concept)
+    barred = seen = 0
+    page.focus("#time")
+    page.press("Home")
+    for _ in range(game.horizon):
+        page.focus("#spent-0")
+        page.press("Home")
+        while True:
+            t, state, spent = situation(page, game)
+            plan, safe = policy.distribution(t, state, spent), feasible(game).actions(t, state, spent)
+            lines = page.get(
+                "[...document.querySelectorAll('#deviations tbody tr')].map((r) => [+r.dataset.player, +r.dataset.told, "
+                "+r.dataset.action, r.querySelector('.loss')?.textContent ?? null])"
+            )
+            for i, told, b, loss in lines:
+                part = {a: p for a, p in plan.items() if a[i] == game.actions[i][told]}
+                swapped = {a: tuple(game.actions[i][b] if k == i else x for k, x in enumerate(a)) for a in part}
+                assert (loss is None) == (not set(swapped.values()) <= set(safe))
+                if loss is None:
+                    barred += 1
+                    continue
+                gap = sum(
+                    p * (worth(solution, t, state, spent, a) - worth(solution, t, state, spent, swapped[a]))[i]
+                    for a, p in part.items()
+                ) / sum(part.values())
+                assert read(loss) == pytest.approx(gap, rel=1e-5, abs=1e-6)
+                assert -read(loss) <= certificate.regret[i] + 1e-6
+                seen += 1
+            page.press("ArrowRight")
+            if situation(page, game)[2] == spent:
+                break
+        page.focus("#time")
+        page.press("ArrowRight")
+    assert barred and seen > 40
+
+
+def test_reasons_name_the_outcome_and_the_budget(opened):
+    solution, page = opened("ce")
+    page.focus("#time")
+    page.press("End")
+    page.focus("#spent-0")
+    page.press("End")
+    _, _, spent = situation(page, solution.game)
+    now = page.texts("#joint-actions .reason")
+    assert now and all(re.search(r"unsafe now: .*it brings risk to \d+, over its budget of 6\.", x) for x in now)
+    assert spent == [6] or spent == [5]
+    page.focus("#time")
+    page.press("ArrowLeft", 2)
+    page.focus("#spent-0")
+    page.press("End")
+    later = [x for x in page.texts("#joint-actions .reason") if "unsafe later" in x]
+    assert later and all(
+        re.search(r"leads to state \w+ with \d+ of risk spent, where risk needs \d+ more and has \d+ left\.", x)
+        for x in later
+    )
+
+
+def test_the_map_follows_and_opens_situations(opened):
+    solution, page = opened("two budgets")
+    page.focus("#time")
+    page.press("End")
+    for choice in range(4):  # red, blue, sum, joint action
+        choose(page, "map-what", choice)
+        wanted = ("Value of red", "Value of blue", "Sum of values", "Recommended joint action")[choice]
+        assert page.text("#map-body figcaption").startswith(wanted)
+        assert "situations. The table below" in page.get(
+            "document.querySelector('#map-body .plot').getAttribute('aria-label')"
+        )
+    lines = numbers(page, "#map-body")
+    t, state, _ = situation(page, solution.game)
+    assert len(lines) == sum(1 for s, _ in ace.feasibility(solution.game).states(t) if s == state)
+    for a, b, red, blue, *_ in lines:
+        expected = solution.policy.values(t, state, [read(a), read(b)])
+        np.testing.assert_allclose([read(red), read(blue)], expected, rtol=1e-4, atol=1e-9)
+    places = set()
+    for x in (0.05, 0.5, 0.95):
+        for y in (0.1, 0.9):
+            page.click("#map-body .u-over", x, y)
+            places.add(tuple(situation(page, solution.game)[2]))
+            check_situation(page, solution)
+    assert len(places) > 1
+
+
+def test_with_three_budgets_any_two_can_be_chosen(opened):
+    solution, page = opened("three budgets")
+    page.focus("#time")
+    page.press("End")
+    for across, up in ((0, 2), (2, 1), (1, 0)):
+        for which, value in (("x", across), ("y", up)):
+            for holder in ("map", "pareto"):
+                choose(page, f"{holder}-{which}", value)
+        assert [page.get(f"+document.getElementById('map-{k}').value") for k in "xy"] == [across, up]
+        names = solution.game.constraints
+        assert f"of {names[across]} and {names[up]}:" in page.get(
+            "document.querySelector('#map-body .plot').getAttribute('aria-label')"
+        )
+        assert f"Budgets of {names[across]} and {names[up]}" in page.text("#frontier-body figcaption")
+
+
+def test_smallest_budgets_and_the_value_of_budget(opened):
+    solution, page = opened("ce")
+    least = ace.feasibility(solution.game).minimal_budgets
+    assert f"at least risk {least[0, 0]:g}" in page.text("#minimal")
+    lines = numbers(page, "#curve-body")
+    curve = solution.budget_curve()
+    np.testing.assert_allclose(
+        [[read(x) for x in line] for line in lines], np.column_stack([curve.budgets, curve.values]), rtol=1e-5
+    )
+
+
+def test_an_episode_is_played_back(opened):
+    solution, page = opened("ce")
+    rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    game = solution.game
+    at = "+document.getElementById('episode-at').value"
+    for t in range(game.horizon):
+        said = page.text("#episode-step")
+        action = ", ".join(map(str, game.joint_action(rollouts.action[0, t])))
+        before = rollouts.spent[0, t - 1, 0] if t else 0
+        assert (
+            f"t = {t}: in state {game.states[rollouts.state[0, t]]} with {before:g} of risk spent, they play {action}."
+            in said
+        )
+        page.click("#episode-next")
+    assert page.get(at) == game.horizon
+    end = page.text("#episode-step")
+    assert "The end" in end and f"north {rollouts.returns[0, 0]:g}, east {rollouts.returns[0, 1]:g}" in end
+    page.focus("#episode-back")
+    page.press("Enter")
+    page.press(" ")
+    assert page.get(at) == game.horizon - 2
+    page.click("#episode-open")
+    t, state, spent = situation(page, game)
+    assert (t, state, spent) == (game.horizon - 2, game.states[rollouts.state[0, t]], [rollouts.spent[0, t - 1, 0]])
+    page.click("#episode-first")
+    page.click("#episode-play")
+    assert page.text("#episode-play") == "Pause"
+    page.wait(f"{at} >= 1")
+    page.click("#episode-play")
+    assert page.text("#episode-play") == "Play"
+    page.focus("#episode-at")
+    page.press("End")
+    assert page.get(at) == game.horizon
+    choose(page, "episode-which", 1)
+    assert page.get(at) == 0 and str(game.states[rollouts.state[1, 0]]) in page.text("#episode-step")
+
+
+def test_final_spending(opened):
+    solution, page = opened("ce")
+    rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    assert "Of 200 simulated episodes, none broke a budget." in page.text("#violations")
+    lines = numbers(page, "#spending-body")
+    amounts, count = np.unique(rollouts.spent[:, -1, 0], return_counts=True)
+    assert [(read(a), read(n)) for a, n, _ in lines] == list(zip(amounts.tolist(), count.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["ce", "three budgets", "rounded", "almost sure"])
+def test_every_chart_has_words_and_numbers_and_every_control_a_name(opened, name):
+    _, page = opened(name, width=390)
+    figures = page.get(
+        "[...document.querySelectorAll('figure')].map((f) => { f.querySelector('details').open = true; "
+        "return [f.querySelector('.plot').getAttribute('role'), f.querySelector('.plot').getAttribute('aria-label').length, "
+        "f.querySelectorAll('canvas').length]; })"
+    )
+    assert len(figures) >= 4 and all(role == "img" and length > 20 and drawn for role, length, drawn in figures)
+    page.wait("[...document.querySelectorAll('figure')].every((f) => f.querySelectorAll('tbody tr').length > 0)")
+    nameless = page.get(
+        "[...document.querySelectorAll('input, select, button')].filter((c) => "
+        "!(c.labels && c.labels.length) && !c.getAttribute('aria-label') && !c.textContent.trim()).length"
+    )
+    assert nameless == 0
+    assert page.get("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):
+    solution, page = opened("large")
+    path = shown("large")[1]
+    assert path.stat().st_size < 3_000_000
+    assert "Thinned: " in page.text("#notes") and "--most" in page.text("#notes")
+    page.focus("#time")
+    page.press("End")
+    moved = page.get(
+        "(async () => { const s = document.getElementById('spent-0'), took = []; "
+        "for (let k = 0; k <= +s.max; k++) { const t = performance.now(); s.value = k; s.dispatchEvent(new Event('input')); "
+        "took.push(performance.now() - t); await new Promise(requestAnimationFrame); } return took; })()"
+    )
+    print(f"slider moves: {len(moved)}, median {np.median(moved):.1f} ms, longest {max(moved):.1f} ms")
+    assert len(moved) > 5 and max(moved) < 5000
+    check_situation(page, solution)
+
+
+def test_hostile_labels_stay_text(opened):
+    _, page = opened("hostile")
+    assert page.get("document.querySelectorAll('img, main b').length") == 0
+    assert HOSTILE in page.text("#game") and HOSTILE in page.text("#here")
+    page.focus("#time")
+    page.press("End")
+    assert page.text("#state option") == HOSTILE
+    assert json.loads(page.text("#data"))["players"][0] == HOSTILE
