@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import round_costs, rounded_by
 from acegames.concepts import CCE, Concept
-from acegames.engines import Engine, Report
+from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
-from acegames.errors import InvalidOption
+from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.feasibility.lattice import lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
@@ -89,7 +89,13 @@ class Solution:
                     "ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all of them"
                 )
         curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
-        return replace(curve, remarks=(f"Costs are rounded. At the game's own budget: {self.guarantee}",))
+        return replace(
+            curve,
+            remarks=(
+                *curve.remarks,
+                f"Costs are rounded. At the game's own budget: {self.guarantee}",
+            ),
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""
@@ -132,6 +138,7 @@ def solve(
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
         NoEquilibrium: under Nash, when a stage has no equilibrium, or with three or more players no pure one.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
+        InvalidGame: when rewards are so large that their totals overflow.
         InvalidOption: naming the option and the rule.
     """
     check_game(game)
@@ -139,10 +146,17 @@ def solve(
     if not isinstance(concept, Concept):
         raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
+    check_rewards(game, concept)
     started = time.perf_counter()
     counted, rules = _counted(game, epsilon, relative, rounding)
     whole = lattice(counted)
-    found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
+    try:
+        found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
+    except NoEquilibrium as error:
+        if not rules:
+            raise
+        said = "All this is about the game with rounded costs, in which `spent` is counted; with another epsilon it may be otherwise."
+        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
     if found is None:
         if rules:  # with a view to other budgets, nothing is left out
             options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
