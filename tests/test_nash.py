@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from acegames.stage import nash as nash_stage
 from acegames.stage.highs import HighsStageSolver
 from acegames.stage.nash import NashStageSolver
 from acegames.stage.nash_exact import ExactNashSolver
+from nash_oracle import boxes, faults
 
 SOLVERS = {"fast": NashStageSolver(), "exact": ExactNashSolver()}
 OBJECTIVES = ("welfare", "egalitarian", "fair", "p", (2.0, -1.0), None)
@@ -174,6 +176,64 @@ def test_some_stages_have_none():
     assert 3 <= counts.count(0) < len(counts) / 2
 
 
+# -- what is attained, and what is only approached ------------------------------------------------------------------------
+
+WEIGHTS = {"welfare": (1, 1), "p": (1, 0), "q": (0, 1), (2.0, -1.0): (2, -1), (0.0, -1.0): (0, -1)}
+OPEN = {  # the best of one player is only approached, but that of the objective is attained
+    "egalitarian": {(0, 0): (2, 1), (1, 0): (0, 3), (1, 1): (3, 2), (1, 2): (1, 2), (2, 1): (0, 0), (2, 2): (3, 0)},
+    "tie": {(0, 0): (2, 1), (1, 0): (0, 3), (1, 1): (3, 2), (1, 2): (0, 2), (2, 1): (3, 0), (2, 2): (0, 0)},
+    "fair": {(0, 0): (2, 1), (0, 2): (5, 0), (1, 0): (0, 3), (1, 1): (3, 2), (1, 2): (0.5, 2), (2, 1): (3, 0), (2, 2): (0.5, 0)},
+}  # fmt: skip
+
+
+def listed(cells):
+    return np.array(sorted(cells), dtype=np.int32), np.array([cells[a] for a in sorted(cells)], dtype=float)
+
+
+def with_a_block(rng, shape, values, keep):
+    """Two actions of each between which neither has a preference, and joint actions around them that make the edges unstable."""
+    rows, columns = rng.permutation(shape[0])[:2], rng.permutation(shape[1])[:2]
+    level = rng.integers(0, values, size=(2, max(shape)))
+    cells = {a: tuple(rng.integers(0, values, 2)) for a in itertools.product(*map(range, shape)) if rng.random() < keep}
+    return listed(
+        cells | {(a, k): (level[0, k], level[1, a]) for a, k in itertools.product(rows.tolist(), columns.tolist())}
+    )
+
+
+@functools.cache
+def judged_stages():
+    """Stages with the utilities of all their equilibria, in Fractions."""
+    rng = np.random.default_rng(27)
+    games = [listed(cells) for cells in OPEN.values()]
+    games += [with_a_block(rng, shape, 7, 0.3) for shape in ((2, 3), (3, 3), (4, 3)) for _ in range(7)]
+    games += [
+        stage(rng, *kind)
+        for kind in [((2, 4), 3, 1.0), ((4, 2), 2, 1.0), ((1, 4), 2, 1.0), ((3, 3), 4, 0.7)]
+        for _ in range(4)
+    ]
+    cells = [{tuple(a): tuple(map(Fraction, v)) for a, v in zip(X.tolist(), u.tolist(), strict=True)} for X, u in games]
+    return games, [boxes(c) for c in cells]
+
+
+@pytest.mark.parametrize("objective", ["egalitarian", "fair", *WEIGHTS], ids=repr)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_what_is_attained_is_chosen(solver, objective):
+    games, found = judged_stages()
+    assert sum(not (s.top and s.bottom) for box in found for spans in box for s in spans) > 50
+    for (X, u), box, sigma in zip(games, found, answers(games, solver, objective), strict=True):
+        assert (sigma is None) == (not box)
+        if box:
+            check_nash(X, u, sigma)
+            assert not faults(box, WEIGHTS.get(objective, objective), (sigma @ u).tolist()), (X.tolist(), u.tolist())
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_where_only_the_tie_is_approached_the_objective_is_kept(solver):
+    values = {name: answers([listed(cells)], solver, "fair")[0] @ listed(cells)[1] for name, cells in OPEN.items()}
+    assert values["fair"][0] == pytest.approx(values["fair"][1])
+    assert values["tie"][0] == pytest.approx(values["tie"][1]) and values["tie"][0] > 0.5  # (0, 0) is fair too
+
+
 # -- the compiled solver against the exact one ----------------------------------------------------------------------------
 
 
@@ -265,6 +325,52 @@ def test_large_zero_sum_stages_need_no_enumeration():
     X, u = stage(np.random.default_rng(1), (70, 70), None)
     u[:, 1] = -u[:, 0]
     check_nash(X, u, answers([(X, u)], "fast", "welfare")[0])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_strictly_competitive_stages_need_no_enumeration(solver):
+    """Zero-sum up to the players' units: minimax, however large."""
+    X, u = stage(np.random.default_rng(2), (14, 14), None)
+    u[:, 1] = 5.0 - 2.0 * u[:, 0]
+    opposed = u.copy()
+    opposed[:, 1] = -u[:, 0]
+    one, two = (answers([(X, w)], solver, "welfare")[0] for w in (u, opposed))
+    check_nash(X, u, one)
+    assert (one @ u)[0] == pytest.approx((two @ u)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", [*OBJECTIVES, (-1.0, 0.0)], ids=repr)
+def test_one_player_with_very_many_actions(objective):
+    rng = np.random.default_rng(9)
+    kinds = [((2, 70), None), ((70, 2), None), ((1, 70), 3), ((70, 1), 3), ((1, 25), 2)]
+    games = [stage(rng, *kind) for kind in kinds]
+    for (X, u), one, two in zip(games, *(answers(games, solver, objective) for solver in SOLVERS), strict=True):
+        check_nash(X, u, one)
+        check_nash(X, u, two)
+        assert objective is None or one @ u == pytest.approx(two @ u, abs=1e-8 * spread(u))
+
+
+def test_alone_among_ties_the_fair_mixture_is_found():
+    """Player q is indifferent and gets 1, so it lets p have 1 too: by mixing, where no action does that."""
+    cells = {(0, k): (float(3 * (k % 2)), 1.0) for k in range(40)}
+    for solver in SOLVERS:
+        assert answers([listed(cells)], solver, "fair")[0] @ listed(cells)[1] == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize("values", [None, 2, 3])
+def test_any_equilibrium_of_a_product_is_found_however_degenerate(values):
+    rng = np.random.default_rng(6)
+    games = [stage(rng, shape, values) for shape in [(2, 2), (3, 5), (5, 3), (6, 6)] for _ in range(10)]
+    for (X, u), sigma in zip(games, answers(games, "exact", None), strict=True):
+        check_nash(X, u, sigma)
+
+
+def test_any_equilibrium_of_a_large_product_is_found():
+    games = [stage(np.random.default_rng(seed), (18, 18), None) for seed in range(4)]
+    found = NashStageSolver().solve(batch_of(games), Nash(None), ("p", "q"))
+    assert found.repaired, "a smaller search would have done"
+    for (X, u), sigma in zip(games, np.split(found.sigma, 4), strict=True):
+        check_nash(X, u, sigma)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

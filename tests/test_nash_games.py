@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import itertools
+import json
 import zipfile
 
 import numpy as np
@@ -16,6 +17,7 @@ from acegames.cli import app
 from acegames.engines import local
 from acegames.errors import BadFile
 from acegames.stage import nash as nash_stage
+from acegames.stage import nash_exact
 from oracle import random_game
 from test_policy import DAMAGES, behaves, rewritten
 
@@ -60,6 +62,13 @@ def before_the_cycle(steps, after=0):
         outcomes=lambda t, s, a: [(1.0, "table" if t == steps - 1 else s, 0 if in_cycle(t) else 0.1 * a[1])],
         reward=lambda t, s, a: (1, 0) if a[0] == a[1] else (0, 1),
     )
+
+
+def one_stage(cells):
+    return ace.MarkovGame.from_functions(
+        players=["p", "q"], horizon=1, initial="s", legal=lambda t, s, a: a in cells, reward=lambda t, s, a: cells[a],
+        actions=lambda t, s: [sorted({a[i] for a in cells}) for i in (0, 1)], outcomes=lambda t, s, a: [(1.0, s, None)],
+    )  # fmt: skip
 
 
 # -- engines ------------------------------------------------------------------------------------------------------------
@@ -116,6 +125,87 @@ def test_the_six_cycle_has_none_and_the_message_is_a_proof(engine):
     assert "later" not in words
     for concept in (ace.CE(), ace.CCE()):
         ace.solve(ace.catalog.get("six_cycle"), concept, engine=ENGINES[engine])
+
+
+@pytest.mark.parametrize("concept", [ace.Nash(), ace.CE(), ace.CCE(floor=1e6)], ids=repr)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rewards_that_overflow_are_refused(engine, concept):
+    """Matching pennies: a difference of two rewards of 1e308 is infinite, and would make any play look stable."""
+    for size in (1e308, 1e290):
+        game = one_stage(
+            {(i, j): (size, -size) if i == j else (-size, size) for i, j in itertools.product((0, 1), repeat=2)}
+        )
+        if size == 1e308:
+            with pytest.raises(ace.InvalidGame, match=r"player 'p'.*at most 1e\+300"):
+                ace.solve(game, concept, engine=ENGINES[engine])
+        else:
+            assert np.abs(ace.solve(game, concept, engine=ENGINES[engine]).values).max() <= 1e-9 * size
+
+
+def pennies_after_a_step():
+    """Matching pennies, with a third action that is worse and not always allowed."""
+    cells = {(0, 0): (1, 0), (0, 1): (0, 1), (1, 0): (0, 1), (1, 1): (1, 0), (0, 2): (-1, -1), (2, 0): (-1, -1)}
+    return ace.MarkovGame.from_functions(
+        players=["p", "q"], horizon=2, initial="s", constraints=["fuel"], budget=1,
+        actions=lambda t, s: [range(3), range(3)] if t else [(0,), (0,)], legal=lambda t, s, a: a in cells,
+        outcomes=lambda t, s, a: [(1.0, s, t)], reward=lambda t, s, a: cells[a] if t else (0, 0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", ["welfare", None])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_too_large_says_what_helps(engine, objective, monkeypatch):
+    monkeypatch.setattr(nash_stage, "SUPPORT_PAIRS", 0)
+    monkeypatch.setattr(nash_exact, "EXACT_PAIRS", 0)
+    with pytest.raises(ace.TooLarge, match="too many pairs of supports") as caught:
+        ace.solve(pennies_after_a_step(), ace.Nash(objective), engine=ENGINES[engine])
+    assert ("objective=None" in str(caught.value)) == (objective is not None)
+    assert (caught.value.t, caught.value.state) == (1, "s")
+    with pytest.raises(ace.TooLarge, match="t=1, state 's'") as caught:
+        ace.budget_curve(pennies_after_a_step(), ace.Nash(objective), engine=ENGINES[engine])
+    assert caught.value.t == 1
+
+
+def cycle_by_budget(budget=3):
+    """One joint action is free, the rest of the six-cycle costs 1, what is outside costs 2: only a budget of 1 leaves no equilibrium."""
+    return ace.MarkovGame.from_functions(
+        players=["matcher", "chaser"], horizon=1, initial="table", constraints=["fuel"], budget=budget,
+        actions=lambda t, s: [(1, 2, 3), (1, 2, 3)], reward=lambda t, s, a: (1, 0) if a[0] == a[1] else (0, 1),
+        outcomes=lambda t, s, a: [(1.0, s, 0 if a == (1, 1) else 1 if a in CYCLE else 2)],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_curve_marks_the_budgets_without_an_equilibrium(engine):
+    budgets = [3, 0, -1, 1, 2]
+    curve = ace.budget_curve(cycle_by_budget(), ace.Nash(), budgets=budgets, engine=ENGINES[engine])
+    alone = [solved(cycle_by_budget(b), ace.Nash(), ENGINES[engine]) for b in budgets]
+    assert alone[2:4] == [ace.Infeasible, ace.NoEquilibrium]
+    for values, feasible, other in zip(curve.values, curve.feasible, alone, strict=True):
+        assert feasible == (other is not ace.Infeasible)
+        assert np.isnan(values).all() if isinstance(other, type) else np.allclose(values, other.values)
+    assert "at: fuel 1." in str(curve) and str(curve).count("none found") == 2
+    assert any("at: fuel 1." in note for note in ace.solve(cycle_by_budget(), ace.Nash()).budget_curve().notes)
+    with pytest.raises(ace.NoEquilibrium, match="t=0, state 'table'"):
+        ace.budget_curve(cycle_by_budget(), ace.Nash(), budgets=[1, -1], engine=ENGINES[engine])
+
+
+def test_the_command_line_marks_them_too(tmp_path):
+    cycle_by_budget().save(tmp_path / "cycle.npz")
+    shown = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash"])
+    assert shown.exit_code == 0 and "none found" in shown.output
+    data = CliRunner().invoke(app, ["frontier", str(tmp_path / "cycle.npz"), "--curve", "--concept", "nash", "--json"])
+    assert json.loads(data.output)["curve"]["values"][1] is None
+
+
+def test_under_rounding_the_message_says_what_it_is_about():
+    game = before_the_cycle(2)
+    with pytest.raises(ace.NoEquilibrium, match="about the game with rounded costs") as caught:
+        ace.solve(game, ace.Nash(), epsilon=0.5)
+    assert (caught.value.t, caught.value.state) == (2, "table")
+    with pytest.raises(ace.NoEquilibrium) as caught:
+        ace.solve(game, ace.Nash())
+    assert "rounded" not in str(caught.value)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -286,6 +376,19 @@ def test_a_file_of_joint_records_cannot_pass_for_a_product(tmp_path):
         ace.Policy.load(tmp_path / "q")
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda h: h["actions"].__setitem__(0, [h["actions"][0][0]] * len(h["actions"][0])), "occurs twice"),
+        (lambda h: h["concept"].update(objective="nobody"), "objective: got 'nobody'"),
+    ],
+)
+def test_labels_and_objectives_of_files_are_checked(tmp_path, content, change, words):
+    (tmp_path / "p").write_bytes(rewritten(content, change))
+    with pytest.raises(BadFile, match=words):
+        ace.Policy.load(tmp_path / "p")
+
+
 # -- the verifier ---------------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +455,16 @@ def test_a_support_that_is_no_product_is_noticed_however_small():
     tiny = Changed(policy, (0, "s", ()), {(0, 0): 1 - 1e-15, (1, 1): 1e-15})
     assert not ace.verify(game, tiny, ace.Nash()).ok
     assert ace.verify(game, tiny, ace.CE()).ok
+
+
+@pytest.mark.usefixtures("way")
+def test_the_combination_that_is_missing_is_named():
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (0, 0),
+    )  # fmt: skip
+    odd = Changed(ace.solve(game, ace.Nash()).policy, (0, "s", ()), {(0, 0): 1 - 2e-12, (0, 1): 1e-12, (1, 0): 1e-12})
+    assert "(1, 1) is played with probability 0," in ace.verify(game, odd, ace.Nash()).problems[0]
 
 
 @pytest.mark.usefixtures("way")

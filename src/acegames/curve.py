@@ -23,18 +23,20 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import round_costs
 from acegames.concepts import CCE, Concept
-from acegames.curve_rows import Scale, given_rows, varied_constraints
-from acegames.engines import Engine, Report
+from acegames.curve_rows import Row, Scale, given_rows, varied_constraints
+from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.local import LocalEngine
-from acegames.errors import InvalidOption, NoEquilibrium
+from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.feasibility.lattice import lattice
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
-from acegames.model.numbers import plain_array
+from acegames.model.numbers import plain, plain_array
 from acegames.policy import project
 
 __all__ = ["BudgetCurve", "budget_curve"]
 
 Ints = NDArray[np.int64]
+
+NAMED = 5  # budgets that a note names, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class BudgetCurve:
     constraint: tuple[Label, ...]  # those whose budget varies; the others have the game's own
     concept: Concept
     budgets: NDArray[Any]  # (k, M) float64 where that is exact, else exact objects
-    values: NDArray[np.float64]  # (k, N) NaN where infeasible
+    values: NDArray[np.float64]  # (k, N) NaN where infeasible, and where no Nash equilibrium was found
     feasible: NDArray[np.bool_]  # (k,)
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
     steps: int  # budgets in the range at which the values can change; where there are more than are shown, the curve is thinned
@@ -87,7 +89,7 @@ class BudgetCurve:
         heads = [*(str(self.constraints[k]) for k in shown), *map(str, self.players), ""]
         lines = [heads]
         for row, values, possible, least in zip(self.budgets, self.values, self.feasible, self.is_minimal, strict=True):
-            worth = [f"{v:.6g}" for v in values] if possible else ["infeasible"] * len(values)
+            worth = [("none found" if math.isnan(v) else f"{v:.6g}") if possible else "infeasible" for v in values]
             lines.append([*(_number(row[k]) for k in shown), *worth, "minimal" if least else ""])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -129,6 +131,7 @@ def budget_curve(
 
     Raises:
         Infeasible: when the game's own budget is not feasible; give `budgets` then. (Single infeasible budgets have NaN values.)
+        NoEquilibrium: when no Nash equilibrium is found under any of the budgets. (Single ones without have NaN values; a note names them.)
         InvalidOption: for an unknown constraint, or budgets that cannot be read.
         TooLarge: as in `solve`, or where there are too many minimal budgets.
     """
@@ -137,6 +140,7 @@ def budget_curve(
     if not isinstance(concept, Concept):
         raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)
+    check_rewards(game, concept)
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
     remarks: tuple[str, ...] = ()
@@ -160,7 +164,9 @@ def budget_curve(
     values = np.full((len(rows), len(game.players)), np.nan)
     if feasible.any():
         distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
-        values[feasible] = _solve_all(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
+        values[feasible] = _solve_parts(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
+        without = [row for row, missing in zip(rows, feasible & np.isnan(values[:, 0]), strict=True) if missing]
+        remarks += _none_found(game, varied, without)
     width = len(game.constraints)
     return BudgetCurve(
         game.players,
@@ -175,6 +181,36 @@ def budget_curve(
         len(set(game.budgets)) > 1,
         remarks,
     )
+
+
+def _none_found(game: MarkovGame, varied: list[int], without: list[Row]) -> tuple[str, ...]:
+    """The sentence on budgets without an equilibrium, if there are any."""
+    if not without:
+        return ()
+    shown = [", ".join(f"{game.constraints[m]} {_number(plain(row[m]))}" for m in varied) for row in without[:NAMED]]
+    more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
+    return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
+
+
+def _solve_parts(
+    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: Report | None
+) -> NDArray[np.float64]:
+    """As `_solve_all`, NaN for budgets under which no Nash equilibrium is found: where the solve fails, each half by itself.
+
+    Raises NoEquilibrium where that leaves no budget.
+    """
+    try:
+        return _solve_all(game, scale, whole, concept, engine, progress)
+    except NoEquilibrium as error:
+        parts = []
+        for part in np.array_split(whole, 2) if len(whole) > 1 else []:
+            try:
+                parts.append(_solve_parts(game, scale, part, concept, engine, progress))
+            except NoEquilibrium:
+                parts.append(np.full((len(part), len(game.players)), np.nan))
+        if all(np.isnan(part).all() for part in parts):
+            raise error from None
+        return np.concatenate(parts)
 
 
 def _solve_all(
@@ -193,6 +229,15 @@ def _solve_all(
             f"under one of the budgets of the curve no Nash equilibrium was found at {place(t, error.state)}; "
             "correlated (CE) and coarse correlated (CCE) equilibria always exist",
             t,
+            error.state,
+        ) from None
+    except TooLarge as error:
+        if error.t is None:
+            raise
+        raise TooLarge(
+            f"under one of the budgets of the curve, {place(error.t - 1, error.state)}: the stage game has too many pairs of supports "
+            "to search for Nash equilibria; correlated (CE) and coarse correlated (CCE) equilibria take no such search",
+            error.t - 1,
             error.state,
         ) from None
     assert found is not None, "every budget was found feasible beforehand"

@@ -42,7 +42,14 @@ class NoEquilibrium(AceError):
 
 
 class TooLarge(AceError):
-    """The exact computation does not fit into 64-bit integers or into the machine."""
+    """The exact computation does not fit into 64-bit integers or into the machine.
+
+    `t` and `state` are the place where one stage is to blame; else None.
+    """
+
+    def __init__(self, message: str = "", t: int | None = None, state: Any = None) -> None:
+        super().__init__(message)
+        self.t, self.state = t, state
 
 
 class BadFile(AceError, ValueError):

@@ -25,6 +25,7 @@ NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
 CLEAR = 1e-9  # in unit utilities: what is larger is no rounding
 SMALL = 1e-14  # a right-hand side below minus this is negative
+FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
 PIVOT = 1e-11  # smaller pivots are rounding; what a small one spoils, the certificate notices
 
 
@@ -360,7 +361,8 @@ def _mixtures(G, own, n_own, choices, n_choices, others, n, tie, want, points, w
     """How the other player may mix over `others` so that `own` is optimal among `choices`. Returns NO, YES or MAYBE.
 
     points[0] is best for the player, [1] worst, [2] the one whose least probability is largest; worth and full (positive throughout)
-    go with them. want: 1 fills [0] only, -1 [1] only, 0 all three; a wanted point that is not full is replaced by [2] unless want is 0.
+    go with them. want: 1 fills [0] only, -1 [1] only, and [2] replaces it where it is not full; 2 fills [0], and [2] where [0] is not full;
+    0 fills all three.
     """
     E, rhs, T, b, basic, nonbasic, barred, pivot_column = B
     rank, answer = _eliminate(G, own, n_own, others, n, tie, E, rhs, pivot_column)
@@ -457,7 +459,7 @@ def _mixtures(G, own, n_own, choices, n_choices, others, n, tie, want, points, w
         good, worth[which] = _judge(G, own, n_own, choices, n_choices, others, n, points[which], tie)
         if good != YES:
             return MAYBE
-        if which == 2 and want != 0:
+        if which == 2 and abs(want) == 1:
             at = 0 if want > 0 else 1
             worth[at] = worth[2]
             for k in range(n):
@@ -467,12 +469,15 @@ def _mixtures(G, own, n_own, choices, n_choices, others, n, tie, want, points, w
 
 @_inner
 def _take(target, n, points, worth, full, y):
-    """The mixture with the utility `target` from the three points of a side; returns its utility."""
-    end = 0 if target >= worth[2] else 1
+    """The mixture with the utility `target` from the points of a side, the centre where that end is open; returns its utility."""
+    end = 0 if target >= worth[2] or abs(worth[0] - target) <= TIE else 1
+    at_end = abs(worth[end] - target) <= TIE
+    if at_end and full[end]:
+        for k in range(n):
+            y[k] = points[end, k]
+        return worth[end]
     share = 0.0
-    if abs(worth[end] - target) <= TIE:
-        share = 1.0 if full[end] else 0.0
-    elif worth[end] != worth[2]:
+    if not at_end and worth[end] != worth[2]:
         share = (target - worth[2]) / (worth[end] - worth[2])
     for k in range(n):
         y[k] = share * points[end, k] + (1.0 - share) * points[2, k]
@@ -480,18 +485,29 @@ def _take(target, n, points, worth, full, y):
 
 
 @_inner
-def _fair_targets(gain, offset, worth_1, worth_2, lower, upper, target):
-    """See `Preference.targets`."""
-    lower[0], upper[0], lower[1], upper[1] = worth_1[1], worth_1[0], worth_2[1], worth_2[0]
-    bottom = max(offset[0] + gain[0] * lower[0], offset[1] + gain[1] * lower[1])
-    top = min(offset[0] + gain[0] * upper[0], offset[1] + gain[1] * upper[1])
+def _targets(kind, gain, offset, worth, full, target):
+    """See `Preference.targets`; worth and full (2, 3) are those of both sides' points, of egalitarian and fair objectives."""
+    bottom = -np.inf
+    top = np.inf
     for i in range(2):
-        if bottom > top:
-            target[i] = upper[i] if offset[i] + gain[i] * lower[i] < bottom else lower[i]
-        elif gain[i] > 0.0:
-            target[i] = min(max((top - offset[i]) / gain[i], lower[i]), upper[i])
+        bottom = max(bottom, offset[i] + gain[i] * worth[i, 1])
+        top = min(top, offset[i] + gain[i] * worth[i, 0])
+    enough = np.inf  # egalitarian: what is reached; fair: where the players meet
+    open_end = False
+    for i in range(2):
+        if offset[i] + gain[i] * worth[i, 0] <= top + TIE:
+            enough = min(enough, offset[i] + gain[i] * worth[i, 0 if full[i, 0] else 2])
+            open_end = open_end or not full[i, 0]
+    if kind == FAIR:
+        enough = 0.5 * (bottom + top) if open_end and bottom < top - TIE else top
+    for i in range(2):
+        own = (enough - offset[i]) / gain[i] if gain[i] > 0.0 else worth[i, 0]
+        if kind == EGALITARIAN:
+            target[i] = worth[i, 0] if full[i, 0] else max(worth[i, 2], own if gain[i] > 0.0 else worth[i, 2])
+        elif bottom > top + TIE:
+            target[i] = worth[i, 0] if offset[i] + gain[i] * worth[i, 1] < bottom else worth[i, 1]
         else:
-            target[i] = upper[i]
+            target[i] = min(max(own, worth[i, 1]), worth[i, 0])
 
 
 # -- two players ----------------------------------------------------------------------------------------------------
@@ -526,15 +542,23 @@ def _listed(mask, count, out):
 
 
 @_inner
-def _support_pairs(G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, limit, found, best_objective, best_v, best_x, best_y, W):
-    """Look at every pair of supports. Returns (whether an equilibrium is held, whether all was decided: YES, MAYBE, or NO: too many)."""
-    rows, common, upcoming, rivals, all_columns, open_columns, others, lower, upper, target, v, P1, P2, w1, w2, f1, f2, y, x, B = W
+def _support_pairs(
+    G1, G2, n1, n2, columns, p, deepest, kind, scaled, gain, offset, tie, limit, found, best_objective, best_v, best_x, best_y, W,
+):
+    """Look at every pair of supports: up to `deepest` rows, which are player p's actions, and columns, the other's.
+
+    Returns (whether an equilibrium is held, whether all was decided: YES, MAYBE, or NO: too many).
+    """
+    rows, common, upcoming, rivals, all_columns, open_columns, others, lower, upper, target, v, P1, P2, worth, full, y, x, B = W
+    q = 1 - p
     want1 = want2 = 1
     if kind == FAIR:
         want1 = want2 = 0
+    elif kind == EGALITARIAN:
+        want1 = want2 = 2
     elif kind == LINEAR:
-        want1 = 1 if scaled[0] >= 0.0 else -1
-        want2 = 1 if scaled[1] >= 0.0 else -1
+        want1 = 1 if scaled[p] >= 0.0 else -1
+        want2 = 1 if scaled[q] >= 0.0 else -1
     sure = YES
     for unequal in range(2):  # in general only supports of equal size hold equilibria, and a good one found early saves work
         looked = 0
@@ -563,7 +587,7 @@ def _support_pairs(G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, lim
             if hopeless:
                 continue
             common[depth] = mask
-            if depth + 1 < n1:
+            if depth + 1 < min(n1, deepest):
                 depth += 1
                 upcoming[depth] = a + 1
             n_open = 0
@@ -604,12 +628,12 @@ def _support_pairs(G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, lim
                     low, high = np.inf, -np.inf
                     for k in range(n):
                         low, high = min(low, G1[rows[e], others[k]]), max(high, G1[rows[e], others[k]])
-                    lower[0], upper[0] = max(lower[0], low), min(upper[0], high)
+                    lower[p], upper[p] = max(lower[p], low), min(upper[p], high)
                 for k in range(n):
                     low, high = np.inf, -np.inf
                     for e in range(n_rows):
                         low, high = min(low, G2[others[k], rows[e]]), max(high, G2[others[k], rows[e]])
-                    lower[1], upper[1] = max(lower[1], low), min(upper[1], high)
+                    lower[q], upper[q] = max(lower[q], low), min(upper[q], high)
                 if lower[0] > upper[0] + tie[0] or lower[1] > upper[1] + tie[1]:
                     continue
                 if found and not _better(
@@ -619,9 +643,13 @@ def _support_pairs(G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, lim
                 answer = YES
                 for side in range(2):  # the one with more conditions than unknowns first
                     if (side == 0) == (n_rows >= n):
-                        part = _mixtures(G1, rows, n_rows, rivals, n_rivals, others, n, tie[0], want1, P1, w1, f1, B)
+                        part = _mixtures(
+                            G1, rows, n_rows, rivals, n_rivals, others, n, tie[p], want1, P1, worth[p], full[p], B,
+                        )  # fmt: skip
                     else:
-                        part = _mixtures(G2, others, n, all_columns, n_common, rows, n_rows, tie[1], want2, P2, w2, f2, B)
+                        part = _mixtures(
+                            G2, others, n, all_columns, n_common, rows, n_rows, tie[q], want2, P2, worth[q], full[q], B,
+                        )  # fmt: skip
                     if part == NO:
                         answer = NO
                         break
@@ -631,13 +659,13 @@ def _support_pairs(G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, lim
                 if answer == MAYBE:
                     sure = MAYBE
                     continue
-                if kind == FAIR:
-                    _fair_targets(gain, offset, w1, w2, lower, upper, target)
-                    v[0] = _take(target[0], n, P1, w1, f1, y)
-                    v[1] = _take(target[1], n_rows, P2, w2, f2, x)
+                if kind in (FAIR, EGALITARIAN):
+                    _targets(kind, gain, offset, worth, full, target)
+                    v[p] = _take(target[p], n, P1, worth[p], full[p], y)
+                    v[q] = _take(target[q], n_rows, P2, worth[q], full[q], x)
                 else:
                     at1, at2 = (0 if want1 > 0 else 1), (0 if want2 > 0 else 1)
-                    v[0], v[1] = w1[at1], w2[at2]
+                    v[p], v[q] = worth[p, at1], worth[q, at2]
                     for k in range(n):
                         y[k] = P1[at1, k]
                     for e in range(n_rows):
@@ -734,7 +762,7 @@ def _certified(u, cell, n1, n2, x, y, ranges, noise, value):
 def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
     """An equilibrium of a stage of two players, given its best pure one (or -1); M holds mixtures x, y, actions' names, values."""
     cell, G1, G2, columns, name, place, x, y, value, sizes, counts = M
-    B = W[19]
+    B = W[17]
     n1 = n2 = 0
     for i in range(2):
         for c in range(counts[i]):
@@ -752,9 +780,12 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
         sizes[i] = n
     n1, n2 = sizes[0], sizes[1]
     for a in range(n1):
-        columns[a] = np.uint64(0)
         for k in range(n2):
             cell[a, k] = -1
+    p = 0 if n1 >= n2 else 1  # whose actions are the rows of the search
+    for a in range(sizes[p]):
+        columns[a] = np.uint64(0)
+    unit1, unit2 = (ranges[0] if ranges[0] > 0.0 else 1.0), (ranges[1] if ranges[1] > 0.0 else 1.0)
     least = np.inf
     most = -np.inf
     for j in range(R):
@@ -762,24 +793,30 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
         cell[a, k] = j
         G1[a, k] = v[j, 0]
         G2[k, a] = v[j, 1]
-        if n2 < 63:
-            columns[a] |= np.uint64(1) << np.uint64(k)
-        least = min(least, u[j, 0] + u[j, 1])
-        most = max(most, u[j, 0] + u[j, 1])
-    if n1 * n2 == R and most - least <= noise[0] + noise[1]:
+        if sizes[1 - p] < 63:
+            columns[a if p == 0 else k] |= np.uint64(1) << np.uint64(k if p == 0 else a)
+        total = u[j, 0] / unit1 + u[j, 1] / unit2
+        least = min(least, total)
+        most = max(most, total)
+    if n1 * n2 == R and most - least <= noise[0] / unit1 + noise[1] / unit2:
         if pure >= 0:
             return PURE
         if not _minimax(G1, n1, n2, x, y, B[2], B[3], B[4], B[5], B[6]):
             return UNSURE
         good = _normalise(x, n1) and _normalise(y, n2)
         return MIXED if good and _certified(u, cell, n1, n2, x, y, ranges, noise, value) else UNSURE
-    if n2 >= 63:
+    if sizes[1 - p] >= 63:
         return TOO_MANY
-    for a in range(n1):
-        x[a] = -1.0  # stays where the pure one is not beaten
+    deepest = n1 * n2
+    if n1 * n2 == R:  # see `nash_exact`
+        deepest = sizes[1 - p] + (kind == FAIR)
+        limit = min(limit, FIRST_PAIRS) if kind == ANY else limit
+    x[0] = -1.0  # stays where the pure one is not beaten
+    own, other, best_own, best_other = (G1, G2, x, y) if p == 0 else (G2, G1, y, x)
     found, sure = _support_pairs(
-        G1, G2, n1, n2, columns, kind, scaled, gain, offset, tie, limit, pure >= 0, best_objective, best_v, x, y, W
-    )
+        own, other, sizes[p], sizes[1 - p], columns, p, deepest, kind, scaled, gain, offset, tie, limit, pure >= 0,
+        best_objective, best_v, best_own, best_other, W,
+    )  # fmt: skip
     if sure == NO:
         return TOO_MANY
     if not found:
@@ -828,8 +865,8 @@ def solve_nash(
     W = (
         np.empty(side, np.int64), np.empty(side, np.uint64), np.empty(side + 1, np.int64), np.empty(side, np.int64),
         np.empty(side, np.int64), np.empty(side, np.int64), np.empty(side, np.int64), np.empty(2), np.empty(2), np.empty(2),
-        np.empty(2), np.empty((3, side)), np.empty((3, side)), np.empty(3), np.empty(3), np.empty(3, np.bool_),
-        np.empty(3, np.bool_), np.empty(side), np.empty(side), B,
+        np.empty(2), np.empty((3, side)), np.empty((3, side)), np.empty((2, 3)), np.empty((2, 3), np.bool_), np.empty(side),
+        np.empty(side), B,
     )
     M = (
         np.empty((side, side), np.int64), np.empty((side, side)), np.empty((side, side)), np.empty(side, np.uint64),

@@ -33,6 +33,10 @@ LEAST_PROBABILITY = 1e-8
 """Nash equilibria are first looked for with no smaller probability in their supports: a support that only rounding can fill is none.
 Where there are no such equilibria, smaller ones count too, in exact arithmetic."""
 
+LARGEST_TOTAL = 1e300
+"""The most that a player's rewards may come to in total, in size, the floor of deviations included: differences and weighted sums
+of utilities must stay far inside the range of floats, or an overflow would pass for an incentive."""
+
 PRODUCT = 1e-10
 """How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
 far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""

@@ -145,6 +145,9 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
     )
     for kind, labels in (("players", policy.players), ("states", policy.states), ("constraints", constraints)):
         check_labels(kind, labels)
+    for player, labels in zip(policy.players, policy.actions, strict=True):
+        check_labels(f"actions of player {player!r}", labels)
+    concept.weights(policy.players)
     if header["horizon"] != policy.horizon or isinstance(header["horizon"], bool):
         raise BadFile(f"horizon is {header['horizon']!r}, there are {policy.horizon} layers")
     if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import round_costs, rounded_by
 from acegames.concepts import CCE, Concept
-from acegames.engines import Engine, Report
+from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
-from acegames.errors import Infeasible, InvalidOption, TooLarge
+from acegames.errors import Infeasible, InvalidOption, NoEquilibrium, TooLarge
 from acegames.feasibility.lattice import lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
@@ -90,7 +90,13 @@ class Solution:
                     "ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all of them"
                 )
         curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
-        return replace(curve, remarks=(f"Costs are rounded. At the game's own budget: {self.guarantee}",))
+        return replace(
+            curve,
+            remarks=(
+                *curve.remarks,
+                f"Costs are rounded. At the game's own budget: {self.guarantee}",
+            ),
+        )
 
     def report(
         self, path: str | PathLike[str], *, episodes: int = 1000, seed: int = 0, most: int | None = None
@@ -148,6 +154,7 @@ def solve(
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
         NoEquilibrium: under Nash, when a stage has no equilibrium, or with three or more players no pure one.
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
+        InvalidGame: when rewards are so large that their totals overflow.
         InvalidOption: naming the option and the rule.
     """
     check_game(game)
@@ -158,10 +165,17 @@ def solve(
     for what, given, method in (("engine", engine, "solve"), ("progress", progress, "__call__")):
         if given is not None and not callable(getattr(given, method, None)):
             raise InvalidOption(f"{what}: got {given!r:.60}, which has no {method}")
+    check_rewards(game, concept)
     started = time.perf_counter()
     counted, rules = _counted(game, epsilon, relative, rounding)
     whole = lattice(counted)
-    found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
+    try:
+        found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
+    except NoEquilibrium as error:
+        if not rules:
+            raise
+        said = "All this is about the game with rounded costs, in which `spent` is counted; with another epsilon it may be otherwise."
+        raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
     if found is None:
         raise _infeasible(game, rules, epsilon, relative, rounding)
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)

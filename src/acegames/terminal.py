@@ -185,8 +185,11 @@ def show_curve(curve: ace.BudgetCurve) -> None:
     table.add_column("sum of values" if len(curve.players) > 1 else "")
     total = curve.values.sum(axis=1)
     low, high = np.nanmin(total), np.nanmax(total)
-    for row, values, level, least in zip(curve.budgets, curve.values, total, curve.is_minimal, strict=True):
-        worth = [f"{v:.6g}" if np.isfinite(v) else "infeasible" for v in values]
+    missing = np.where(curve.feasible, "none found", "infeasible")
+    for row, values, level, least, gone in zip(
+        curve.budgets, curve.values, total, curve.is_minimal, missing, strict=True
+    ):
+        worth = [f"{v:.6g}" if np.isfinite(v) else gone for v in values]
         bar = "" if np.isnan(level) else ink()[0] * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
         table.add_row(*(number(row[k]) for k in shown), *worth, bar + " minimal" * bool(least))
     out.print(table)
@@ -195,8 +198,8 @@ def show_curve(curve: ace.BudgetCurve) -> None:
 
 
 def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
-    """A curve for JSON; the values of an infeasible budget are null."""
-    values = [row if possible else None for row, possible in zip(curve.values.tolist(), curve.feasible, strict=True)]
+    """A curve for JSON; the values of a budget that is infeasible, or without an equilibrium, are null."""
+    values = [None if np.isnan(row).any() else row.tolist() for row in curve.values]
     return {
         "constraint": curve.constraint,
         "concept": repr(curve.concept),

@@ -9,20 +9,39 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
+from acegames.errors import InvalidGame
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
-from acegames.numerics import NOISE
+from acegames.numerics import LARGEST_TOTAL, NOISE
 from acegames.policy import PolicyLayer, Reached
 
-__all__ = ["Engine", "EngineResult", "Progress", "Report", "reward_noise"]
+__all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards", "reward_noise"]
+
+
+def check_rewards(game: MarkovGame, concept: Concept) -> None:
+    """Refuse rewards whose totals floats cannot compare."""
+    floor = 0.0 if isinstance(concept, Nash) else concept.floor
+    with np.errstate(over="ignore"):
+        size = (2 + floor) * _largest_total(game)
+    for player, total in zip(game.players, size.tolist(), strict=True):
+        if not total <= LARGEST_TOTAL:
+            raise InvalidGame(
+                f"player {player!r}: the rewards of all steps come to {total:.3g} in size (the floor of deviations included), "
+                f"must be at most {LARGEST_TOTAL:g}; measure them in a larger unit"
+            )
 
 
 def reward_noise(game: MarkovGame) -> NDArray[np.float64]:
     """How much of a player's utilities is rounding, (N,): a share of the largest total reward, whatever the order of adding."""
+    return NOISE * _largest_total(game)
+
+
+def _largest_total(game: MarkovGame) -> NDArray[np.float64]:
+    """A bound on the size of each player's total reward, (N,)."""
     per_layer = np.array([np.abs(layer.reward).max(axis=0) for layer in game.layers])
-    noise: NDArray[np.float64] = NOISE * per_layer[list(game.layer_at)].sum(axis=0)
-    return noise
+    total: NDArray[np.float64] = per_layer[list(game.layer_at)].sum(axis=0)
+    return total
 
 
 @dataclass(frozen=True)

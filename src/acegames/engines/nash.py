@@ -104,8 +104,8 @@ class NashStages(Stages):
         assert here.cells is not None
         cell = int(cells[g]) if self.space.dense else int(here.cells.listed(here.total)[cells[g]])
         state, spent = self._place(t, here, cell)
-        error = none_found if g in found.without else too_large
-        raise error(self.game, t, self.game.states[state], spent, int(joint_actions[g]))
+        where = (self.game, t, self.game.states[state], spent, int(joint_actions[g]))
+        raise none_found(*where) if g in found.without else too_large(*where, self.concept)
 
     def _place(self, t: int, here: LayerSpace, cell: int) -> tuple[int, Any]:
         """State and, in the user's units, a spending of the cell that feasible play reaches; what the cell says where that is unknown."""

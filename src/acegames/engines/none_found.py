@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acegames.concepts import Concept
 from acegames.errors import NoEquilibrium, TooLarge
 from acegames.model.game import MarkovGame, place
 
@@ -25,10 +26,13 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
     return NoEquilibrium(f"{reason} {OTHERS}", t, state, spent)
 
 
-def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int) -> TooLarge:
+def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> TooLarge:
     """Name the place, the size, and what takes less."""
     actions = " x ".join(str(len(labels)) for labels in game.actions)
+    less = "" if concept.objective is None else "Nash(objective=None) stops at the first one found. "
     return TooLarge(
         f"{place(t, state)}, spent {spent!r}: the stage game over {joint_actions} feasible joint actions (of {actions}) has too many "
-        f"pairs of supports to search for Nash equilibria. Nash(objective=None) stops at the first one found. {OTHERS}"
+        f"pairs of supports to search for Nash equilibria. {less}{OTHERS}",
+        t,
+        state,
     )

@@ -54,7 +54,7 @@ class ReferenceEngine:
             found = self.stages.solve(
                 StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise), concept, game.players
             )
-            _check(game, lattice, t, nodes, found)
+            _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
             layer = _policy_layer(nodes, table, found.sigma, values)
             layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
@@ -66,12 +66,14 @@ class ReferenceEngine:
         return EngineResult(start @ values, layers[::-1], dims, programs, repaired)
 
 
-def _check(game: MarkovGame, lattice: Lattice, t: int, nodes: NodeLayer, found: StageStrategies) -> None:
+def _check(
+    game: MarkovGame, concept: Concept, lattice: Lattice, t: int, nodes: NodeLayer, found: StageStrategies
+) -> None:
     """Raise where a stage has no equilibrium, or where its search was broken off."""
     for g in sorted([*found.without, *found.too_large])[:1]:
-        error = none_found if g in found.without else too_large
         joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
-        raise error(game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
+        where = (game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
+        raise none_found(*where) if g in found.without else too_large(*where, concept)
 
 
 def _policy_layer(

@@ -13,7 +13,7 @@ from acegames.concepts import Concept
 from acegames.errors import TooLarge
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.batch import deviation_table, objective_code
-from acegames.stage.nash_exact import as_floats, solve_nash_exactly
+from acegames.stage.nash_exact import as_floats, is_product, solve_nash_exactly
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,7 +89,7 @@ def _repaired(
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        if status[g] == kernel.TOO_MANY:
+        if status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
         if len(players) > 2:  # every joint action was looked at, by comparisons alone

@@ -14,13 +14,18 @@ it), and C_2 alike. Then x on S_1 and y on S_2, positive everywhere there, are a
 and the same of x for player 2. The conditions on y are player 1's and those on x player 2's, so the two are found apart, by
 one small linear program each. What player 1 gets depends on y alone, so over the equilibria of one pair of supports the utilities
 form a box, and every objective takes its best there by itself. The box need not be closed where X is no product: at its edge a
-probability is zero, the support smaller, and more deviations are feasible. Where the best is only approached, the
-equilibrium of the pair that has the largest least probability stands for it.
+probability is zero, the support smaller, and more deviations are feasible. Where a player's best is only approached, what it gets in
+the equilibrium of the pair that has the largest least probability stands for it, or what comes next to that without loss to the objective.
 
 *Pruning*: a pair is left out when an action of S_1 is never better than some c in C_1 against S_2 and somewhere worse (or the
-same for player 2), or when the bounds on its utilities cannot beat the best found.
+same for player 2), or when the bounds on its utilities cannot beat the best found. Where X is a product, nothing is lost at the edge of the
+polytope of the y, so a corner of it will do, and a corner has no more positive entries than player 1 has actions (one more where
+the player's utility is prescribed, as a fair one is); larger supports are left out.
 
-*Two players, X a product, constant sum*: the minimax program; every equilibrium is worth the same.
+*Two players, X a product, strictly competitive* (constant sum, once the utilities have unit range): the minimax program; every
+equilibrium is worth the same.
+
+*Two players, X a product, any equilibrium*: `stage.lemke_howson`.
 
 Rounding of the utilities must not decide: indifference holds within `numerics.INDIFFERENT` (or the noise, where that is
 larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; where that leaves nothing, once more with neither.
@@ -41,7 +46,8 @@ from acegames.errors import TooLarge
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import Tableau, as_rational
-from acegames.stage.preference import Interval, Preference, better
+from acegames.stage.lemke_howson import lemke_howson
+from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, merge_equal
 
 EXACT_PAIRS = 2**13
@@ -80,7 +86,10 @@ def solve_nash_exactly(
     pure = _best_pure(cells, preference)
     if len(players) != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
-    constant = _constant_sum(rational, noise) and _is_product(cells)
+    product = is_product(action)
+    constant = product and _constant_sum(
+        rational / unit, [as_rational(e) / r for e, r in zip(noise, unit, strict=True)]
+    )
     if pure is not None and (
         constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
     ):
@@ -88,6 +97,8 @@ def solve_nash_exactly(
     first, second = ({a[:: 1 - 2 * i]: u[i] for a, u in cells.items()} for i in (0, 1))
     if constant:
         return [_maximin(first), _maximin(second)]
+    if product and preference.kind is None:
+        return _any(first, second)
     search = _Search(first, second, preference, ties)
     incumbent = None if pure is None else [{a: Fraction(1)} for a in pure]
     score = None if pure is None else preference.score(cells[pure])
@@ -154,13 +165,23 @@ def _whole_range(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> list[Int
     return [(min(column), max(column)) for column in zip(*cells.values(), strict=True)]
 
 
-def _is_product(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> bool:
-    return len(cells) == len({a for a, _ in cells}) * len({b for _, b in cells})
+def is_product(action: NDArray[np.int32]) -> bool:
+    """Whether the feasible joint actions (R, 2) are all combinations of the players' actions."""
+    return len(action) == len(np.unique(action[:, 0])) * len(np.unique(action[:, 1]))
 
 
-def _constant_sum(utility: NDArray[np.object_], noise: Floats) -> bool:
+def _constant_sum(utility: NDArray[np.object_], noise: Sequence[Fraction]) -> bool:
     total = utility.sum(axis=1)
-    return bool(max(total) - min(total) <= as_rational(noise[0]) + as_rational(noise[1]))
+    return bool(max(total) - min(total) <= sum(noise))
+
+
+def _any(first: Matrix, second: Matrix) -> list[Mixture]:
+    """Some equilibrium where X is a product."""
+    rows, columns = sorted({a for a, _ in first}), sorted({k for _, k in first})
+    found = lemke_howson(
+        [[first[a, k] for k in columns] for a in rows], [[second[k, a] for a in rows] for k in columns]
+    )
+    return [{a: p for a, p in zip(own, mix, strict=True) if p} for own, mix in zip((rows, columns), found, strict=True)]
 
 
 def _maximin(u: Matrix) -> Mixture:
@@ -181,6 +202,11 @@ class _Search:
         self.columns: dict[int, frozenset[int]] = {}  # what player 2 may play against each action of player 1
         for a, k in sorted(first):
             self.columns[a] = self.columns.get(a, frozenset()) | {k}
+        every = frozenset().union(*self.columns.values())
+        product = all(columns == every for columns in self.columns.values())
+        more = int(preference.kind == "fair")
+        sizes = (len(every) + more, len(self.columns) + more) if product else (len(self.columns), len(every))
+        self.most_rows, self.most_columns = sizes
 
     def best(
         self, incumbent: list[Mixture] | None, score: tuple[Fraction, ...] | None, least: Fraction
@@ -209,9 +235,11 @@ class _Search:
             rows, common = stack.pop()
             if self._hopeless(rows, common):
                 continue
-            stack += [((*rows, a), both) for a in self.columns if a > rows[-1] and (both := common & self.columns[a])]
+            if len(rows) < self.most_rows:
+                later = (a for a in self.columns if a > rows[-1])
+                stack += [((*rows, a), both) for a in later if (both := common & self.columns[a])]
             open_columns = [k for k in sorted(common) if not self._dominated(1, k, common, rows)]
-            for size in range(1 + (len(rows) == 1), len(open_columns) + 1):
+            for size in range(1 + (len(rows) == 1), min(len(open_columns), self.most_columns) + 1):
                 for chosen in itertools.combinations(open_columns, size):
                     looked += 1
                     if looked > EXACT_PAIRS:
@@ -256,7 +284,7 @@ class _Search:
             sides[i] = _Side.of(*side, Fraction(0), least) or sides[i]  # without the leeway where it is not needed
         first, second = sides
         assert first is not None and second is not None
-        targets = self.preference.targets([first.interval(), second.interval()])
+        targets = self.preference.targets([first.reach(), second.reach()])
         y, x = first.point(targets[0]), second.point(targets[1])
         return [x, y], [first.value(y), second.value(x)]
 
@@ -285,7 +313,8 @@ class _Side:
     ) -> _Side | None:
         """Return it, or None where no mixture gives each of `others` enough probability."""
         zero, n = Fraction(0), len(others)
-        gains = [[u[c, k] - u[a, k] for k in others] + [zero] for a in own for c in choices if c != a]
+        moves = ([u[c, k] - u[a, k] for k in others] for a in own for c in choices if c != a)
+        gains = [[*gain, zero] for gain in moves if max(gain) > 0]  # the others never gain
         share = [
             [Fraction(-int(j == k)) for j in range(n)] + [Fraction(1)] for k in range(n)
         ]  # the least one: z <= y_k
@@ -298,11 +327,12 @@ class _Side:
         side.centre = centre
         return side
 
-    def interval(self) -> Interval:
-        """The least and the largest utility of the player, attained or approached."""
+    def reach(self) -> Reach:
+        """What the player gets over these mixtures."""
         self.low, self.high = (self._solve(self._level(sign), self.present) for sign in (-1, 1))
         assert self.low is not None and self.high is not None
-        return self._worth(self.low), self._worth(self.high)
+        low, centre, high = map(self._worth, (self.low, self.centre, self.high))
+        return Reach(low, centre, high, (self._full(self.low), self._full(self.high)))
 
     def point(self, target: Fraction) -> Mixture:
         """A mixture that is positive throughout with the utility `target`, or the centre where that is only approached."""

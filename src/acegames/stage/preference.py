@@ -6,6 +6,7 @@ Utilities v_i are scaled to unit range, u_i = low_i + range_i v_i. Scores are co
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from acegames.concepts import Concept
@@ -20,6 +21,21 @@ def better(one: Score, other: Score) -> bool:
     """Whether the first entry that differs by more than TIE is larger."""
     gap = next((a - b for a, b in zip(one, other, strict=True) if abs(a - b) > TIE), Fraction(0))
     return gap > 0
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a player gets over the equilibria of one pair of supports."""
+
+    low: Fraction
+    centre: Fraction  # where the least probability is largest
+    high: Fraction
+    closed: tuple[bool, bool]  # whether low and high are attained, or only approached
+
+    @property
+    def best(self) -> Fraction:
+        """The highest, or what stands for it."""
+        return self.high if self.closed[1] else self.centre
 
 
 class Preference:
@@ -54,20 +70,34 @@ class Preference:
             first = min(Fraction(0), min(self._alike(upper)) - max(self._alike([lo for lo, _ in intervals])))
         return (first, *upper)
 
-    def targets(self, intervals: Sequence[Interval]) -> list[Fraction]:
-        """The best utilities of two players when each may take any value of its interval."""
+    def targets(self, reach: Sequence[Reach]) -> list[Fraction]:
+        """The best utilities of two players; an end that is only approached stands for what its player has at the centre instead.
+
+        Where the objective is attained all the same, it is kept: a player who need not be at an open end stays where the other's
+        utility decides.
+        """
+        lower, upper = self._alike([r.low for r in reach]), self._alike([r.high for r in reach])
+        bottom, top = max(lower), min(upper)
+        if self.kind == "egalitarian":
+            enough = min(
+                x for x, hi in zip(self._alike([r.best for r in reach]), upper, strict=True) if hi <= top + TIE
+            )
+            wanted = self._own([enough] * len(reach), [r.centre for r in reach])
+            return [r.high if r.closed[1] else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
         if self.kind != "fair":
-            weights = self.weights if self.kind == "linear" else [Fraction(1)] * len(intervals)
-            return [hi if w >= 0 else lo for w, (lo, hi) in zip(weights, intervals, strict=True)]
-        lower, upper = self._alike([lo for lo, _ in intervals]), self._alike([hi for _, hi in intervals])
-        meet = max(min(upper), max(lower)) if max(lower) <= min(upper) else None
-        found = []
-        for i, (lo, hi) in enumerate(intervals):
-            if meet is None:
-                found.append(hi if lower[i] < max(lower) else lo)
-            else:
-                found.append(min(max((meet - self.offset[i]) / self.gain[i], lo), hi) if self.gain[i] else hi)
-        return found
+            weights = self.weights if self.kind == "linear" else [Fraction(1)] * len(reach)
+            return [r.high if w >= 0 else r.low for w, r in zip(weights, reach, strict=True)]
+        if bottom > top + TIE:
+            return [r.high if lo < bottom else r.low for r, lo in zip(reach, lower, strict=True)]
+        open_end = any(not r.closed[1] and hi <= top + TIE for r, hi in zip(reach, upper, strict=True))
+        meet = (bottom + top) / 2 if open_end and bottom < top - TIE else top
+        wanted = self._own([meet] * len(reach), [r.high for r in reach])
+        return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
+
+    def _own(self, alike: Sequence[Fraction], otherwise: Sequence[Fraction]) -> list[Fraction]:
+        """Back from one scale to each player's own; `otherwise` for a player who is indifferent throughout."""
+        scales = zip(alike, otherwise, self.offset, self.gain, strict=True)
+        return [(x - o) / g if g else other for x, other, o, g in scales]
 
     def _alike(self, v: Sequence[Fraction]) -> list[Fraction]:
         """Utilities of the players on one scale."""

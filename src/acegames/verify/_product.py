@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +36,8 @@ class Correlation:
 
 def correlated(
     action: NDArray[Any], ptr: Ints, row: Ints, prob: NDArray[np.float64]
-) -> tuple[int, int, float, float] | None:
-    """Return (pair, row, probability, product of the players' own) of the first pair whose distribution is no product, or None.
+) -> tuple[int, tuple[int, ...], float, float] | None:
+    """Return (pair, action, probability, product of the players' own) of the first pair whose distribution is no product, or None.
 
     Pair p plays the rows row[ptr[p] : ptr[p+1]] of `action` (R, N). The support must be a product exactly, however small its
     probabilities: which deviations are feasible depends on it.
@@ -56,4 +58,14 @@ def correlated(
         return None
     first = wrong[pair[wrong] == pair[wrong[0]]]
     e = int(first[off[first].argmax()])  # the entry that is furthest off
-    return int(pair[e]), int(row[e]), float(prob[e]), float(apart[e])
+    if off[e] > PRODUCT:
+        return int(pair[e]), tuple(action[row[e]].tolist()), float(prob[e]), float(apart[e])
+    return int(pair[e]), *_missing(action[row[first]], prob[first])
+
+
+def _missing(played: NDArray[Any], prob: NDArray[np.float64]) -> tuple[tuple[int, ...], float, float]:
+    """The first combination (with 0, and its product) of actions that are played, each by itself, but not together."""
+    own = [np.unique(column) for column in played.T]
+    together = set(map(tuple, played.tolist()))
+    gap = next(a for a in itertools.product(*(x.tolist() for x in own)) if a not in together)
+    return gap, 0.0, math.prod(float(prob[played[:, i] == a].sum()) for i, a in enumerate(gap))

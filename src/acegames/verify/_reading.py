@@ -86,8 +86,8 @@ class Reader:
             return
         wrong = correlated(self.game.layer(t).action, answers.ptr, answers.row, answers.prob)
         if wrong is not None:
-            p, row, prob, apart = wrong
-            action = self.game.joint_action(self.game.layer(t).action[row])
+            p, numbers, prob, apart = wrong
+            action = self.game.joint_action(numbers)
             where = self.place(t, int(state[p]), tuple(spent[p].tolist()))
             self.correlation = Correlation(t, where, action, prob, apart)
 
