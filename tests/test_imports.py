@@ -72,7 +72,7 @@ ALLOWED = {
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
-    "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
+    "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
 
 
