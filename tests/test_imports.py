@@ -74,7 +74,7 @@ ALLOWED = {
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
-    "acegames.learn": ("learn", "feasibility", "model", "errors", "numerics"),
+    "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
 
 

@@ -505,6 +505,7 @@ def report(
         int | None,
         typer.Option(min=1, help="Show at most this many situations; by default as many as keep the page below 3 MB."),
     ] = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit code 1 if the check fails."""

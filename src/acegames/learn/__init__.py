@@ -12,7 +12,7 @@
     0
 
 Only the support of the costs decides what is feasible, so that is what the statements are about: after N samples of a pair, an outcome
-of probability p has been missed with probability (1-p)^N.
+of probability p has been missed with probability (1-p)^N. What a policy can meet is many outcomes, and bounded together (`confidence`).
 """
 
 from acegames.learn.confidence import ruled_out, samples_needed
@@ -22,7 +22,7 @@ from acegames.learn.exploring import Exploration, explore
 from acegames.learn.facts import END
 from acegames.learn.policy_support import PolicySupport
 from acegames.learn.rollout import Episodes, rollout
-from acegames.learn.safe_policy import SafePolicy, SafeRunner
+from acegames.learn.safe_policy import SafePolicy, SafeRunner, safe_policy
 from acegames.learn.sources import GameEnv, GameModel, game_env, game_model
 from acegames.learn.tally import Key
 
@@ -44,5 +44,6 @@ __all__ = [
     "game_model",
     "rollout",
     "ruled_out",
+    "safe_policy",
     "samples_needed",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from acegames.learn.facts import Cost, Facts
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, place, plain_label
 from acegames.model.numbers import exact, is_scalar
+from acegames.model.written import show
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,10 @@ class Caution:
             raise InvalidOption("negligible and unseen_reward: need conservative=True")
         if self.unseen_reward is not None and self.possible_next is None:
             raise InvalidOption("unseen_reward: needs possible_next, where a pair never sampled can lead")
+        if self.possible_next is not None and not callable(self.possible_next):
+            raise InvalidOption(
+                f"possible_next: got {self.possible_next!r:.60}, must be a function of (t, state, action) that lists states"
+            )
         if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
             raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
         return self
@@ -53,9 +58,10 @@ class Caution:
         if self.possible_next is None:
             return sorted(seen, key=repr)
         spot = place(t, state, action)
-        listed = list(
-            dict.fromkeys(plain_label(f"{spot}: possible_next", s) for s in self.possible_next(t, state, action))
-        )
+        given = self.possible_next(t, state, action)
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+            raise InvalidGame(f"{spot}: possible_next gives {show(given)}, must be a list of states")
+        listed = list(dict.fromkeys(plain_label(f"{spot}: possible_next", s) for s in given))
         strange = seen - set(listed)
         if strange:
             raise InvalidGame(

@@ -5,14 +5,26 @@ show it, every
 
     p >= 1 - (1 - confidence)^(1/N)
 
-is ruled out at that confidence. The same holds for a cost larger than every cost seen: if its probability were at least
-p, all N samples would have stayed below with probability at most (1-p)^N. It is exact where N did not depend on what
-the samples of the pair showed.
+is ruled out at that confidence. That is said of one given outcome.
+
+What a policy of the estimated game does not allow for is another matter: the set U of all outcomes that no seen one
+*covers* (same next state, and a cost at least as large in every constraint). U is chosen by the samples themselves, so
+(1 - Pr U)^N says nothing about it: of a thousand outcomes of probability 1/1000 nearly all are missing after N = 30. But
+U is determined by few samples, one of each of the k largest outcomes seen, and W = n_1 ... n_k choices of k samples
+determine it alike, n_i being how often the i-th was seen. Whichever k samples are looked at first, the other N - k all
+avoid the set which these determine with probability (1 - its probability)^(N-k). Sum this over the C(N,k) choices: on
+the event that k samples determine U, W / (1 - Pr U)^(N-k) has an expectation of at most C(N,k). With the weight 2^-k for
+each k = 1, 2, ... and Markov's inequality, with probability 1 - d over the samples, whatever the game,
+
+    Pr U  <  1 - (d 2^-k W / C(N,k))^(1/(N-k)).
+
+Both hold for independent samples whose number did not depend on what the samples of the pair showed.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from acegames.errors import InvalidOption
@@ -24,15 +36,28 @@ def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> floa
     `among`: for a statement that holds for so many pairs at once (a union bound: each has its share of 1 - confidence).
     """
     check_share("confidence", confidence)
+    check_count("among", among)
     if samples < 1:
         return 1.0
     return -math.expm1(math.log((1 - confidence) / among) / samples)
+
+
+def uncovered(largest: Sequence[int], samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
+    """Bound on the probability of all outcomes together that no seen one covers; `largest` says how often each of the largest was seen."""
+    check_share("confidence", confidence)
+    check_count("among", among)
+    k = len(largest)
+    if samples <= k:
+        return 1.0
+    choices = math.log(math.comb(samples, k)) - sum(map(math.log, largest))
+    return -math.expm1((math.log((1 - confidence) / among) - k * math.log(2) - choices) / (samples - k))
 
 
 def samples_needed(probability: float, confidence: float = 0.95, *, among: int = 1) -> int:
     """Fewest samples that rule out an unseen outcome of this probability, at the confidence."""
     check_share("confidence", confidence)
     check_share("probability", probability)
+    check_count("among", among)
     count = max(1, math.ceil(math.log((1 - confidence) / among) / math.log1p(-probability)))
     while ruled_out(count, confidence, among=among) > probability:  # the quotient of two logarithms was rounded
         count += 1

@@ -14,6 +14,7 @@ The conservative option adds, at each pair, every possible next state with the k
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -37,7 +38,7 @@ class PairSupport:
     action: JointAction
     samples: int
     outcomes: int  # how many different (next state, cost) were seen
-    ruled_out: float  # an unseen outcome of this probability or more is ruled out, for this pair alone
+    ruled_out: float  # a given outcome of this probability or more would have been seen, for this pair alone
     ruled_out_together: float  # the same, at once for all pairs sampled
     reward: tuple[float, ...]  # mean of each player's
     reward_error: tuple[float, ...]  # standard errors of the means; NaN with one sample
@@ -53,7 +54,6 @@ class Possible:
     outcomes: tuple[tuple[float, Label, Cost], ...]
     reward: tuple[float, ...]
     added: int  # outcomes that were not seen
-    covered: bool  # no step here can cost more, in any constraint, than some outcome does
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +137,7 @@ class Empirical:
 
     def policy(self, solution: Any) -> SafePolicy:
         """Make a solution (or a policy) of the estimated game one that can be run in the true game, where costs never seen may occur."""
-        return safe_policy(self.game, getattr(solution, "policy", solution))
+        return safe_policy(solution, self.game)
 
     def support_of(self, solution: Any) -> PolicySupport:
         """What the data says about the pairs that a solution (or a policy) of the estimated game can play."""
@@ -158,7 +158,7 @@ class Empirical:
     def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
         """What is held possible at a pair; None where nothing is known."""
         if state == END:
-            return Possible(((1.0, END, self.facts.zero),), (0.0,) * len(self.facts.players), 0, True)
+            return Possible(((1.0, END, self.facts.zero),), (0.0,) * len(self.facts.players), 0)
         pair = self.tally.at(t, state, action)
         if pair is None and self.caution.unseen_reward is None:
             return None
@@ -171,8 +171,33 @@ class Empirical:
             found = {outcome: p * (1 - extra) for outcome, p in found.items()}
             found |= dict.fromkeys(missing, extra / len(missing))
         reward = tuple(pair.mean) if pair else self.caution.reward_unseen(self.facts, t, state, action)
-        covered = worst is not None and all(any(dominated(w, c) for _, c in found) for w in worst)
-        return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing), covered)
+        return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing))
+
+    def guarded(self, samples: int) -> bool:
+        """Whether the worst cost is held possible after so many samples of a pair."""
+        return self.caution.conservative and ruled_out(samples, self.confidence) > self.caution.negligible
+
+    def among(self, t: int | None) -> int:
+        """Into how many parts 1 - confidence is divided for a statement about all pairs at once: by time, then by the pairs of that time.
+
+        Which pairs of a time are sampled may depend on what earlier times showed, so they share the part of their own time alone.
+        """
+        return self.parts * self._pairs_at[t]
+
+    @property
+    def parts(self) -> int:
+        """One part of 1 - confidence for each time that is counted apart, and one for first states where they are as seen."""
+        return (1 if self.tally.stationary else self.facts.horizon) + (self.facts.starts is None)
+
+    @cached_property
+    def _pairs_at(self) -> Counter[int | None]:
+        return Counter(key.t for key in self.tally.pairs)
+
+    def checked(self) -> Empirical:
+        """Return itself; InvalidGame when the samples contradict the bounds given."""
+        if self.caution.worst_cost is not None or self.caution.possible_next is not None:
+            _ = self._reached
+        return self
 
     def _not_excluded(
         self, t: int, state: Label, action: JointAction, seen: set[tuple[Label, Cost]], worst: Any, samples: int
@@ -186,7 +211,7 @@ class Empirical:
                         f"{place(t, state, action)}: the cost {shown} was seen, worst_cost says it cannot occur"
                     )
         reached = self.caution.next_states(t, state, action, {s for s, _ in seen})
-        if not self.caution.conservative or ruled_out(samples, self.confidence) <= self.caution.negligible:
+        if not self.guarded(samples):
             return []
         return [(s, w) for s in reached for w in worst if (s, w) not in seen]
 
@@ -223,8 +248,8 @@ class Empirical:
         return layers[::-1]
 
     def _support_of_pair(self, key: Key) -> PairSupport:
-        pair, many = self.tally.pairs[key], len(self.tally.pairs)
-        alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, many))
+        pair = self.tally.pairs[key]
+        alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
         return PairSupport(*key, pair.count, len(pair.outcomes), alone, together, tuple(pair.mean), pair.errors())
 
     def __str__(self) -> str:
@@ -235,8 +260,9 @@ class Empirical:
         lines = [
             f"{sum(counts):,} samples of {len(counts):,} pairs (t, state, joint action), {min(counts):,} to {max(counts):,} of each; "
             f"confidence {self.confidence:g}.",
-            f"At each pair alone, an outcome of probability {least.ruled_out:.3g} or more would have been seen; "
-            f"at all pairs together, one of {least.ruled_out_together:.3g}. The least is known of {least.state!r}, {least.action!r}"
+            f"A given outcome of a pair would have been seen if its probability were {least.ruled_out:.3g} or more; "
+            f"at all pairs at once, from {least.ruled_out_together:.3g} on. "
+            f"The least is known of {least.state!r}, {least.action!r}"
             + (f" at t={least.t}." if least.t is not None else "."),
             self._unseen_text(),
         ]
@@ -262,7 +288,7 @@ class Empirical:
 
     def _caution_text(self) -> str:
         if not self.caution.conservative:
-            return "Not conservative: budgets hold for the costs that were seen, and for no others."
+            return "Not conservative: budgets hold as long as each next state was seen with a cost at least as large, and no longer."
         added = sum(p.added > 0 for layer in self._reached for row in layer.values() for p in row.values())
         where = "seen" if self.caution.possible_next is None else "listed as possible"
         spared = (
@@ -272,7 +298,8 @@ class Empirical:
         )
         return (
             f"Conservative: the worst cost was added as a possible outcome at {added:,} (t, state, joint action){spared}, with the next "
-            f"states {where}. If the bounds given are true, budgets hold{' up to that' if spared else ''}."
+            f"states {where}. If no cost is larger and no other state follows or starts an episode, budgets hold"
+            f"{' up to that' if spared else ''}."
         )
 
     def __repr__(self) -> str:

@@ -54,7 +54,8 @@ def estimate(
             truncations, infos)`, as in PettingZoo's parallel interface; `episodes` are played at random.
         players: one label per player; of an environment, `possible_agents` by default.
         horizon: number of steps.
-        initial: a state, or {state: probability}; of an environment, by default, where its episodes start.
+        initial: a state, or {state: probability}. Of an environment also a list of all states where its episodes can start, how
+            often being as seen; by default those where they were seen to start.
         budget, constraints: as in `MarkovGame.from_functions`.
         actions: one sequence of labels per player, or a function of (t, state) that gives them; `legal(t, state, action)` says which joint
             ones are allowed. With samples they may be left out: then what was sampled is legal. Of an environment whose
@@ -65,7 +66,9 @@ def estimate(
         episodes: for an environment, how many episodes.
         state: for an environment, `state(env, observations)` gives the state, anything hashable; by default `env.state()`, else
             the tuple of all observations.
-        cost: for an environment, `cost(infos)` gives the step's cost; by default `infos[agent]["cost"]`.
+        cost: for an environment, `cost(infos)` gives the step's cost: a number, one per constraint, or {constraint: number}. By default
+            it is read from `infos[agent]["cost"]`: {constraint: number}, where a constraint that several agents report must have the
+            same number from all and counts once; or a number, where there are as many constraints as agents, in the same order.
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same estimate.
         confidence: with which unseen outcomes are ruled out.
         conservative: True adds the worst cost as a possible outcome wherever the data cannot exclude it.
@@ -97,19 +100,17 @@ def estimate(
         legal=legal,
         name=name,
     )
-    kind = "environment" if is_env(source) else "model" if callable(source) else "samples"
-    needed = {"environment": "episodes", "model": "samples_per_pair"}.get(kind)
+    kind = "an environment" if is_env(source) else "a model" if callable(source) else "samples"
+    needed = {"an environment": "episodes", "a model": "samples_per_pair"}.get(kind)
     for option, value in (("episodes", episodes), ("samples_per_pair", samples_per_pair)):
         if (value is None) == (option == needed):
             rule = "needs it" if option == needed else "has no use for it"
-            raise InvalidOption(
-                f"{option}: got {value!r}, but estimating from {'an' if kind[0] == 'e' else 'a'} {kind} {rule}"
-            )
+            raise InvalidOption(f"{option}: got {value!r}, but estimating from {kind} {rule}")
     generator = np.random.default_rng(rng)
     if kind == "samples":
         tally = read_samples(source, facts, stationary)
         tally.initial()  # a missing one fails here
-    elif kind == "model":
+    elif kind == "a model":
         tally = Tally(facts, stationary=bool(stationary))
         sample_everywhere(source, tally, check_count("samples_per_pair", samples_per_pair), generator)
     else:
@@ -117,7 +118,7 @@ def estimate(
         world = EnvWorld(source, facts, state, cost)
         for _ in range(check_count("episodes", episodes)):
             play_episode(world, tally, at_random, generator)
-    return Empirical(tally, confidence, caution)
+    return Empirical(tally, confidence, caution).checked()
 
 
 def facts_for(source: Any, **given: Any) -> Facts:
@@ -169,7 +170,7 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     """Play one episode and count what happens."""
     facts = tally.facts
     state = world.reset(rng)
-    if facts.initial is not None and state not in facts.initial:
+    if facts.starts is not None and state not in facts.starts:
         raise InvalidGame(f"initial: the environment started in {state!r}, which is not an initial state")
     tally.starts[state] = tally.starts.get(state, 0) + 1
     for t in range(facts.horizon):

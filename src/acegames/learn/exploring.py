@@ -7,7 +7,7 @@ samples (what was never sampled counts as such a visit and leads nowhere), are p
     V_t(s) = max over legal a of  [pair lacks samples] + sum over s' seen of  frequency(s') V_{t+1}(s'),
 
 and episodes follow the best action, with counts as they are at the moment. The plan is made anew after every twentieth
-part of the episodes. When it is zero at the start, no pair that lacks samples can be reached.
+part of the episodes. A listed initial state that was not drawn yet may still be: only the limit ends the wait for it.
 
 Budgets are NOT kept while exploring: to learn what an action costs, it must be played.
 """
@@ -147,19 +147,20 @@ def explore(
         sample_everywhere(source, tally, needed, generator, check_count("max_samples", max_samples))
     counts = _pairs(tally, _reached(tally))
     lacking = {key: n for key, n in counts.items() if n < needed}
-    return Exploration(Empirical(tally, confidence, caution), needed, len(counts), lacking, episodes, float(coverage))
+    found = Empirical(tally, confidence, caution).checked()
+    return Exploration(found, needed, len(counts), lacking, episodes, float(coverage))
 
 
 def _explore_env(
     world: EnvWorld, tally: Tally, needed: int, coverage: float, most: int, rng: np.random.Generator
 ) -> int:
-    """Play until enough pairs are covered, no other one can be reached, or `most` episodes are played; return how many were."""
+    """Play until enough pairs are covered or `most` episodes are played; return how many were."""
     plan = _Plan(tally, needed)
     replan = 1
     for episode in range(most):
         if episode >= replan:
             plan = _Plan(tally, needed)
-            if plan.covered >= coverage or plan.hopeless:
+            if plan.covered >= coverage:
                 return episode
             replan = episode + max(1, episode // 20)
         play_episode(world, tally, plan.choose, rng)
@@ -179,7 +180,6 @@ class _Plan:
             for s in reached[t]:
                 legal = tally.facts.joint_actions(t, s) if s != END else ()
                 self.value[t][s] = max((self._worth(tally, t, s, a) for a in legal or ()), default=0.0)
-        self.hopeless = bool(reached) and not any(self.value[0][s] for s in tally.starts)
 
     def _worth(self, tally: Tally, t: int, state: Label, action: JointAction) -> float:
         found = tally.at(t, state, action)
@@ -204,7 +204,7 @@ class _Plan:
 def _reached(tally: Tally) -> list[dict[Label, None]]:
     """For each t the states that the samples show can be reached."""
     facts = tally.facts
-    here: dict[Label, None] = dict.fromkeys([*tally.starts, *(facts.initial or ())])
+    here: dict[Label, None] = dict.fromkeys([*tally.starts, *(facts.starts or ())])
     layers = []
     for t in range(facts.horizon):
         layers.append(here)

@@ -35,6 +35,7 @@ class Facts:
     actions: Callable[[int, Any], Sequence[Iterable[Label]]] | None  # None: legal is what was sampled
     legal: Legal | None
     name: str = ""
+    may_start: tuple[Label, ...] | None = None  # where episodes can start, when that is known but not how often
     _known: dict[tuple[int, Label], tuple[JointAction, ...]] = field(default_factory=dict, repr=False)
 
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
@@ -46,6 +47,11 @@ class Facts:
         if (t, state) not in self._known:
             self._known[t, state] = self._ask(t, state)
         return self._known[t, state]
+
+    @property
+    def starts(self) -> tuple[Label, ...] | None:
+        """Every state where play can start; None when nobody said which they are."""
+        return self.may_start if self.initial is None else tuple(self.initial)
 
     @property
     def no_action(self) -> JointAction:
@@ -100,15 +106,17 @@ def read_facts(
         limits, budgets = read_budget(budget, constraints, steps)
     if actions is None and legal is not None and known is None:
         raise InvalidGame("legal: needs actions too, the labels among which it says what is allowed")
+    listed = tuple(check_labels("initial", initial)) if isinstance(initial, list) and initial else None
     return Facts(
         who,
         limits,
         budgets,
         steps,
-        (known.initial if known else None) if initial is None else read_initial(initial),
+        None if listed else (known.initial if known else None) if initial is None else read_initial(initial),
         (known.actions if known else None) if actions is None else as_function(actions),
         (known.legal if known else None) if legal is None else legal,
         name or (known.name if known else ""),
+        listed,
     )
 
 

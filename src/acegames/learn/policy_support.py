@@ -1,24 +1,30 @@
 """What the data says about the pairs that one policy can play.
 
-A budget is broken at a step only where a cost exceeds, in some constraint, every cost that the estimated game has at
-that pair: the policy keeps the budgets for all of those. With N samples the probability q of such a cost is below 1 -
-(d / (P M))^(1/N) in each of the M constraints, at all P sampled pairs at once, with probability 1 - d over the samples.
-So an episode breaks a budget with probability at most 1 - (1-q_0)...(1-q_{H-1}), q_t the largest bound among the pairs
-that can be played at t. Where the known worst cost is a possible outcome, q is zero.
+As long as what happens is *covered* by an outcome of the estimated game at the same pair (same next state, and a cost at
+least as large in every constraint), every budget holds and the policy knows a safe action (the proof is in
+`safe_policy`). At the last step the next state does not matter. Let q_t bound the probability of what is not covered at
+any pair that can be played at t, for all pairs at once with probability 1 - d over the samples (see `confidence`), and
+q that of a first state never seen. Then an episode breaks a budget, or comes to where no safe action is known, with
+probability at most 1 - (1-q)(1-q_0)...(1-q_{H-1}).
+
+What the user knows leaves less to miss. Where the worst costs are held possible, only next states can be unforeseen;
+where the next states are listed too, nothing can, and q_t is zero.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from acegames.learn.confidence import ruled_out
-from acegames.learn.facts import END
+from acegames.learn.caution import dominated
+from acegames.learn.confidence import ruled_out, uncovered
+from acegames.learn.facts import END, Cost
 from acegames.learn.safe_policy import SafePolicy
 from acegames.model.game import JointAction, Label, place
 
 if TYPE_CHECKING:
-    from acegames.learn.empirical import Empirical
+    from acegames.learn.empirical import Empirical, Possible
 
 
 @dataclass(frozen=True)
@@ -29,8 +35,8 @@ class PlayedPair:
     state: Label
     action: JointAction
     samples: int
-    ruled_out: float  # an unseen outcome of this probability or more is ruled out, for this pair alone
-    excess: float  # bound on the probability of a cost beyond what the policy allows for, at once for all pairs
+    ruled_out: float  # a given outcome of this probability or more would have been seen, for this pair alone
+    excess: float  # bound on the probability of all that the policy does not allow for, at once for all pairs
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,11 @@ class PolicySupport:
     """What the data says about a policy. `print` says it in words."""
 
     pairs: tuple[PlayedPair, ...]
-    violation: float  # bound on the probability that an episode breaks a budget
+    violation: (
+        float  # bound on the probability that an episode breaks a budget or comes to where no safe action is known
+    )
     confidence: float  # with which the bound holds, over the samples
+    assumed: bool  # whether it rests on the user's bounds on costs and next states
 
     @property
     def weakest(self) -> PlayedPair:
@@ -48,26 +57,29 @@ class PolicySupport:
 
     def __str__(self) -> str:
         least = self.weakest
-        chance = (
-            "never breaks a budget"
-            if self.violation == 0
-            else f"breaks a budget with probability at most {self.violation:.3g}"
-        )
-        given = "if the bounds on costs are true" if self.violation == 0 else f"at confidence {self.confidence:g}"
+        chance = "never breaks a budget nor comes to where no safe action is known"
+        if self.violation:
+            chance = (
+                f"breaks a budget or comes to where no safe action is known with probability at most {self.violation:.3g}, "
+                f"at confidence {self.confidence:g}"
+            )
+        given = ", if the bounds given are true" if self.assumed else ""
         return (
             f"The policy may play {len(self.pairs):,} (t, state, joint action). The least is known of "
             f"{place(least.t, least.state, least.action)}: {least.samples:,} samples, "
-            f"which rule out an unseen outcome of probability {least.ruled_out:.3g} or more.\n"
-            f"An episode {chance}, {given}, as long as next states are among those seen or listed."
+            f"in which a given outcome of probability {least.ruled_out:.3g} or more would have been seen.\n"
+            f"An episode {chance}{given}."
         )
 
 
 def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
     """Collect the pairs that a policy may play at any feasible spending of a state that it can come to, whatever the costs."""
-    facts, tally = empirical.facts, empirical.tally
-    checked = max(1, len(tally.pairs) * len(facts.constraints))
+    facts, tally, caution = empirical.facts, empirical.tally, empirical.caution
     states: dict[Label, None] = dict.fromkeys(tally.initial())
     pairs, safe = [], 1.0
+    if facts.starts is None:
+        seen = list(tally.starts.values())
+        safe -= uncovered(seen, sum(seen), empirical.confidence, among=empirical.parts)
     for t in range(facts.horizon):
         there: dict[Label, None] = {}
         risk = 0.0
@@ -76,15 +88,54 @@ def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
                 found, samples = empirical.possible(t, s, a), tally.count(t, s, a)
                 assert found is not None
                 there |= dict.fromkeys(nxt for _, nxt, _ in found.outcomes)
-                beyond = len(facts.constraints) * ruled_out(samples, empirical.confidence, among=checked)
-                excess = 0.0 if found.covered or not facts.constraints else min(1.0, beyond)
+                excess = _excess(empirical, t, s, a, found)
                 risk = max(risk, excess)
                 if s != END:
                     alone = ruled_out(samples, empirical.confidence)
                     pairs.append(PlayedPair(t, s, a, samples, alone, excess))
         safe *= 1 - risk
         states = there
-    return PolicySupport(tuple(pairs), 1 - safe, empirical.confidence)
+    said = caution.worst_cost is not None or caution.possible_next is not None
+    return PolicySupport(tuple(pairs), 1 - safe, empirical.confidence, said)
+
+
+def _excess(empirical: Empirical, t: int, state: Label, action: JointAction, found: Possible) -> float:
+    """Bound on the probability of all outcomes together that the outcomes held possible do not cover."""
+    tally = empirical.tally
+    pair, last = tally.at(t, state, action), t == empirical.facts.horizon - 1
+    if state == END or _all_covered(empirical, t, state, action, found, last) or pair is None:
+        return 0.0
+    costs_known = empirical.guarded(pair.count)
+    apart = last and not tally.stationary  # where times are pooled, one statement serves them all
+    kinds: Counter[tuple[Label, Cost]] = Counter()
+    for (following, cost), n in pair.outcomes.items():
+        kinds[None if apart else following, () if costs_known else cost] += n
+    among = empirical.among(tally.key(t, state, action).t)
+    return uncovered(_largest(kinds), pair.count, empirical.confidence, among=among)
+
+
+def _all_covered(empirical: Empirical, t: int, state: Label, action: JointAction, found: Possible, last: bool) -> bool:
+    """Whether nothing that the user holds possible is uncovered."""
+    facts, caution = empirical.facts, empirical.caution
+    worst = caution.worst(facts, t, state, action) if facts.constraints else ((),)
+    if worst is None or (caution.possible_next is None and not last):
+        return False
+    following = [None] if last else caution.next_states(t, state, action, set())
+    return all(
+        any((last or s == n) and dominated(w, c) for _, n, c in found.outcomes) for s in following for w in worst
+    )
+
+
+def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
+    """How often each kind was seen that no other one of the same next state covers."""
+    kept: dict[Label, list[Cost]] = {}
+    counts = []
+    for (following, cost), n in sorted(kinds.items(), key=lambda item: item[0][1], reverse=True):
+        above = kept.setdefault(following, [])
+        if not any(dominated(cost, by) for by in above):
+            above.append(cost)
+            counts.append(n)
+    return counts
 
 
 def _played(policy: SafePolicy, t: int, state: Label) -> list[JointAction]:

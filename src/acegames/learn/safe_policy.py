@@ -11,7 +11,12 @@ every true next state be among N(t, s, a), and let the estimated game have the o
 = 0, c = 0 is feasible. Say the answer at (t, s, c) was that of c^ >= c, and the cost x <= w and the next state s'
 follow. The action is feasible at c^, so c^ + w is within the budgets of t, hence so is c + x <= c^ + w; and (t+1, s',
 c^ + w) is feasible, hence a feasible spending of at least c + x exists. By induction every budget holds at every step,
-with probability one. Nothing was used of probabilities.
+with probability one. Nothing was used of probabilities. What is not at most such a w, or leads elsewhere, is what
+`policy_support` bounds.
+
+A policy that rounds costs up is taken too: then all of this is about the game with rounded costs. A cost x <= w counts as
+x^ <= w^, an outcome of that game, so what is counted keeps every budget; and what was spent is at most what is counted
+(a constraint whose costs are not counted at all cannot bind under costs of at most w).
 """
 
 from __future__ import annotations
@@ -25,23 +30,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import rounded_by
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility import Feasibility, feasibility
 from acegames.feasibility.lattice import LARGEST, read_amounts
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
+from acegames.tracker import CostTracker, Rounding
 
 Spent = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafePolicy:
-    """A policy that counts a spending it does not know as the next larger one that it knows. Reads (t, state, spent) as any policy does."""
+    """A policy that counts a spending it does not know as the next larger one that it knows. Reads (t, state, spent) as any policy does.
+
+    `spent` is what the tracker counts: what was spent, or the sum of costs rounded up where the policy rounds.
+    """
 
     game: MarkovGame  # the estimated game
     inner: Any  # its policy
-    feasibility: Feasibility
+    feasibility: Feasibility  # of the game with costs as the policy counts them
+    rounding: tuple[Rounding | None, ...] = ()
     _cache: dict[int, dict[Label, NDArray[np.int64]]] = field(default_factory=dict)
+
+    @property
+    def tracker(self) -> CostTracker:
+        """How costs are counted."""
+        return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action; UnknownPair where the data says nothing about what is safe."""
@@ -69,7 +85,7 @@ class SafePolicy:
         enough = np.flatnonzero((known >= at_least).all(axis=1))
         if not len(enough):
             raise UnknownPair(
-                f"{place(t, state)}, spent {spent!r}: more than any feasible play of the estimated game has spent here"
+                f"{place(t, state)}, spent {tuple(map(plain, amounts))!r}: more than any feasible play of the estimated game has spent here"
             )
         return self.feasibility.lattice.spent(known[enough[0]].tolist())
 
@@ -109,7 +125,7 @@ class SafeRunner:
     def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
         self.policy, self.rng = policy, rng
         self.t, self.state = 0, state
-        self.total = (Fraction(0),) * len(policy.game.constraints)  # spent so far, exactly
+        self.total = self._counted = (Fraction(0),) * len(policy.game.constraints)  # spent so far, exactly; as counted
 
     @property
     def spent(self) -> Spent:
@@ -118,8 +134,8 @@ class SafeRunner:
 
     @property
     def counted(self) -> Spent:
-        """What the policy reads this as; more than `spent` after a cost that was never seen."""
-        return self.policy.counted(self.t, self.state, self.total)
+        """What the policy reads this as; more than `spent` after a cost that was never seen, or that was rounded up."""
+        return self.policy.counted(self.t, self.state, self._counted)
 
     @property
     def done(self) -> bool:
@@ -129,7 +145,7 @@ class SafeRunner:
     def act(self) -> JointAction:
         """Draw the joint action to play now; UnknownPair where the data says nothing about what is safe."""
         self._check_running()
-        choices = self.policy.distribution(self.t, self.state, self.total)
+        choices = self.policy.distribution(self.t, self.state, self._counted)
         bounds = np.cumsum(list(choices.values()))
         return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
 
@@ -140,22 +156,47 @@ class SafeRunner:
             step = read_amounts(self.policy.game.constraints, {} if cost is None else cost)
         except (ValueError, TypeError) as error:
             raise InvalidOption(f"cost {cost!r}: {error}") from None
+        counted = self.policy.tracker.counted(step)
         self.total = tuple(a + b for a, b in zip(self.total, step, strict=True))
+        self._counted = tuple(a + b for a, b in zip(self._counted, counted, strict=True))
         self.t, self.state = self.t + 1, next_state
+
+    def __repr__(self) -> str:
+        at = "over" if self.done else place(self.t, self.state)
+        return f"<SafeRunner: {at}, spent {self.spent!r}>"
 
     def _check_running(self) -> None:
         if self.done:
             raise InvalidOption(f"the episode is over: the horizon is {self.policy.game.horizon}")
 
 
-def safe_policy(game: MarkovGame, policy: Any) -> SafePolicy:
-    """Wrap a policy of the estimated game; InvalidOption when it belongs to another one or does not count exactly."""
-    if isinstance(policy, SafePolicy):
-        return policy
+def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:
+    """Make a solution of an estimated game one that can be run in the true game, where costs never seen may occur.
+
+    `Empirical.policy` does this. To keep a learned policy, save its solution: `safe_policy(acegames.Solution.load(path))`.
+
+    Args:
+        solution: a solution, or a policy with the estimated game in `game`. Solved exactly, or with costs rounded up.
+        game: the estimated game, where it is not the solution's own.
+
+    Raises:
+        InvalidOption: the policy belongs to another game, or rounds costs down.
+    """
+    policy = getattr(solution, "policy", solution)
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: got {policy!r:.60}, must be a Solution, or have distribution(t, state, spent)")
-    if getattr(policy, "game_digest", game.digest) != game.digest:
+    game = getattr(solution, "game", None) if game is None else game
+    if game is None:
+        raise InvalidOption(f"game: missing; give safe_policy(policy, game), or the solution instead of {policy!r:.60}")
+    owner = policy.game.digest if isinstance(policy, SafePolicy) else getattr(policy, "game_digest", game.digest)
+    if owner != game.digest:
         raise InvalidOption("policy: was computed for another game; solve this one: ace.solve(empirical.game)")
-    if not getattr(getattr(policy, "tracker", None), "exact", True):
-        raise InvalidOption("policy: rounds costs; solve the estimated game exactly: ace.solve(empirical.game)")
-    return SafePolicy(game, policy, feasibility(game))
+    if isinstance(policy, SafePolicy):
+        return policy
+    rounding = getattr(getattr(policy, "tracker", None), "rounding", ())
+    if any(rule is not None and rule.direction == "down" for rule in rounding):
+        raise InvalidOption(
+            "policy: rounds costs down, so it may spend more than it counts; round up: "
+            "ace.solve(empirical.game, epsilon=..., rounding='up')"
+        )
+    return SafePolicy(game, policy, feasibility(rounded_by(game, rounding) if any(rounding) else game), rounding)

@@ -15,6 +15,9 @@ from acegames.model.game import JointAction, Label, place, plain_label
 from acegames.model.numbers import exact
 from acegames.model.written import show, unknown
 
+LARGEST_REWARD = 1e140
+"""Rewards up to here can be squared and added up in floats, as the standard errors of their means need it."""
+
 
 class Key(NamedTuple):
     """A pair: a joint action in a state at a time. `t` is None where all times are counted together."""
@@ -80,13 +83,13 @@ class Tally:
         return sum(pair.count for pair in self.pairs.values())
 
     def initial(self) -> dict[Label, float]:
-        """The initial distribution: as given, else as seen."""
+        """The initial distribution: as given, else as seen; a state that was listed but not seen counts as seen once."""
         if self.facts.initial is not None:
             return self.facts.initial
         if not self.starts:
             raise InvalidGame("initial: missing, give the state where play starts, or {state: probability}")
-        total = sum(self.starts.values())
-        return {s: n / total for s, n in self.starts.items()}
+        counts = {s: self.starts.get(s, 1) for s in self.facts.may_start or self.starts}
+        return {s: n / sum(counts.values()) for s, n in counts.items()}
 
     def add(self, where: str, t: Any, state: Any, action: Any, next_state: Any, cost: Any, reward: Any) -> Label:
         """Check and count one sample; return the next state as a label. `where` names the sample in messages."""
@@ -99,14 +102,18 @@ class Tally:
             raise InvalidGame(f"{where}: state {here!r}, next state {there!r}: None is no state, the entry is missing")
         if here == END:
             raise InvalidGame(f"{where}: state {here!r}: nothing is sampled once the episode is over")
-        legal = None if time is None else facts.joint_actions(time, here)
-        if legal is not None and played not in legal:
-            raise InvalidGame(f"{where}: {place(time, here)}: {unknown('legal joint action', played, legal)}")
+        allowed = [facts.joint_actions(k, here) for k in (range(facts.horizon) if time is None else (time,))]
+        if not any(legal is None or played in legal for legal in allowed):
+            raise InvalidGame(
+                f"{where}: {place(time, here)}: {unknown('legal joint action', played, allowed[0] or ())}"
+            )
         paid: Cost = read_vector({} if cost is None else cost, facts.constraints, exact, where, "cost", "constraint")
         gained: tuple[float, ...] = read_vector(reward, facts.players, float, where, "reward", "player")
         for player, r in zip(facts.players, gained, strict=True):
-            if not math.isfinite(r):
-                raise InvalidGame(f"{where}: reward of player {player!r} is {r}, must be a finite number")
+            if not abs(r) <= LARGEST_REWARD:
+                raise InvalidGame(
+                    f"{where}: reward of player {player!r} is {r}, must be a finite number of at most {LARGEST_REWARD:g} in size"
+                )
         self.pairs.setdefault(self.key(time, here, played), Pair(len(gained))).add(there, paid, gained)
         return there
 
@@ -151,6 +158,11 @@ def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
         raise InvalidGame("samples: there are none")
     tally = Tally(facts, stationary=first[0] is None if stationary is None else stationary)
     for number, line in enumerate(_chain(first, lines)):
+        if stationary is None and tally.stationary and line[0] is not None:
+            raise InvalidGame(
+                f"sample {number}: t is {line[0]!r}, but sample 0 has none; give it in all samples or in none, "
+                "or stationary=True to count all times together"
+            )
         tally.add(f"sample {number}", *line)
     return tally
 
@@ -181,7 +193,7 @@ def _lines(samples: Any, facts: Facts) -> Iterator[tuple[Any, ...]]:
 
 def _records(table: Any) -> Iterator[dict[Any, Any]]:
     names = list(table.columns) if hasattr(table, "columns") else list(table)
-    columns = [_entries(table[c]) for c in names]
+    columns = [_entries(c, table[c]) for c in names]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
             raise InvalidGame(
@@ -191,11 +203,15 @@ def _records(table: Any) -> Iterator[dict[Any, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _entries(column: Any) -> list[Any]:
+def _entries(name: Any, column: Any) -> list[Any]:
     """A column as a list; short floats stay what they are, so that a cost of 0.1 is one tenth in float32 too."""
     if isinstance(column, (list, tuple)):
         return list(column)
     array = np.asarray(column)
+    if array.ndim == 0:
+        raise InvalidGame(
+            f"samples: column {name!r} is {show(column)}, must be a list of values; a single record goes into a list: [{{...}}]"
+        )
     return list(array) if array.dtype.kind == "f" else list(array.tolist())
 
 
