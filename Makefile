@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: install demo test test-all bench lint types format clean
+.PHONY: install demo test test-all bench docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -29,6 +29,10 @@ bench: install  ## remake benchmarks/README.md, in under ten minutes
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
+docs: install  ## build the documentation into site/; open site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,4 +45,4 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) demo.ace .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site demo.ace .pytest_cache .mypy_cache .ruff_cache
