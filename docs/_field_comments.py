@@ -8,6 +8,9 @@ from typing import Any
 
 import griffe
 
+AXES = ("N", "S", "M")
+"""Comments that give the length of a field and nothing else."""
+
 
 class FieldComments(griffe.Extension):
     """Gives fields without a docstring the comment that stands behind them."""
@@ -29,4 +32,6 @@ def _comment(source: str) -> str:
     except (tokenize.TokenError, SyntaxError):
         return ""
     found = " ".join(token.string.lstrip("# ").strip() for token in tokens if token.type == tokenize.COMMENT)
+    if found in AXES:
+        found += " entries"
     return found[:1].upper() + found[1:] + ("." if found and found[-1] not in ".!?" else "")
