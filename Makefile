@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: install demo test test-all bench gallery lint types format clean
+.PHONY: install demo test test-all bench gallery docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -32,6 +32,10 @@ bench: install  ## remake benchmarks/README.md, in under ten minutes
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py
 
+docs: install  ## build the documentation into site/; open site/index.html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,4 +48,4 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) demo.ace .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) site demo.ace .pytest_cache .mypy_cache .ruff_cache

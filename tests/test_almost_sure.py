@@ -264,7 +264,8 @@ def test_the_command_line_says_at_the_end(tmp_path):
     file = tmp_path / "x.ace"
     assert "0 at the end" in run("check", "net_zero")
     assert "0 at the end" in run("frontier", "net_zero")
-    assert "allowed at the end" in run("solve", "net_zero", "-o", file)
+    assert "the budget is 0 at the end" in run("solve", "net_zero", "-o", file)
+    assert "allowed at the end" in run("solve", "net_zero", "--verbose")
     assert "allowed at the end" in run("verify", file)
     shown = run("simulate", file, "--episodes", 200, "--seed", 1)
     assert "at the end 0 (budget 0 at the end)" in " ".join(shown.split())

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import acegames
-
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 PYTHON = [body for language, body in BLOCKS if language == "python"]
@@ -62,33 +60,6 @@ def test_console_block_runs_in_order(tmp_path):
         assert done.stdout.strip(), line
         said = [x for x in done.stderr.splitlines() if "compiling" not in x]  # once per installation
         assert said == [], line
-
-
-@pytest.mark.parametrize("page", sorted((Path(__file__).parents[1] / "docs").glob("*.md")), ids=lambda p: p.name)
-def test_python_in_the_docs_runs(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "docs"}
-    for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL):
-        exec(compile(block, page.name, "exec"), namespace)
-
-
-@pytest.mark.parametrize("page", sorted((Path(__file__).parents[1] / "docs").glob("*.md")), ids=lambda p: p.name)
-def test_commands_in_the_docs_run(page, tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from acegames.cli import app
-
-    monkeypatch.chdir(tmp_path)
-    for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL):
-        for line in block.splitlines():
-            result = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
-            assert result.exit_code == 0, f"{line}\n{result.output}"
-
-
-def test_the_curve_in_the_docs_is_what_is_printed():
-    page = (Path(__file__).parents[1] / "docs" / "budgets.md").read_text()
-    shown = re.search(r"^```text\n(.*?)\n```$", page, flags=re.MULTILINE | re.DOTALL)
-    assert shown[1] == str(acegames.budget_curve(acegames.catalog.get("knapsack"), points=12))
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))

@@ -1,0 +1,37 @@
+"""For the reference: a comment at the end of a field's line (`horizon: int  # number of steps`) is taken as its documentation."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from typing import Any
+
+import griffe
+
+AXES = ("N", "S", "M")
+"""Comments that give the length of a field and nothing else."""
+
+
+class FieldComments(griffe.Extension):
+    """Gives fields without a docstring the comment that stands behind them."""
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **_: Any) -> None:
+        """Read the comment on the lines of the field."""
+        if attr.docstring is not None or attr.lineno is None or attr.endlineno is None or not attr.lines_collection:
+            return
+        lines = attr.lines_collection[attr.filepath][attr.lineno - 1 : attr.endlineno]
+        comment = _comment("\n".join(lines).strip())
+        if comment:
+            attr.docstring = griffe.Docstring(comment, lineno=attr.lineno, parent=attr)
+
+
+def _comment(source: str) -> str:
+    """The comments of a statement, as one sentence."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return ""
+    found = " ".join(token.string.lstrip("# ").strip() for token in tokens if token.type == tokenize.COMMENT)
+    if found in AXES:
+        found += " entries"
+    return found[:1].upper() + found[1:] + ("." if found and found[-1] not in ".!?" else "")
