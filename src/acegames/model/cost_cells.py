@@ -150,7 +150,7 @@ def _possible(
         float(cost.drawn(cost.upper)),
     )
     if discrete:
-        found = _atoms_inside(density, nothing, shift, step, [start + k for k in cells.tolist()], direction)
+        found = _atoms_inside(cost, step, [start + k for k in cells.tolist()], direction)
     else:
         found = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
@@ -161,7 +161,8 @@ def _possible(
             found += (dense.any(axis=1) & (right > left)).tolist()
     if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
         edge = nearest_float((start + 1) * step - shift)
-        further = edge - nearest_float(step) * 2.0 ** np.arange(0, 60, 0.5)
+        with np.errstate(over="ignore"):
+            further = edge - nearest_float(step) * 2.0 ** np.arange(0, 60, 0.5)
         further = np.floor(further) if discrete else further
         further = further[(further >= low) & (further < edge)]
         found[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
@@ -186,14 +187,15 @@ def _possible_ends(cost: RandomCost) -> list[Fraction]:
     return [end for end, possible in zip(ends, can.tolist(), strict=True) if possible]
 
 
-def _atoms_inside(
-    density: Any, nothing: float, shift: Fraction, step: Fraction, edges: list[int], direction: str
-) -> list[bool]:
+def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
     """For each cell that begins at one of the edges, whether a whole number, shifted, lies in it and can occur."""
+    mass, nothing = _density(cost.law, "pmf")
+    shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
+    least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))
     whole = math.ceil if direction == "down" else lambda x: math.floor(x) + 1
-    first = [whole(k * step - shift) for k in edges]
-    last = [whole((k + 1) * step - shift) - 1 for k in edges]
+    first = [min(max(whole(k * step - shift), least), most + 1) for k in edges]
+    last = [max(min(whole((k + 1) * step - shift) - 1, most), least - 1) for k in edges]
     looked: Floats = np.array([first, [(a + b) // 2 for a, b in zip(first, last, strict=True)], last], dtype=np.float64)
-    can = (evaluate(density, looked.reshape(-1)) > nothing).reshape(looked.shape) & (looked[0] <= looked[2])
+    can = (evaluate(mass, looked.reshape(-1)) > nothing).reshape(looked.shape) & (looked[0] <= looked[2])
     found: list[bool] = can.any(axis=0).tolist()
     return found

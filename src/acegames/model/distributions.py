@@ -32,8 +32,6 @@ Floats = NDArray[np.float64]
 _GRID = 1000
 """Steps at which the cdf is read to recognise an object that says nothing else about itself."""
 _PLAIN = (int, float, str, bool, type(None), Fraction)
-_CONTINUOUS = ("ContinuousDistribution", "Mixture")
-"""New-style classes of scipy without atoms. (A `Mixture` takes no others.)"""
 
 
 def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
@@ -53,7 +51,7 @@ def has_atoms(source: Any) -> bool:
     said = getattr(source, "continuous", None)
     if isinstance(said, bool):
         return not said
-    if any(c.__module__.startswith("scipy.") and c.__name__ in _CONTINUOUS for c in type(source).__mro__):
+    if _is_new_style(source, "ContinuousDistribution", "Mixture"):  # a mixture takes no others
         return False
     return hasattr(source, "pmf") or not hasattr(source, "pdf")
 
@@ -65,6 +63,11 @@ def frozen(source: Any) -> Any:
 
 def _is_scipy(thing: Any) -> bool:
     return type(thing).__module__.startswith("scipy.")
+
+
+def _is_new_style(source: Any, *names: str) -> bool:
+    """Whether an object is of one of these classes of scipy, which older versions do not have."""
+    return any(c.__module__.startswith("scipy.") and c.__name__ in names for c in type(source).__mro__)
 
 
 def named(name: str) -> Any:
@@ -107,6 +110,8 @@ def _given(source: Any) -> dict[str, float]:
 
 def on_integers(source: Any) -> bool:
     """Whether it is one of scipy's families on the integers, not moved by any `loc`."""
+    if _is_new_style(source, "DiscreteDistribution"):
+        return True
     scipy_form = parameters(source)
     return scipy_form is not None and "scale" not in scipy_form[1] and scipy_form[1]["loc"] == 0
 

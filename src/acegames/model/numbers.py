@@ -65,7 +65,7 @@ def largest_float(x: Fraction, *, itself: bool) -> float:
     """The largest float that stands for a number below x, or for x itself where it may."""
     nearest = nearest_float(x)
     stands_for = exact(nearest)
-    return nearest if stands_for < x or (itself and stands_for == x) else float(np.nextafter(nearest, -math.inf))
+    return nearest if stands_for < x or (itself and stands_for == x) else math.nextafter(nearest, -math.inf)
 
 
 def is_scalar(value: Any) -> bool:

@@ -144,7 +144,7 @@ class RandomCost:
         return float(self._law_cdf(np.array([nearest]))[0])
 
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cdf of `law`, which may be no number between integers where it has none but these."""
+        """The cdf of `law`. Where all draws are integers, what scipy says between these may be no number, or wrong."""
         return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -167,7 +167,7 @@ class RandomCost:
         low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
         for _ in range(64):
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            enough = evaluate(self.law.cdf, _unrank(middle)) >= level
+            enough = self._law_cdf(_unrank(middle)) >= level
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return _unrank(high)
 
