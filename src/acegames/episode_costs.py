@@ -1,8 +1,9 @@
 """The costs of played episodes as whole numbers: what is truly spent, and what the policy counts as spent (spec 5).
 
-Each constraint has a unit, of which its numbers are whole multiples. A cost drawn from a distribution is brought to the nearest unit inside
-its support. That unit is finer than a billionth of the distribution's size, so totals are compared with budgets exactly, and what is
-compared is a play of the game in every respect but for that last digit of a draw.
+Each constraint has a unit, of which its numbers are whole multiples, and so are the values of a distribution on the integers or of one that
+lists them. Any other draw is brought to the next unit inside its support that counts alike. That unit is finer than a billionth of the
+distribution's size, so totals are compared with budgets exactly, and what is compared is a play of the game in every respect but for
+that last digit of a draw.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class _Column:
         self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
         most = reach * self.scale * horizon
         if rule is not None:
-            most = max(most, (reach + rule.cell) * self.counted_scale * horizon, rule.cell * self.scale)
+            least = abs(rule.lowest or 0)
+            most = max(most, (max(reach, least) + rule.cell) * self.counted_scale * horizon, rule.cell * self.scale)
         self.fits = most < 2**63
         self.tables: tuple[Ints, Ints] | None = None  # `whole`, once it is known in which type to count
 
@@ -131,9 +133,10 @@ class _Column:
         return true, counted
 
     def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
-        """Draws at the nearest unit strictly inside the support: its ends have probability zero."""
-        moved = round(cost.offset * self.scale)
-        scaled = np.rint(cost.draw(size, rng) * float(cost.unit * self.scale))
+        """Draws at the next unit in the same cell, strictly inside the support: its ends have probability zero."""
+        moved, rest = divmod(cost.offset * self.scale, 1)
+        inwards = np.ceil if self.rule is not None and self.rule.direction == "up" else np.floor
+        scaled = inwards(cost.draw(size, rng) * float(cost.unit * self.scale) + float(rest))
         low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
         first, last = math.floor(low * self.scale) + 1, math.ceil(cost.upper * self.scale) - 1
         inside = np.clip(scaled, float(first - moved), float(last - moved))
@@ -152,7 +155,7 @@ class _Column:
         found, code = np.unique(cost.draw(size, rng), return_inverse=True)
         low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
         amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in found.tolist()]
-        whole = [round(a * self.scale) for a in amounts]
+        whole = [math.floor(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
         return np.array(whole, dtype=dtype)[code], np.array(seen, dtype=dtype)[code]
 
@@ -162,10 +165,20 @@ def _reach(cost: RandomCost) -> Fraction:
     return max(abs(cost.upper), abs(cost.upper - cost.depth), abs(cost.offset))
 
 
+def _values(cost: RandomCost) -> list[Fraction]:
+    """Costs that whole units must make, and all others with them where all are known."""
+    if cost.atoms is not None:
+        return [amount for amount, _ in cost.atoms]
+    if cost.on_integers:
+        return [cost.offset, cost.unit]
+    return [cost.upper] if cost.has_atoms else []
+
+
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:
     """Units per one: a multiple of `grid`, with enough digits for draws, as many as let `total` fit into 64 bits where possible."""
-    grid = math.lcm(grid, *(cost.upper.denominator for cost in drawn if cost.has_atoms))
-    smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if not hasattr(cost.law, "pmf")]
+    grid = math.lcm(grid, *(v.denominator for cost in drawn for v in _values(cost)))
+    known = [cost for cost in drawn if cost.on_integers or cost.atoms is not None]
+    smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if cost not in known]
     if not smooth or not min(smooth):
         return grid
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from acegames.concepts import Concept
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import Bound, plain
+from acegames.model.numbers import Bound, plain, shown
 from acegames.tracker import Rounding
 
 __all__ = ["Guarantee"]
@@ -98,7 +98,7 @@ def _rounded_up(game: MarkovGame, concept: Concept, rules: list[Rounding | None]
 
 def _cells(game: MarkovGame, rules: list[Rounding | None]) -> str:
     return ", ".join(
-        f"{_called(label)} to multiples of {float(r.cell):.6g}"
+        f"{_called(label)} to multiples of {shown(r.cell, 6)}"
         for label, r in zip(game.constraints, rules, strict=True)
         if r is not None and r.direction != "ignore"
     )
@@ -126,4 +126,5 @@ def _figure(amount: Fraction) -> str:
     if len(exactly) <= 8 and "/" not in exactly:
         return exactly
     with localcontext(prec=6, rounding=ROUND_CEILING):
-        return f"{Decimal(amount.numerator) / Decimal(amount.denominator):f}"
+        found = Decimal(amount.numerator) / Decimal(amount.denominator)
+        return f"{found:f}" if abs(found.adjusted()) < 12 else f"{found:.6g}"

@@ -23,7 +23,7 @@ from acegames.feasibility.lattice import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.product import RowIndex, joint_actions, marginals
-from acegames.tracker import CostTracker, Rounding, Spent
+from acegames.tracker import AT_AN_END, CostTracker, Rounding, Spent
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
 
@@ -271,7 +271,8 @@ class Policy:
         return self.layers[t], at, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
-        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
+        hint = "" if self.tracker.exact else f" ({AT_AN_END})"
+        return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{hint}")
 
     @cached_property
     def _state_index(self) -> dict[Label, int]:

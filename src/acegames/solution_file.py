@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from acegames.concepts import CCE, CE, Concept, Nash
 from acegames.errors import AceError, BadFile
 from acegames.feasibility.cells import Cells, LayerSpace, numbered
+from acegames.feasibility.lattice import LARGEST
 from acegames.guarantee import Guarantee
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import MarkovGame, check_labels
@@ -220,7 +221,12 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
     cell, lowest = read_exact(data["cell"]), data["lowest"]
     if cell <= 0 or data["direction"] not in ("down", "up", "ignore"):
         raise BadFile(f"costs rounded {data['direction']!r} to multiples of {cell}")
-    return Rounding(cell, data["direction"], None if lowest is None else read_exact(lowest))
+    if lowest is None:
+        return Rounding(cell, data["direction"])
+    whole = read_exact(lowest) / cell
+    if whole.denominator != 1 or abs(whole) >= LARGEST:
+        raise BadFile(f"lowest cost {lowest}, must be a multiple of {cell} that fits into 64-bit integers")
+    return Rounding(cell, data["direction"], whole * cell)
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:

@@ -19,6 +19,11 @@ __all__ = ["CostTracker", "Rounding", "Spent"]
 
 Spent = tuple[int | float | Fraction, ...]
 
+AT_AN_END = (
+    "if the cost is drawn from a continuous distribution and lies exactly at an end of it, which happens with probability zero, "
+    "report one that is a little further inside"
+)
+
 
 @dataclass(frozen=True)
 class Rounding:
@@ -62,7 +67,8 @@ class CostTracker:
         try:
             step = self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
-            raise InvalidOption(f"cost {cost!r}: {str(error).partition(';')[0]}") from None
+            hint = "" if self.exact else f"; {AT_AN_END}"
+            raise InvalidOption(f"cost {cost!r}: {str(error).partition(';')[0]}{hint}") from None
         return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:

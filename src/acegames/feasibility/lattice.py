@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge, UnknownPair
 from acegames.model.game import Label, MarkovGame, exact_costs
-from acegames.model.numbers import exact, is_scalar, plain
+from acegames.model.numbers import exact, is_scalar, plain, shown
 from acegames.model.written import unknown
 
 LARGEST = 2**61
@@ -55,8 +55,8 @@ def lattice(game: MarkovGame) -> Lattice:
         if most >= LARGEST:
             unit, label = units[m], game.constraints[m]
             raise TooLarge(
-                f"constraint {label!r}: the costs are whole multiples of no unit coarser than {unit}, and {game.horizon} "
-                f"steps can add up to {most:.3g} of them, which does not fit into 64-bit integers. These costs are too fine "
+                f"constraint {label!r}: the costs are whole multiples of no unit coarser than {shown(unit)}, and {game.horizon} "
+                f"steps can add up to {shown(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
         for t, row in enumerate(game.budgets):

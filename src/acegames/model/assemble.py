@@ -184,7 +184,7 @@ def _canonical_costs(
         used = np.zeros(len(given), dtype=bool)
         for raw in layers:
             used[raw.cost[raw.prob > 0, m]] = True
-        kept = sorted({given[int(k)] for k in np.flatnonzero(used)}, key=cost_order)
+        kept = sorted(dict.fromkeys(given[int(k)] for k in np.flatnonzero(used)), key=cost_order)
         position = {v: k for k, v in enumerate(kept)}
         values.append(tuple(kept))
         codes.append(np.array([position.get(v, -1) for v in given], dtype=np.int32))

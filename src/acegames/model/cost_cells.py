@@ -3,12 +3,14 @@
     down:  k cells with probability Pr[k cell <= cost < (k+1) cell], everything below the lowest cell in the lowest
     up:    k cells with probability Pr[(k-1) cell < cost <= k cell], likewise
 
-A cell that cannot occur is left out; one that can never is, even where its probability is smaller than any float.
+A cell that cannot occur is left out; one that can never is, even where its probability is smaller than any float. So where an object
+lists its values all of them count; where single values may be possible, its bounds do unless its mass function denies it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.distributions import Floats, describe, evaluate
-from acegames.model.numbers import TINIEST, largest_float
+from acegames.model.numbers import TINIEST, largest_float, nearest_float, shown
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
@@ -51,9 +53,12 @@ def probabilities(
     if direction not in ("down", "up") or cell <= 0:
         raise ValueError(f"direction {direction!r} and cell {cell}: must be 'down' or 'up', and positive")
     first, last = _range(cost, cell, direction, lowest)
+    whole = math.floor if direction == "down" else math.ceil
+    if cost.atoms is not None:
+        return _listed(cost.atoms, cell, whole, first)
     if last - first >= MOST_CELLS:
         raise TooLarge(
-            f"{describe(cost.source)}: rounding to multiples of {float(cell):.3g} gives {last - first + 1:.3g} costs, at most "
+            f"{describe(cost.source)}: rounding to multiples of {shown(cell)} gives {shown(last - first + 1)} costs, at most "
             f"{MOST_CELLS:,} are allowed; choose a larger epsilon"
         )
     start = first if direction == "down" else first - 1  # the edge at which the first cell begins
@@ -67,8 +72,22 @@ def probabilities(
         )
     empty = np.flatnonzero(found == 0)
     found[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
+    for end in _possible_ends(cost):
+        k = max(whole(end / cell), first) - first
+        found[k] = max(found[k], TINIEST)
     found = np.where(found > 0, np.maximum(found / total, TINIEST), 0.0)
     return [((first + k) * cell, float(found[k])) for k in np.flatnonzero(found).tolist()]
+
+
+def _listed(
+    atoms: Sequence[tuple[Fraction, float]], cell: Fraction, whole: Callable[[Fraction], int], first: int
+) -> list[tuple[Fraction, float]]:
+    """What listed costs count as, each by itself."""
+    share: dict[int, list[float]] = {}
+    for amount, p in atoms:
+        share.setdefault(max(whole(amount / cell), first), []).append(p)
+    total = math.fsum(p for _, p in atoms)
+    return [(k * cell, max(math.fsum(share[k]) / total, TINIEST)) for k in sorted(share)]
 
 
 def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None) -> tuple[int, int]:
@@ -93,6 +112,8 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
         at = np.array([largest_float(x, itself=not strict) for x in edges])
     else:
         at = _multiples(step, shift, start, np.arange(count))
+    if cost.on_integers:
+        at = np.floor(at)
     below = evaluate(law.cdf, at)
     above = evaluate(law.sf, at) if callable(getattr(law, "sf", None)) else 1 - below
     inclusive = not strict or not cost.has_atoms  # nothing lies beyond x = upper
@@ -112,14 +133,15 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.
     largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
     if max(largest, down) < 2**53:
         return ((start + further) * up - off) / down  # both exact, so only the quotient is rounded
-    return np.array([float((start + k) * step - shift) for k in further.tolist()])
+    return np.array([nearest_float((start + k) * step - shift) for k in further.tolist()])
 
 
 def _possible(
     cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
 ) -> NDArray[np.bool_]:
     """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
-    density, nothing = _density(cost.law)
+    discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
+    density, nothing = _density(cost.law, "pmf" if discrete else "pdf")
     if density is None or not len(cells):
         return np.zeros(len(cells), dtype=bool)
     step, shift = cell / cost.unit, cost.offset / cost.unit
@@ -127,9 +149,8 @@ def _possible(
         float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower)),
         float(cost.drawn(cost.upper)),
     )
-    discrete = hasattr(cost.law, "pmf")
     if discrete:
-        found = [_atom_inside(density, nothing, shift, step, start + k, direction) for k in cells.tolist()]
+        found = _atoms_inside(cost, step, [start + k for k in cells.tolist()], direction)
     else:
         found = []
         for block in np.split(cells, range(_BLOCK, len(cells), _BLOCK)):
@@ -139,29 +160,42 @@ def _possible(
             dense = (evaluate(density, inside.reshape(-1)) > nothing).reshape(inside.shape)
             found += (dense.any(axis=1) & (right > left)).tolist()
     if cells[0] == 0 and not found[0]:  # the lowest cell holds everything below as well
-        edge = float((start + 1) * step - shift)
-        further = edge - float(step) * 2.0 ** np.arange(0, 60, 0.5)
+        edge = nearest_float((start + 1) * step - shift)
+        with np.errstate(over="ignore"):
+            further = edge - nearest_float(step) * 2.0 ** np.arange(0, 60, 0.5)
         further = np.floor(further) if discrete else further
         further = further[(further >= low) & (further < edge)]
         found[0] = len(further) > 0 and bool((evaluate(density, further) > nothing).any())
     return np.array(found, dtype=bool)
 
 
-def _density(source: Any) -> tuple[Any, float]:
+def _density(source: Any, kind: str) -> tuple[Any, float]:
     """What tells whether a value can occur, and what it says where none can."""
-    for name, nothing in (("logpmf", -math.inf), ("pmf", 0.0), ("logpdf", -math.inf), ("pdf", 0.0)):
+    for name, nothing in ((f"log{kind}", -math.inf), (kind, 0.0)):
         if callable(getattr(source, name, None)):
             return getattr(source, name), nothing
     return None, 0.0
 
 
-def _atom_inside(density: Any, nothing: float, shift: Fraction, step: Fraction, edge: int, direction: str) -> bool:
-    """Whether a whole number, shifted, lies in a cell and can occur."""
-    left, right = edge * step - shift, (edge + 1) * step - shift
-    first, last = (
-        (math.ceil(left), math.ceil(right) - 1) if direction == "down" else (math.floor(left) + 1, math.floor(right))
-    )
-    if first > last:
-        return False
-    atoms = np.array(sorted({first, (first + last) // 2, last}), dtype=np.float64)
-    return bool((evaluate(density, atoms) > nothing).any())
+def _possible_ends(cost: RandomCost) -> list[Fraction]:
+    """The bounds that can be costs themselves, as far as is known."""
+    ends = [end for end in (cost.lower, cost.upper) if not isinstance(end, float)] if cost.has_atoms else []
+    mass, nothing = _density(cost.law, "pmf")
+    if mass is None or not ends:
+        return ends
+    can = evaluate(mass, np.array([float(cost.drawn(end)) for end in ends])) > nothing
+    return [end for end, possible in zip(ends, can.tolist(), strict=True) if possible]
+
+
+def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
+    """For each cell that begins at one of the edges, whether a whole number, shifted, lies in it and can occur."""
+    mass, nothing = _density(cost.law, "pmf")
+    shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
+    least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))
+    whole = math.ceil if direction == "down" else lambda x: math.floor(x) + 1
+    first = [min(max(whole(k * step - shift), least), most + 1) for k in edges]
+    last = [max(min(whole((k + 1) * step - shift) - 1, most), least - 1) for k in edges]
+    looked: Floats = np.array([first, [(a + b) // 2 for a, b in zip(first, last, strict=True)], last], dtype=np.float64)
+    can = (evaluate(mass, looked.reshape(-1)) > nothing).reshape(looked.shape) & (looked[0] <= looked[2])
+    found: list[bool] = can.any(axis=0).tolist()
+    return found

@@ -7,12 +7,14 @@ Any object with a `cdf` will do. What else it has is used where it is there:
     logpdf, pdf, logpmf, pmf    to keep what is possible although its probability is smaller than any float
     rvs(size, random_state)     to draw; without it draws invert the cdf
     continuous                  True: no single value has positive probability. By default so where there is a pdf and no pmf
+                                (of scipy's new-style distributions, which have both: by their class)
     key                         a text; two objects of one class with the same key are the same distribution
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 from collections.abc import Callable
@@ -49,12 +51,23 @@ def has_atoms(source: Any) -> bool:
     said = getattr(source, "continuous", None)
     if isinstance(said, bool):
         return not said
+    if _is_new_style(source, "ContinuousDistribution", "Mixture"):  # a mixture takes no others
+        return False
     return hasattr(source, "pmf") or not hasattr(source, "pdf")
 
 
 def frozen(source: Any) -> Any:
     """A scipy distribution with its parameters fixed, where it was given without any; other objects as they are."""
-    return source.freeze() if type(source).__module__.startswith("scipy.") and hasattr(source, "freeze") else source
+    return source.freeze() if _is_scipy(source) and hasattr(source, "freeze") else source
+
+
+def _is_scipy(thing: Any) -> bool:
+    return type(thing).__module__.startswith("scipy.")
+
+
+def _is_new_style(source: Any, *names: str) -> bool:
+    """Whether an object is of one of these classes of scipy, which older versions do not have."""
+    return any(c.__module__.startswith("scipy.") and c.__name__ in names for c in type(source).__mro__)
 
 
 def named(name: str) -> Any:
@@ -78,30 +91,53 @@ def parameter_names(dist: Any) -> list[str]:
 def parameters(source: Any) -> tuple[str, dict[str, float]] | None:
     """Name and parameters of a frozen distribution of scipy.stats; None for any other object."""
     dist = getattr(source, "dist", None)
-    if dist is None or not type(source).__module__.startswith("scipy."):
+    if dist is None or not _is_scipy(source):
         return None
     try:
         if type(named(dist.name)) is not type(dist):
             return None
     except InvalidGame:
         return None
+    return dist.name, _given(source)
+
+
+def _given(source: Any) -> dict[str, float]:
+    """The parameters of a frozen distribution."""
+    dist = source.dist
     given = {"loc": 0.0, "scale": 1.0, **dict(zip(parameter_names(dist), source.args, strict=False)), **source.kwds}
-    return dist.name, {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
+    return {n: _parameter(dist.name, n, given.get(n)) for n in parameter_names(dist)}
+
+
+def on_integers(source: Any) -> bool:
+    """Whether it is one of scipy's families on the integers, not moved by any `loc`."""
+    if _is_new_style(source, "DiscreteDistribution"):
+        return True
+    scipy_form = parameters(source)
+    return scipy_form is not None and "scale" not in scipy_form[1] and scipy_form[1]["loc"] == 0
+
+
+def listed(source: Any) -> list[tuple[float, float]] | None:
+    """All values of a scipy distribution made by `rv_discrete(values=...)`, not moved by any `loc`, with their probabilities."""
+    dist = getattr(source, "dist", None)
+    values, chances = getattr(dist, "xk", None), getattr(dist, "pk", None)
+    if values is None or chances is None or not (_is_scipy(source) and _is_scipy(dist)):
+        return None
+    return list(zip(np.ravel(values).astype(float).tolist(), np.ravel(chances).astype(float).tolist(), strict=True))
 
 
 def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
     """A scipy distribution as (standard one, loc, scale), the latter exact: scipy would round them in. Others as they are."""
     scipy_form = parameters(source)
-    if scipy_form is None:
+    if scipy_form is None and _table(source) is None:
         return source, Fraction(0), Fraction(1)
-    name, values = scipy_form
+    name, values = scipy_form or ("", _given(source))
     loc, scale = values["loc"], values.get("scale", 1.0)
     if not (math.isfinite(loc) and 0 < scale < math.inf):
         return source, Fraction(0), Fraction(1)
     shapes = {n: v for n, v in values.items() if n not in ("loc", "scale")}
     if "scale" not in values:  # some discrete ones draw only with counts that are ints
         shapes = {n: int(v) if v.is_integer() else v for n, v in shapes.items()}
-    return named(name)(**shapes), exact(loc), exact(scale)
+    return named(name)(**shapes) if name else source.dist.freeze(), exact(loc), exact(scale)
 
 
 def _parameter(name: str, parameter: str, value: Any) -> float:
@@ -148,47 +184,63 @@ def describe(source: Any) -> str:
 def identity(source: Any, lower: Bound, upper: Bound) -> str:
     """A text that is the same for equal distributions, in every process and on every machine.
 
-    A frozen scipy distribution: its name and parameters. Otherwise the class and, whatever there is first: `key`; the fields of a
-    dataclass, where they are plain; the table of a scipy distribution made from one; its cdf at a thousand points.
+    A frozen scipy distribution: its name and parameters. Otherwise the class and what the object says of itself, or else its cdf at a
+    thousand points, which other distributions may share.
     """
     if parameters(source) is not None:
         return describe(source)
-    key = getattr(source, "key", None)
-    if isinstance(key, str):
-        said = repr(key)
-    elif (fields := _plain_fields(source)) is not None:
-        said = fields
-    elif (table := _table(source)) is not None:
-        said = table
-    else:
-        said = f"cdf {_fingerprint(source, lower, upper)}"
+    said = _said(source) or f"cdf {_fingerprint(source, lower, upper)}"
     return f"{_kind(source)}({said}) in [{lower}, {upper}]"
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two distributions with the same `identity` are the same: one object, or of one class and that identity says all."""
+    return one is other or (type(one) is type(other) and (parameters(one) is not None or _said(one) is not None))
+
+
+def _said(source: Any) -> str | None:
+    """All that an object of its class can differ in, whatever there is first: `key`, its table, its attributes where they are plain."""
+    key = getattr(source, "key", None)
+    return repr(key) if isinstance(key, str) else _table(source) or _plain_attributes(source)
+
+
 def _kind(source: Any) -> str:
-    return type(
-        source.dist if type(source).__module__.startswith("scipy.") and hasattr(source, "dist") else source
-    ).__qualname__
+    return type(source.dist if _is_scipy(source) and hasattr(source, "dist") else source).__qualname__
 
 
 def _table(source: Any) -> str | None:
     """The numbers of an `rv_histogram` or of an `rv_discrete(values=...)`."""
     dist = getattr(source, "dist", None)
-    arrays = getattr(dist, "_histogram", None) or (getattr(dist, "xk", None), getattr(dist, "pk", None))
-    if any(array is None for array in arrays):
+    if not (_is_scipy(source) and _is_scipy(dist)):
         return None
-    numbers = [np.asarray(array, dtype=np.float64).tolist() for array in arrays]
+    arrays = [[getattr(dist, name, None) for name in names] for names in (("_hpdf", "_hbins"), ("xk", "pk"))]
+    table = next((pair for pair in arrays if not any(array is None for array in pair)), None)
+    if table is None:
+        return None
+    numbers = [np.asarray(array, dtype=np.float64).tolist() for array in table]
     return f"table {hashlib.sha256(repr(numbers).encode()).hexdigest()[:32]}"
 
 
-def _plain_fields(source: Any) -> str | None:
-    if not dataclasses.is_dataclass(source) or isinstance(source, type):
+class _Bare:
+    """An object that has nothing but attributes."""
+
+
+def _plain_attributes(source: Any) -> str | None:
+    if dataclasses.is_dataclass(source):
+        values = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
+    elif type(source).__basicsize__ == _Bare.__basicsize__ and hasattr(source, "__dict__"):
+        values = {n: v for n, v in sorted(vars(source).items()) if not _is_cached(source, n)}
+    else:
         return None
-    values = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
     if not all(type(part) in _PLAIN for v in plain.values() for part in (v if type(v) is tuple else (v,))):
         return None
-    return ", ".join(f"{n}={v!r}" for n, v in plain.items())
+    return ", ".join(f"{n}={v!r}" for n, v in plain.items()) or "no attributes"
+
+
+def _is_cached(source: Any, name: str) -> bool:
+    """Whether an attribute follows from the others and is there only once it was asked for."""
+    return isinstance(getattr(type(source), name, None), functools.cached_property)
 
 
 def _fingerprint(source: Any, lower: Bound, upper: Bound) -> str:

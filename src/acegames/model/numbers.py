@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+import sys
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -14,11 +15,17 @@ Bound = Fraction | float
 """A budget: a Fraction, or the float `inf` (the only float that occurs)."""
 
 
+_DIGITS, _BITS = 3900, 12_955
+"""The longest numerator or denominator. Python refuses to write out much longer ones, which are a slip of the pen in any case."""
+
+
 def exact(value: Any) -> Fraction:
-    """Return the rational that `value` stands for; ValueError when it is not a finite number."""
+    """Return the rational that `value` stands for; ValueError when it is not a finite number, or absurdly long."""
     if isinstance(value, (bool, np.bool_)):
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
+            raise ValueError(f"the number has more than {_DIGITS} digits")
         return Fraction(value)
     if isinstance(value, np.integer):
         return Fraction(int(value))
@@ -29,6 +36,8 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, (float, Decimal)):
         if not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
+        if isinstance(value, Decimal) and max(abs(value.adjusted()), len(value.as_tuple().digits)) > _DIGITS:
+            raise ValueError(f"the number has more than {_DIGITS} digits")
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return exact(value.item())
@@ -44,11 +53,19 @@ def exact_or_inf(value: Any) -> Bound:
     return exact(value)
 
 
+def nearest_float(x: Fraction) -> float:
+    """The finite float that is nearest."""
+    try:
+        return float(x)
+    except OverflowError:
+        return sys.float_info.max if x > 0 else -sys.float_info.max
+
+
 def largest_float(x: Fraction, *, itself: bool) -> float:
     """The largest float that stands for a number below x, or for x itself where it may."""
-    nearest = float(x)
+    nearest = nearest_float(x)
     stands_for = exact(nearest)
-    return nearest if stands_for < x or (itself and stands_for == x) else float(np.nextafter(nearest, -math.inf))
+    return nearest if stands_for < x or (itself and stands_for == x) else math.nextafter(nearest, -math.inf)
 
 
 def is_scalar(value: Any) -> bool:
@@ -86,6 +103,12 @@ def plain_array(rows: list[tuple[Bound, ...]], width: int) -> NDArray[Any]:
         not isinstance(v, Fraction) and (not isinstance(v, int) or abs(v) <= 2**53) for row in friendly for v in row
     )
     return np.array(friendly, dtype=np.float64 if lossless else object).reshape(len(rows), width)
+
+
+def shown(value: int | Fraction, digits: int = 3) -> str:
+    """A number for a message, to some digits, however large or small it is."""
+    with localcontext(prec=digits):
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
 
 
 def text(value: Bound) -> str:

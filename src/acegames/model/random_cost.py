@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.cost_cells import probabilities
-from acegames.model.distributions import bounds, describe, evaluate, frozen, has_atoms, identity, standard
+from acegames.model.distributions import (
+    bounds,
+    describe,
+    evaluate,
+    frozen,
+    has_atoms,
+    identity,
+    listed,
+    on_integers,
+    same,
+    standard,
+)
 from acegames.model.numbers import Bound, exact, largest_float, text
 
 __all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
@@ -34,7 +45,8 @@ RARE = 1e-18
 class RandomCost:
     """One constraint's cost: `scale` times what `source` draws. Build it with `random_cost`.
 
-    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution. Equal distributions make equal costs.
+    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution. Distributions that are known to be equal make
+    equal costs (see `distributions.same`).
     """
 
     source: Any
@@ -44,7 +56,7 @@ class RandomCost:
 
     @cached_property
     def key(self) -> str:
-        """What the cost is, in words; the same for equal costs only (see `distributions.identity`)."""
+        """What the cost is, in words; the same for equal costs, in every process (see `distributions.identity`)."""
         said = identity(self.source, self.lower / self.scale, self.upper / self.scale)
         return said if self.scale == 1 else f"{self.scale} * {said}"
 
@@ -77,6 +89,17 @@ class RandomCost:
         return has_atoms(self.source)
 
     @cached_property
+    def on_integers(self) -> bool:
+        """Whether every draw of `law` is a whole number."""
+        return on_integers(self.law)
+
+    @cached_property
+    def atoms(self) -> tuple[tuple[Fraction, float], ...] | None:
+        """Every possible cost with its probability, where the source lists its values."""
+        table = listed(self.law)
+        return None if table is None else tuple((exact(x) * self.unit + self.offset, p) for x, p in table if p > 0)
+
+    @cached_property
     def depth(self) -> Fraction:
         """How far below `upper` practically all of the distribution lies."""
         if not isinstance(self.lower, float):
@@ -91,7 +114,7 @@ class RandomCost:
     def _width(self, rest: float) -> Fraction | None:
         """How far below `upper` less than `rest` lies, to within a factor of two; None when there is no such place."""
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
-        enough = evaluate(self.law.cdf, float(self.drawn(self.upper)) - width) < rest
+        enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
     def _endless(self) -> Fraction:
@@ -118,11 +141,19 @@ class RandomCost:
     def _cdf(self, x: Fraction, *, itself: bool) -> float:
         at = self.drawn(x)
         nearest = largest_float(at, itself=itself) if self.has_atoms else float(at)
-        return float(evaluate(self.law.cdf, np.array([nearest]))[0])
+        return float(self._law_cdf(np.array([nearest]))[0])
+
+    def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cdf of `law`. Where all draws are integers, what scipy says between these may be no number, or wrong."""
+        return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws, (size,)."""
-        return self.draw(size, rng) * float(self.unit) + float(self.offset)
+        """Independent draws, (size,); strictly inside the bounds where these have probability zero, as far as there are floats."""
+        found = self.draw(size, rng) * float(self.unit) + float(self.offset)
+        if self.has_atoms:
+            return found
+        above = -largest_float(-Fraction(self.lower), itself=False) if math.isfinite(self.lower) else -math.inf
+        return np.minimum(np.maximum(found, above), largest_float(self.upper, itself=False))
 
     def draw(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws of `law`, (size,)."""
@@ -136,12 +167,12 @@ class RandomCost:
         low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
         for _ in range(64):
             middle = (low >> 1) + (high >> 1) + (low & high & 1)
-            enough = evaluate(self.law.cdf, _unrank(middle)) >= level
+            enough = self._law_cdf(_unrank(middle)) >= level
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return _unrank(high)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RandomCost) and self.key == other.key
+        return isinstance(other, RandomCost) and self.key == other.key and same(self.source, other.source)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -172,7 +203,13 @@ def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost
             return _read(frozen(source), upper, lower)
     except InvalidGame:
         raise
-    except (TypeError, ValueError, ArithmeticError, MemoryError) as error:  # of the object's own methods
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        MemoryError,
+        RecursionError,
+    ) as error:  # of the object's own methods
         raise InvalidGame(f"{source!r:.100} is not a distribution that can be used: {error}") from None
 
 
@@ -262,7 +299,7 @@ def _check(cost: RandomCost) -> None:
     name = describe(cost.source)
     top, bottom = float(cost.drawn(cost.upper)), float(cost.drawn(cost.upper - cost.depth))
     draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
-    found = evaluate(cost.law.cdf, draw)
+    found = cost._law_cdf(draw)
     x = draw * float(cost.unit) + float(cost.offset)
     wrong = np.flatnonzero(~((found >= -ROUNDING) & (found <= 1 + ROUNDING)))
     if len(wrong):
@@ -279,6 +316,6 @@ def _check(cost: RandomCost) -> None:
         )
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
         before = np.array([np.nextafter(bottom, -math.inf)])
-        rest = float(evaluate(cost.law.cdf, before)[0])
+        rest = float(cost._law_cdf(before)[0])
         if not rest <= ROUNDING:
             raise InvalidGame(f"{name}: its cdf is {rest:.6g} below the lower bound {float(cost.lower):.6g}, must be 0")

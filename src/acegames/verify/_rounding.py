@@ -12,6 +12,7 @@ from its distribution function. The rounding is the verifier's own; nothing here
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label, MarkovGame, exact_costs
-from acegames.model.numbers import TINIEST, exact, plain
+from acegames.model.numbers import TINIEST, exact, nearest_float, plain, shown
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import PROBABILITY_SUM
 
@@ -210,10 +211,12 @@ def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
         return [Cell(rule.counted(cost), 1.0, cost)]
     if rule.direction == "ignore":
         return [Cell(Fraction(0), 1.0, cost.upper)]
+    if cost.atoms is not None:
+        return _listed(cost.atoms, rule)
     first, last = _range(cost, rule)
     if last - first >= _MOST_CELLS:
         raise TooLarge(
-            f"constraint {label!r}: a random cost falls into {last - first + 1:,} cells of {plain(rule.cell)}, must be at most "
+            f"constraint {label!r}: a random cost falls into {shown(last - first + 1)} cells of {shown(rule.cell)}, must be at most "
             f"{_MOST_CELLS:,}; solve with a larger epsilon"
         )
     down = rule.direction == "down"
@@ -223,22 +226,34 @@ def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
     return [
         Cell(rule.at_least(k), max(float(p), TINIEST), min(end, cost.upper))
         for k, end, p in zip(range(first, last + 1), ends, share.tolist(), strict=True)
-        if p > 0 or _possible(cost, end - rule.cell, end, down=down)
+        if p > 0 or _possible(cost, -math.inf if k == first else end - rule.cell, end, down=down)
     ]
+
+
+def _listed(atoms: Iterable[tuple[Fraction, float]], rule: Rule) -> list[Cell]:
+    """The cells of a cost that lists its values."""
+    found: dict[Fraction, Cell] = {}
+    for amount, p in atoms:
+        counted = rule.counted(amount)
+        other = found.get(counted, Cell(counted, 0.0, amount))
+        found[counted] = Cell(counted, max(other.probability + p, TINIEST), max(other.top, amount))
+    return [found[counted] for counted in sorted(found)]
 
 
 def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
     """Return Pr[cost < x] (strict) or Pr[cost <= x] at each x; it never falls, and ends at 1."""
-    single = _has_single_values(cost.source)
-    inside = [min(x, cost.upper) / cost.scale for x in ends]
+    single = cost.has_atoms
+    inside = [cost.drawn(min(x, cost.upper)) for x in ends]
     at = np.array([_float_at(x, strict=strict and y <= cost.upper) for x, y in zip(inside, ends, strict=True)])
     if not single:
-        at = np.array([float(x) for x in inside])
+        at = np.array([nearest_float(x) for x in inside])
+    if cost.on_integers:
+        at = np.floor(at)
     with np.errstate(all="ignore"):
         try:
-            found = np.asarray(cost.source.cdf(at), dtype=np.float64).reshape(at.shape)
+            found = np.asarray(cost.law.cdf(at), dtype=np.float64).reshape(at.shape)
         except (TypeError, ValueError):  # one number at a time
-            found = np.array([float(cost.source.cdf(float(x))) for x in at])
+            found = np.array([float(cost.law.cdf(float(x))) for x in at])
     if np.isnan(found).any():
         raise InvalidGame(f"constraint {label!r}: the cdf of a random cost is not a number at {at[np.isnan(found)][0]}")
     if not abs(found[-1] - 1) <= PROBABILITY_SUM:
@@ -253,15 +268,9 @@ def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, stric
     return np.maximum.accumulate(np.maximum(found, 0.0))
 
 
-def _has_single_values(source: Any) -> bool:
-    """Whether single values may have positive probability, so that < and <= differ."""
-    said = getattr(source, "continuous", None)
-    return not said if isinstance(said, bool) else hasattr(source, "pmf") or not hasattr(source, "pdf")
-
-
 def _float_at(x: Fraction, *, strict: bool) -> float:
     """The largest float that stands for a number up to x, or below x."""
-    nearest = float(x)
+    nearest = nearest_float(x)
     over = exact(nearest) >= x if strict else exact(nearest) > x
     return math.nextafter(nearest, -math.inf) if over else nearest
 
@@ -277,32 +286,40 @@ def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
     return min(first, last), last
 
 
-def _possible(cost: RandomCost, low: Fraction, high: Fraction, *, down: bool) -> bool:
+def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: bool) -> bool:
     """Whether costs between two edges occur, although the distribution function is too coarse to tell."""
     begin, end = max(low, cost.lower), min(high, cost.upper)
     if not begin <= end:
         return False
-    assert isinstance(begin, Fraction)
-    inside = [begin + (end - begin) * j / 10 for j in range(1, 10)] if begin < end else []
-    if _positive(cost, "pdf", inside):
-        return True
-    whole = [x for x in _whole(cost, begin, end) if x != (high if down else low)]
-    return _positive(cost, "pmf", whole)
+    if not cost.has_atoms:
+        return _positive(cost, "pdf", _between(cost, begin, end))
+    outside = high if down else low  # the edge that belongs to another cell
+    bounds = [x for x in (cost.lower, cost.upper) if begin <= x <= end and x != outside and not isinstance(x, float)]
+    if not hasattr(cost.law, "pmf"):
+        return bool(bounds) or _positive(cost, "pdf", _between(cost, begin, end))
+    whole = [x for x in _whole(cost, begin, end) if x != outside]
+    return _positive(cost, "pmf", [*bounds, *whole])
 
 
-def _whole(cost: RandomCost, begin: Fraction, end: Fraction) -> list[Fraction]:
-    """Some of the values between two bounds that a cost with a mass function can have."""
-    support = cost.lower if isinstance(cost.lower, Fraction) else cost.upper
-    first = math.ceil((begin - support) / cost.scale)
-    last = math.floor((end - support) / cost.scale)
-    return [support + k * cost.scale for k in range(max(first, last - 999), last + 1)]
+def _between(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
+    """Some of the values between two bounds."""
+    if isinstance(begin, float):
+        return [end - cost.unit * Fraction(2) ** j for j in range(-20, 60)]
+    return [begin + (end - begin) * j / 10 for j in range(1, 10)] if begin < end else []
+
+
+def _whole(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fraction]:
+    """The largest values between two bounds that a cost drawn in whole numbers can have."""
+    last = math.floor(cost.drawn(end))
+    first = last - 999 if isinstance(begin, float) else max(last - 999, math.ceil(cost.drawn(begin)))
+    return [cost.offset + k * cost.unit for k in range(first, last + 1)]
 
 
 def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
     """Whether the density or mass function, on a scale of logarithms where there is one, is positive at some point."""
-    at = np.array([float(x / cost.scale) for x in points])
+    at = np.array([nearest_float(cost.drawn(x)) for x in points])
     for function, zero in ((f"log{name}", -math.inf), (name, 0.0)):
-        if len(at) and callable(getattr(cost.source, function, None)):
+        if len(at) and callable(getattr(cost.law, function, None)):
             with np.errstate(all="ignore"):
-                return bool((np.asarray(getattr(cost.source, function)(at)) > zero).any())
+                return bool((np.asarray(getattr(cost.law, function)(at)) > zero).any())
     return False
