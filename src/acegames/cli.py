@@ -242,8 +242,8 @@ def frontier(
         list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
-    concept: ConceptOption = "cce",
-    objective: ObjectiveOption = "welfare",
+    concept: ConceptOption | None = None,
+    objective: ObjectiveOption | None = None,
     epsilon: EpsilonOption = None,
     relative: RelativeOption = False,
     rounding: RoundingOption = "down",
@@ -253,7 +253,8 @@ def frontier(
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
     model = _rounded(_game(game), epsilon, relative, rounding, any_budget=True)
     worth = None
-    wanted = _concept(concept, objective, 1.0, model)
+    wanted = _solved_for(game) if concept is objective is None else None
+    wanted = wanted or _concept(concept or "cce", objective or "welfare", 1.0, model)
     if curve is None and constraint is None and _quick_curve(model):
         with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
             worth = solve_with_bar(lambda bar: ace.budget_curve(model, wanted, points=points, progress=bar))
@@ -639,6 +640,14 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
 
 
 QUICK = 100_000  # stage games
+
+
+def _solved_for(name: str) -> ace.CE | ace.CCE | ace.Nash | None:
+    """The concept of a solution file; None where the name is no such file."""
+    try:
+        return ace.Solution.load(name).concept if Path(name).is_file() else None
+    except ace.BadFile:
+        return None
 
 
 def _quick_curve(game: ace.MarkovGame) -> bool:

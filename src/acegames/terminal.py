@@ -174,7 +174,7 @@ def one_line(label: Any) -> str:
 
 
 def show_curve(curve: ace.BudgetCurve) -> None:
-    """Print values by budget as a table, with a bar for the sum of the players' values above the lowest sum."""
+    """Print values by budget as a table, with a bar for the sum of the players' values, from zero where none is negative."""
     out.print(
         f"\n[bold]Value of budget[/]: {type(curve.concept).__name__}, objective {escape(str(curve.concept.objective))}"
     )
@@ -182,9 +182,10 @@ def show_curve(curve: ace.BudgetCurve) -> None:
     table = Table()
     for heading in (*(curve.constraints[k] for k in shown), *curve.players):
         table.add_column(escape(str(heading)), justify="right")
-    table.add_column("sum of values" if len(curve.players) > 1 else "")
     total = curve.values.sum(axis=1)
-    low, high = np.nanmin(total), np.nanmax(total)
+    low, high = min(0.0, np.nanmin(total)), np.nanmax(total)
+    what = "sum of values" if len(curve.players) > 1 else ""
+    table.add_column(what if low == 0 else f"{what} above {low:.6g}".strip())
     missing = np.where(curve.feasible, "none found", "infeasible")
     for row, values, level, least, gone in zip(
         curve.budgets, curve.values, total, curve.is_minimal, missing, strict=True

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.feasibility.frontier import Frontier
+from acegames.numerics import PROBABILITY_RENORMALISE
 from acegames.report.view import Floats, Ints, View, shown
 
 Bools = NDArray[np.bool_]
@@ -99,13 +100,23 @@ class Reasons:
         kind = NOW if broken.any() else LATER
         wrong = np.flatnonzero(broken if kind == NOW else self._dead(stage, outs))
         prob = layer.prob[stage.out[outs]]
+        if kind == NOW:  # what is spent counts, wherever it leads
+            alike = (stage.after[outs][wrong, None] == stage.after[outs][None, wrong]).all(axis=2)
+            prob = prob.copy()
+            prob[wrong] = np.minimum(alike @ prob[wrong], 1.0)
         k = int(wrong[np.argmax(prob[wrong])])
         following = int(layer.next_state[stage.out[outs][k]])
         after = stage.after[outs][k]
         if kind == LATER:
             self._need(stage.t + 1, following)
         over = np.flatnonzero(stage.over[outs][k]).tolist()
-        return [kind, shown(prob[k]), following, self.view.spent(after), over]
+        return [
+            kind,
+            1 if prob[k] > 1 - PROBABILITY_RENORMALISE else shown(prob[k]),
+            following,
+            self.view.spent(after),
+            over,
+        ]
 
     def _dead(self, stage: Stage, outs: slice) -> Bools:
         """Outcomes after which the budgets cannot be kept.
