@@ -210,3 +210,32 @@ def test_one_player_is_its_own_team():
 def test_a_schedule_is_compared_at_its_tightest_time():
     line = str(baselines.compare(ace.catalog.get("net_zero"), episodes=200)).splitlines()[-1]
     assert " of 0 |" in line  # the end; before it there is no limit
+
+
+@pytest.mark.parametrize(("budget", "cost", "pay"), [(1e-11, 2e-11, 1), (1, 2, 1e-8), (1e9, 2e9, 1e12), (1, 2, 1)])
+def test_averages_do_not_depend_on_the_units(budget, cost, pay):
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [("a", "b")],
+        outcomes=lambda t, s, a: [(1, s, {"x": cost if a == ("a",) else 0})],
+        reward=lambda t, s, a: [pay if a == ("a",) else 0],
+        budget={"x": budget},
+        horizon=1,
+        initial="s",
+    )
+    found = ace.baselines.expected_budgets(game)
+    assert found.value == pytest.approx(pay / 2, rel=1e-6)
+    assert found.expected_spent[0, 0] <= budget * (1 + 1e-6)
+
+
+def test_spending_without_a_limit_is_the_most_of_all_times():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [("a",)],
+        outcomes=lambda t, s, a: [(1, s, {"fuel": 5, "x": 0})],
+        reward=lambda t, s, a: [1],
+        budget={"fuel": float("inf"), "x": 3},
+        horizon=4,
+        initial="s",
+    )
+    assert "20 of no limit" in str(ace.baselines.compare(game, episodes=10))

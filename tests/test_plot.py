@@ -292,3 +292,24 @@ def test_without_matplotlib_it_is_said_what_to_install(monkeypatch, chicken):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ace.MissingExtra, match=r"acegames\[plot\]"):
         ace.plot.value_map(chicken, 3, "dry")
+
+
+def test_dollars_are_no_mathematics(tmp_path):
+    game = ace.MarkovGame.from_functions(
+        players=["$p", "q$"],
+        actions=lambda t, s: [("$a$", "b"), ("x",)],
+        outcomes=lambda t, s, a: [(1, s, {"$\\frac$": 1 if a[0] == "$a$" else 0, "y": 0})],
+        reward=lambda t, s, a: [a[0] == "$a$", 0],
+        budget={"$\\frac$": 2, "y": 1},
+        horizon=3,
+        initial="$s",
+    )
+    solution = ace.solve(game)
+    for ax in (
+        ace.plot.frontier(game),
+        ace.plot.value_map(solution, 1, "$s"),
+        ace.plot.policy_map(solution, 1, "$s"),
+        ace.plot.spending(solution, constraint="$\\frac$"),
+        ace.plot.budget_curve(solution.budget_curve("$\\frac$")),
+    ):
+        ax.figure.savefig(tmp_path / "picture.png")

@@ -354,3 +354,30 @@ def test_game_files_are_completed():
     assert completed("acegames", "verify", "dr.ace", "--game", "drum") == ["drum.yaml"]
     assert completed("acegames", "check", "gam") == []  # left to the shell, which sets no space behind a folder
     assert completed("acegames", "check", "nowhere/") == []
+
+
+def test_nothing_that_a_terminal_would_obey_is_printed():
+    game = sorting("\x1b[2Jfu", "\x1b]0;pwn\x07A", player="\x1b[31mme")
+    game.save("g.yaml")
+    run("solve", "g.yaml", "-o", "s.ace")
+    for words in (
+        ("check", "g.yaml"),
+        ("frontier", "g.yaml"),
+        ("reduce", "g.yaml"),
+        ("solve", "g.yaml", "--verbose"),
+        ("verify", "s.ace"),
+        ("simulate", "s.ace"),
+        ("bracket", "g.yaml", "--epsilon", "0.1"),
+    ):
+        result = run(*words)
+        assert not set("\x1b\x07") & set(result.stdout + result.stderr), words
+
+
+def test_labels_that_look_alike_are_told_apart_in_json():
+    told = json.loads(run("check", _alike(), "--json").stdout)
+    assert told["budget"] == {"1": 3, "'1'": 4}
+
+
+def _alike():
+    sorting(1, "1", budget={1: 3, "1": 4}).save("alike.json")
+    return "alike.json"

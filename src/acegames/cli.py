@@ -16,7 +16,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -25,10 +24,12 @@ from acegames.completion import concepts, game_names, games, objectives
 from acegames.model.written import read_exact
 from acegames.summary import show_summary
 from acegames.terminal import (
+    by_label,
     certificate_data,
     curve_data,
     describe,
     err,
+    escape,
     number,
     out,
     own_budget,
@@ -450,16 +451,15 @@ def simulate(
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:
-        players, constraints = list(map(str, model.players)), list(map(str, model.constraints))
         print_json(
             {
                 "episodes": episodes,
-                "mean_return": dict(zip(players, mean, strict=True)),
-                "standard_error": dict(zip(players, error, strict=True)),
-                "largest_spending": dict(zip(constraints, largest, strict=True)),
-                "largest_spending_at_end": dict(zip(constraints, at_end, strict=True)),
+                "mean_return": by_label(model.players, mean),
+                "standard_error": by_label(model.players, error),
+                "largest_spending": by_label(model.constraints, largest),
+                "largest_spending_at_end": by_label(model.constraints, at_end),
                 "violations": rollouts.violations,
-                "largest_excess": dict(zip(constraints, rollouts.excess, strict=True)),
+                "largest_excess": by_label(model.constraints, rollouts.excess),
                 "beyond_guarantee": rollouts.beyond,
             }
         )

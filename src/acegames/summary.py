@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.terminal import filled_bar, number, one_line, out, own_budget
+from acegames.terminal import escape, filled_bar, number, one_line, out, own_budget
 
 __all__ = ["show_summary"]
 

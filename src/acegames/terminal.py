@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -103,7 +103,7 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
         "states": len(game.states),
         "actions_per_player": [len(a) for a in game.actions],
         "horizon": game.horizon,
-        "budget": {str(k): v for k, v in own_budget(game).items()},
+        "budget": by_label(game.constraints, own_budget(game).values()),
         "budget_is_a_schedule": len(set(game.budgets)) > 1,
         "digest": game.digest,
     }
@@ -112,10 +112,10 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
 def solution_data(solution: ace.Solution) -> dict[str, Any]:
     """A solution for JSON."""
     return {
-        "values": dict(zip(map(str, solution.game.players), solution.values, strict=True)),
+        "values": by_label(solution.game.players, solution.values),
         "concept": repr(solution.concept),
         "guarantee": str(solution.guarantee),
-        "excess": dict(zip(map(str, solution.game.constraints), solution.guarantee.excess, strict=True)),
+        "excess": by_label(solution.game.constraints, solution.guarantee.excess),
         "stats": vars(solution.stats),
     }
 
@@ -166,6 +166,18 @@ def filled_bar(share: float, width: int, style: str) -> Text:
     full, left = ink()
     drawn = 0 if share <= 0 else max(1, min(width - (share < 1), round(share * width)))
     return Text.assemble((full * drawn, style), (left * (width - drawn), "dim"))
+
+
+def escape(text: str) -> str:
+    """Text that prints as it is: no markup, and no control characters that a terminal would obey."""
+    return markup.escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text))
+
+
+def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
+    """{label: value} with text as keys; where two labels look alike, as Python writes them."""
+    known = list(labels)
+    alike = len({str(x) for x in known}) < len(known)
+    return dict(zip(map(repr if alike else str, known), values, strict=True))
 
 
 def one_line(label: Any) -> str:

@@ -93,7 +93,30 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
     program = _Program(game, weights, costs)
     x, reduced = program.solve()
     shares = tuple(_shares(game.layer(t), *(program.at(t, v) for v in (x, reduced))) for t in range(game.horizon))
-    return ExpectedBudgets(game, weights, shares, *_evaluate(game, shares, costs))
+    values, spent = _evaluate(game, shares, costs)
+    _check_kept(game, spent, program.size)
+    return ExpectedBudgets(game, weights, shares, values, spent)
+
+
+def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
+    """What one counts of each constraint: its smallest budget where that is of the size of its costs, else its largest expected cost."""
+    largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in costs], axis=0) if game.constraints else np.zeros(0)
+    for m, schedule in enumerate(zip(*game.budgets, strict=True)):
+        least = min((abs(float(b)) for b in schedule if not isinstance(b, float) and b), default=0.0)
+        largest[m] = (least if 1e-6 * largest[m] < least < 1e6 * largest[m] else largest[m]) or 1.0
+    return largest
+
+
+def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
+    """A float program may fail where numbers differ by many orders of size; then nothing is claimed."""
+    budgets = np.array([[float(b) for b in row] for row in game.budgets]).reshape(spent.shape)
+    over = np.argwhere(spent > budgets + 1e-7 * np.minimum(size, np.maximum(np.abs(budgets), 1e-6 * size)))
+    if len(over):
+        t, m = over[0]
+        raise AceError(
+            f"the program over occupancies could not be solved well enough: {game.constraints[m]!r} is {spent[t, m]:.6g} on average after "
+            f"t={t}, its budget {budgets[t, m]:.6g}; costs, budgets and probabilities differ by too many orders of size"
+        )
 
 
 class _Program:
@@ -105,10 +128,14 @@ class _Program:
         self.rows = [np.flatnonzero(reach[t][_state_of_rows(game.layer(t))]) for t in range(game.horizon)]
         self.start = np.concatenate([[0], np.cumsum([len(r) for r in self.rows])])
         self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
+        self.reward = self.reward / (
+            np.abs(self.reward).max(initial=0.0) or 1.0
+        )  # the solver's tolerances are absolute
+        self.size = _sizes(game, costs)
         self.entries: list[tuple[Any, Any, Any]] = []
         for t in range(game.horizon):
             self._flow(t)
-            self._spending(t, costs[game.layer_at[t]])
+            self._spending(t, costs[game.layer_at[t]] / self.size)
 
     def _flow(self, t: int) -> None:
         """What leaves a state at t, and what enters states at t + 1. Equation t * S + s is that of state s at t."""
@@ -158,7 +185,9 @@ class _Program:
         lp.num_col_, lp.num_row_ = x + y, len(right)
         lp.col_cost_ = np.append(-self.reward, np.zeros(y))
         lp.col_lower_ = np.append(np.zeros(x), np.full(y, -np.inf))
-        lp.col_upper_ = np.append(np.full(x, np.inf), [float(b) for row in game.budgets for b in row])
+        lp.col_upper_ = np.append(
+            np.full(x, np.inf), [float(b) / k for row in game.budgets for b, k in zip(row, self.size, strict=True)]
+        )
         lp.row_lower_ = lp.row_upper_ = right
         row, column, value = self._entries(x + y)
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -188,7 +217,7 @@ class _Program:
         weights = np.zeros((self.game.horizon, len(self.game.constraints)))
         for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
             finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
-            weights[-1, m] = 1 / (finite[-1] or 1.0) if finite else 0.0
+            weights[-1, m] = self.size[m] / (finite[-1] or 1.0) if finite else 0.0
         return weights.ravel()
 
     @staticmethod

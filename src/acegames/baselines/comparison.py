@@ -68,7 +68,8 @@ class Comparison:
         values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
         most = row.rollouts.spent.max(axis=0)
         budgets = np.array([[float(b) for b in line] for line in self.game.budgets])
-        closest = (most - budgets).argmax(axis=0) if self.game.constraints else []  # when each budget is tightest
+        slack = np.where(np.isinf(budgets).all(axis=0), most, most - budgets)  # without a limit, the most of all times
+        closest = slack.argmax(axis=0) if self.game.constraints else []  # when each budget is tightest
         spent = [f"{_short(most[t, m])} of {_short(budgets[t, m])}" for m, t in enumerate(closest)]
         return [row.name, *values, f"{row.total:.2f}", *spent, _percent(row.broken)]
 

@@ -59,7 +59,7 @@ def in_words(label: Any) -> str:
     """A label of the game, to be read."""
     if isinstance(label, (tuple, list)):
         return ", ".join(map(in_words, label))
-    return str(label)
+    return str(label).replace("$", r"\$")  # else it would be set as mathematics
 
 
 def title(t: int, state: Any) -> str:
@@ -70,7 +70,7 @@ def title(t: int, state: Any) -> str:
 
 def called(label: Any) -> str:
     """A constraint on an axis."""
-    return label if isinstance(label, str) else f"constraint {label}"
+    return in_words(label) if isinstance(label, str) else f"constraint {in_words(label)}"
 
 
 def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]:
