@@ -172,20 +172,23 @@ def plot(growth, path):
 
 
 def plot_approximation(found, path):
-    """Time over 1 / epsilon for each number of constraints, beside the power that bounds it."""
+    """Pairs and time over 1 / epsilon for each number of constraints, beside the power that bounds them."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    for m, mark in ((1, "o-"), (2, "s-"), (3, "^-")):
-        rows = [r for r in found if r["constraints"] == m]
-        fine = [1 / r["epsilon"] for r in rows]
-        line = axis.loglog(fine, [r["seconds"] for r in rows], mark, label=f"{m} constraint{'s' if m > 1 else ''}")[0]
-        axis.loglog(fine, [rows[-1]["seconds"] * (x / fine[-1]) ** m for x in fine], ":", color=line.get_color())
-    axis.set(xlabel="1 / epsilon", ylabel="seconds to solve")
-    axis.legend()
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for axis, what, said in zip(
+        axes, ("pairs", "seconds"), ("pairs (t, state, spent)", "seconds to solve"), strict=True
+    ):
+        for m, mark in ((1, "o-"), (2, "s-"), (3, "^-")):
+            rows = [r for r in found if r["constraints"] == m]
+            fine = [1 / r["epsilon"] for r in rows]
+            line = axis.loglog(fine, [r[what] for r in rows], mark, label=f"{m} constraint{'s' if m > 1 else ''}")[0]
+            axis.loglog(fine, [rows[-1][what] * (x / fine[-1]) ** m for x in fine], ":", color=line.get_color())
+        axis.set(xlabel="1 / epsilon", ylabel=said)
+        axis.legend()
     figure.savefig(path, dpi=110)
 
 
