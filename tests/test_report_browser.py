@@ -62,6 +62,19 @@ def fine():
     )
 
 
+def scheduled():
+    return ace.MarkovGame.from_functions(
+        name="scheduled",
+        players=["rover"],
+        horizon=3,
+        initial="field",
+        budget={"fuel": [100, 3, 10]},
+        actions=lambda t, s: [("dear", "cheap") if t == 0 else ("go",)],
+        outcomes=lambda t, s, a: [(1, "field", {"dear": 2, "cheap": 1, "go": 2 * (t == 1)}[a[0]])],
+        reward=lambda t, s, a: [a[0] == "dear"],
+    )
+
+
 def large():
     rng = np.random.default_rng(0)
     shape = (6, 3, 3)
@@ -85,6 +98,7 @@ SOLUTIONS = {
     "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
     "rounded": lambda: ace.solve(fine(), epsilon=0.5),
     "hostile": lambda: ace.solve(hostile()),
+    "scheduled": lambda: ace.solve(scheduled()),
     "large": lambda: ace.solve(large()),
 }
 
@@ -316,6 +330,17 @@ def test_reasons_name_the_outcome_and_the_budget(opened):
     assert later and all(
         re.search(r"leads to state \w+ with \d+ of risk spent, where risk needs \d+ more and has \d+ left\.", x)
         for x in later
+    )
+
+
+def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
+    _, page = opened("scheduled")
+    page.focus("#time")
+    page.press("Home")
+    (said,) = page.texts("#joint-actions .reason")
+    assert said == (
+        "unsafe later: for certain it leads to state field with 2 of fuel spent, "
+        "where no play surely keeps every budget of fuel."
     )
 
 

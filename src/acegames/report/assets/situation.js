@@ -140,6 +140,10 @@ function unsafeLine([r, ...reason], rows) {
     el("td", { colspan: N + 2, class: "reason" }, el("span", { class: "tag bad" }, reason[0] === 0 ? "unsafe now: " : "unsafe later: "), why(open.t, reason)));
 }
 
+/* Budgets with several limits: what is needed is counted from the last of them, so no amount can be told. */
+const changing = DATA.constraints.map((_, m) => new Set(DATA.budgets.map((row) => row[m]).filter((b) => b !== null)).size > 1);
+const lacking = (x, left, m) => (changing[m] ? `no play surely keeps every budget of ${DATA.constraints[m]}` : `${DATA.constraints[m]} needs ${number(x)} more and has ${number(left)} left`);
+
 /* The outcome that breaks which budget, now or later. */
 function why(t, [kind, probability, next, after, over]) {
   const chance = probability === 1 ? "for certain" : `with probability ${percent(probability)}`;
@@ -152,7 +156,7 @@ function why(t, [kind, probability, next, after, over]) {
   const needs = DATA.needs[`${t + 1},${next}`];
   if (!needs) return `${place}, from where no play surely keeps every budget.`;
   const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + 1e-9)
-    .map(([x, m]) => `${DATA.constraints[m]} needs ${number(x)} more and has ${number(left[m])} left`).join(" and "));
+    .map(([x, m]) => lacking(x, left[m], m)).join(" and "));
   const listed = [...new Set(ways.filter((way) => way))];
   const rest = needs.some((need) => !need.length) ? "; other ways need too much as well" : "";
   return listed.length > 1 ? `${place}. Whatever is done from there, a budget can break: either ${listed.join("; or ")}${rest}.` : `${place}, where ${listed[0] || "no play surely keeps every budget"}${rest}.`;
