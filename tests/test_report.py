@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,8 +16,9 @@ from acegames.report import write_report
 from acegames.report.deviations import deviations
 from acegames.report.freedom import percent
 from acegames.report.page import json_for_script
+from acegames.report.situations import round_off
 from acegames.report.stages import stages
-from acegames.report.view import View
+from acegames.report.view import View, shown, spelled
 from acegames.report.write import collect
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
@@ -240,6 +242,24 @@ def test_without_binding_budgets_safety_takes_nothing_and_with_tight_ones_it_doe
     # with nothing to spend both yield, and each would rather dare
     assert tight["removed"] == [1, 1]
     assert "100 %" in tight["freedom"][0]
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (1234567.25, "1,234,567.25"),
+        (-12345678901, "-12,345,678,901"),
+        (1e5, "100,000"),
+        (0.1234567, "0.123457"),
+        (1.5e-10, "1.5e-10"),
+        (0, "0"),
+    ],
+)
+def test_numbers_keep_the_digits_left_of_the_point(x, text):
+    assert spelled(x) == text
+    assert shown(x) == x and shown(Fraction(x)) == x
+    assert spelled(1e-17, 1) == "0"
+    assert round_off(123456.7) == 123457 and round_off(0.1234567) == 0.12346
 
 
 @pytest.mark.parametrize(("share", "said"), [(0, "0 %"), (1e-5, "less than 0.1 %"), (0.5, "50.0 %"), (1, "100 %")])

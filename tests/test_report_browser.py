@@ -75,6 +75,19 @@ def scheduled():
     )
 
 
+def amounts(cost, budget, reward):
+    return ace.MarkovGame.from_functions(
+        name="amounts",
+        players=["rover"],
+        horizon=2,
+        initial="field",
+        budget={"fuel": budget},
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1, "field", cost * (a[0] == "go"))],
+        reward=lambda t, s, a: [reward * (a[0] == "go")],
+    )
+
+
 def large():
     rng = np.random.default_rng(0)
     shape = (6, 3, 3)
@@ -99,6 +112,8 @@ SOLUTIONS = {
     "rounded": lambda: ace.solve(fine(), epsilon=0.5),
     "hostile": lambda: ace.solve(hostile()),
     "scheduled": lambda: ace.solve(scheduled()),
+    "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
+    "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),
 }
 
@@ -340,8 +355,31 @@ def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
     (said,) = page.texts("#joint-actions .reason")
     assert said == (
         "unsafe later: for certain it leads to state field with 2 of fuel spent, "
-        "where no play surely keeps every budget of fuel."
+        "where fuel needs more than its budgets leave."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "spent", "over", "budget", "value"),
+    [
+        ("huge", "1,234,567.25", "2,469,134.5", "1,234,568", "123,456"),
+        ("tiny", "1.5e−10", "3e−10", "2e−10", "1e−11"),
+    ],
+)
+def test_no_digit_that_matters_is_rounded_away(opened, name, spent, over, budget, value):
+    _, page = opened(name)
+    page.focus("#time")
+    page.press("End")
+    page.focus("#spent-0")
+    page.press("End")
+    assert page.get("document.getElementById('spent-0').getAttribute('aria-valuetext')") == f"{spent} spent of {budget}"
+    assert f"it brings fuel to {over}, over its budget of {budget}." in page.text("#joint-actions .reason")
+    assert page.texts("#summary tbody tr td")[:2] == [value, f"{value} ± 0"]
+    assert page.text("#summary .worst").startswith(f"{spent} of {budget} (")
+    assert f"from {spent} to {spent} (budget {budget})" in page.text("#spending-body figcaption")
+    page.focus("#spent-0")
+    page.press("Home")
+    assert numbers(page, "#map-body")[0][:2] == ["0", value]
 
 
 def test_the_map_follows_and_opens_situations(opened):

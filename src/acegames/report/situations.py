@@ -221,5 +221,5 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
 
 
 def round_off(x: float) -> Any:
-    """Five digits: enough for a colour and for the table behind it."""
-    return shown(float(f"{x:.5g}"))
+    """Five digits, or all of those left of the point: enough for a colour and for the table behind it."""
+    return shown(round(x) if abs(x) >= 1e5 else float(f"{x:.5g}"))

@@ -11,7 +11,7 @@ from acegames.model.almost_sure import is_almost_sure
 from acegames.model.numbers import plain
 from acegames.report.episodes import budget_table
 from acegames.report.freedom import Freedom, percent
-from acegames.report.view import View, called, shown
+from acegames.report.view import View, called, shown, spelled
 from acegames.simulate import Rollouts
 from acegames.solve import Solution
 from acegames.tracker import Rounding
@@ -103,7 +103,7 @@ def _limit(schedule: list[Any]) -> str:
 
 
 def _text(x: Any) -> str:
-    return "no limit" if x == np.inf else f"{float(x):.6g}"
+    return "no limit" if x == np.inf else spelled(x)
 
 
 def _objective(concept: Concept) -> str:
@@ -132,7 +132,7 @@ def _counting(view: View) -> str:
 def _rounded(rule: Rounding) -> str:
     if rule.direction == "ignore":
         return "is not counted, because it cannot bind"
-    return f"is rounded {rule.direction} to multiples of {float(rule.cell):.6g}"
+    return f"is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
 
 
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
@@ -151,10 +151,11 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
             )
         elif np.isfinite(limits).any():
             slack = float((limits - rollouts.spent[..., m]).min())
+            size = float(np.abs(limits[np.isfinite(limits)]).max())
             entry["slack"] = shown(slack)
             entry["words"] = (
                 f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
-                f"{_text(slack)} was left wherever it is limited."
+                f"{spelled(slack, size)} was left wherever it is limited."
             )
         else:
             entry["words"] = f"{called(label)} has no limit."

@@ -15,7 +15,7 @@ from acegames.guarantee import guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.policy import Policy
 from acegames.report.budgets import Minimal, curves, frontier_data, minimal
-from acegames.report.episodes import budget_table, episode_data, final_spending, sample
+from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import page
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
@@ -157,7 +157,6 @@ def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, playe
 def _labels(view: View, found: Minimal) -> dict[str, Any]:
     """Names, times and budgets."""
     game = view.game
-    budgets = budget_table(view)
     reference = [shown(x) for x in found.frontier.reference] if found.frontier else [None] * len(game.constraints)
     return {
         "name": game.name or "A game",
@@ -168,7 +167,7 @@ def _labels(view: View, found: Minimal) -> dict[str, Any]:
         "constraints": list(map(called, game.constraints)),
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
-        "budgets": [[shown(x) for x in row] for row in budgets],
+        "budgets": [[shown(x) for x in row] for row in game.budgets],
         "reference": reference,
         "exact": view.policy.tracker.exact,
         "concept": type(view.policy.concept).__name__,
