@@ -435,6 +435,24 @@ def test_smallest_budgets_and_the_value_of_budget(opened):
     )
 
 
+def rollouts_reward(game, rollouts, t):
+    """Reward of the first episode's step."""
+    layer = game.layer(t)
+    row = next(r for r in layer.rows(rollouts.state[0, t]) if (layer.action[r] == rollouts.action[0, t]).all())
+    return layer.reward[row]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_titles_of_episodes_are_not_clipped(opened, width):
+    _, page = opened("two budgets", width=width)
+    long = page.get(
+        "(() => { const s = document.getElementById('episode-which'), c = document.createElement('canvas').getContext('2d'); "
+        "c.font = getComputedStyle(s).font; "
+        "return Math.max(...[...s.options].map((o) => c.measureText(o.textContent).width)) - s.clientWidth + 50; })()"
+    )
+    assert any("tightest" in x for x in page.texts("#episode-which option")) and long < 0
+
+
 def test_an_episode_is_played_back(opened):
     solution, page = opened("ce")
     rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
@@ -448,6 +466,8 @@ def test_an_episode_is_played_back(opened):
             f"t = {t}: in state {game.states[rollouts.state[0, t]]} with {before:g} of risk spent, they play {action}."
             in said
         )
+        reward = rollouts_reward(game, rollouts, t)
+        assert f"Reward of this step: north {reward[0]:g}, east {reward[1]:g}; before it:" in said
         page.click("#episode-next")
     assert page.get(at) == game.horizon
     end = page.text("#episode-step")

@@ -138,13 +138,15 @@ def _rounded(rule: Rounding) -> str:
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
     """Worst spending against budget, the tightest first. A schedule is compared time by time, over the simulated episodes."""
     budgets = budget_table(view)
-    found = []
+    found: list[dict[str, Any]] = []
+    tightness = []
     for m, (label, schedule) in enumerate(_schedules(view)):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
         if len(set(schedule)) == 1 and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
+            tightness.append(_left(limits[0] - worst, limits[0], worst))
             over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
             entry["words"] = (
                 f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
@@ -153,14 +155,21 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
             slack = float((limits - rollouts.spent[..., m]).min())
             size = float(np.abs(limits[np.isfinite(limits)]).max())
             entry["slack"] = shown(slack)
+            tightness.append(_left(slack, size))
             entry["words"] = (
                 f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
                 f"{spelled(slack, size)} was left wherever it is limited."
             )
         else:
+            tightness.append(np.inf)
             entry["words"] = f"{called(label)} has no limit."
         found.append(entry)
-    return sorted(found, key=lambda x: (x["slack"] is None, -(x["used"] or 0), x["slack"] or 0))
+    return [entry for _, _, entry in sorted(zip(tightness, range(len(found)), found, strict=True))]
+
+
+def _left(slack: float, *amounts: float) -> float:
+    """What is left as a share of the largest amount, which can be compared whatever the units and signs."""
+    return slack / size if (size := max(map(abs, amounts))) else slack
 
 
 def _freedom_words(view: View, free: Freedom | None) -> list[str]:

@@ -46,7 +46,8 @@ function showEpisode(anew) {
   let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.`;
   if (t < H) {
     const cost = DATA.constraints.map((name, m) => `${amount(e.spent[t][m] - (t ? e.spent[t - 1][m] : 0), m)} of ${name}`).join(" and ");
-    said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That takes ${cost}` : " That"} and leads to ${DATA.states[e.state[t + 1]]}. Reward so far: ${total}.`;
+    const gain = DATA.players.map((p, i) => `${p} ${number(e.reward[t][i])}`).join(", ");
+    said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That takes ${cost}` : " That"} and leads to ${DATA.states[e.state[t + 1]]}. Reward of this step: ${gain}; before it: ${total}.`;
   }
   byId("episode-step").textContent = said;
   if (!anew && held["episode-body"]) { held["episode-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
