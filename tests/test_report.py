@@ -309,7 +309,7 @@ def test_many_initial_states_leave_room_for_later_times_and_the_note_says_what_w
     data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, seed=0, most=500)
     assert chosen.shown == 500 and all(len(at) > 50 for at in data["situations"])
     note = data["notes"][0]
-    assert "some of the start, the sample episodes" in note and "an even sample of the rest" in note
+    assert "some of the initial states, the sample episodes" in note and "an even sample of the rest" in note
     shown_here = {(t, r[0], *r[1]) for t, at in enumerate(data["situations"]) for r in at}
     for episode in data["episodes"]:
         for t in range(1, 3):

@@ -52,12 +52,18 @@ def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = Non
     return found
 
 
-SHARES = (("the start", 0.2), ("the sample episodes", 0.3), ("the extremes of spending", 0.25), ("", 0.15))
-"""Of the room, for what is wanted most; the last is what play visits most often. The rest is for an even sample."""
+SHARES = (
+    (0.2, "the start", "some of the initial states"),
+    (0.1, "the places named in the certificate", "some places named in the certificate"),
+    (0.25, "the sample episodes", "parts of the sample episodes"),
+    (0.2, "the extremes of spending", "some extremes of spending"),
+    (0.15, "what play visits", "what play visits most often"),
+)
+"""Of the room, and what to call all or some of them. The rest is for an even sample."""
 
 
 def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, int]) -> Chosen:
-    """Choose at most so many situations; `first` are wanted most: the start, and the sample episodes with what the certificate names."""
+    """Choose at most so many situations; `first` are wanted most: the start, what the certificate names, the sample episodes."""
     horizon = view.game.horizon
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
@@ -65,14 +71,12 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     kept: set[Key] = set()
     kinds = []
     often = _often(view, visits)
-    for (name, share), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
+    for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
         others = [key for key in dict.fromkeys(keys) if key not in kept]
         room = min(most - len(kept), max(1, int(share * most)))
-        kept |= set(_evenly(others, room) if name else others[:room])
+        kept |= set(others[:room] if keys is often else _evenly(others, room))
         if room and others:
-            kinds.append(
-                name or "what play visits most often" if not name or len(others) <= room else f"some of {name}"
-            )
+            kinds.append(every if len(others) <= room else some)
     before = len(kept)
     kept |= set(_spread(view, most - len(kept), kept, number))
     kinds += ["an even sample of the rest"] * (len(kept) > before)

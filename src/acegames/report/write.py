@@ -157,14 +157,14 @@ def _situations(
 
 
 def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, played: list[int]) -> list[list[Key]]:
-    """The start; and where the certificate found the largest gains and what the sample episodes come to."""
+    """The start, where the certificate found the largest gains, and what the sample episodes come to."""
     zero = (0,) * len(view.game.constraints)
     start = [(0, s, *zero) for s, _ in view.game.initial]
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, certificate.where)
     ]
-    return [start, [*named, *visited(view, rollouts, played)]]
+    return [start, named, list(visited(view, rollouts, played))]
 
 
 def _labels(view: View, found: Minimal) -> dict[str, Any]:
