@@ -376,7 +376,7 @@ def test_no_digit_that_matters_is_rounded_away(opened, name, spent, over, budget
     assert f"it brings fuel to {over}, over its budget of {budget}." in page.text("#joint-actions .reason")
     assert page.texts("#summary tbody tr td")[:2] == [value, f"{value} ± 0"]
     assert page.text("#summary .worst").startswith(f"{spent} of {budget} (")
-    assert f"from {spent} to {spent} (budget {budget})" in page.text("#spending-body figcaption")
+    assert f"mean {spent}, from {spent} to {spent} (budget {budget})" in page.text("#spending-body figcaption")
     page.focus("#spent-0")
     page.press("Home")
     assert numbers(page, "#map-body")[0][:2] == ["0", value]

@@ -115,5 +115,5 @@ function finalChart({ bars, mean, least, most }, m) {
   const numbers = () => table("", [`${name} spent`, "episodes", "share"], bars.map((bar) => [between(bar), bar[2].toLocaleString("en"), percent(bar[2] / DATA.summary.episodes)]), [1, 2]);
   const likely = bars.reduce((best, bar) => (bar[2] > best[2] ? bar : best), bars[0]);
   const against = limit === null ? "no limit at the end" : `budget ${amount(limit, m)}`;
-  return new Chart(`${name}: mean ${amount(rounded(mean, 4), m)}, from ${amount(least, m)} to ${amount(most, m)} (${against})`, `Distribution of what is spent of ${name} at the end: from ${amount(least, m)} to ${amount(most, m)}, most often ${between(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
+  return new Chart(`${name}: mean ${amount(Math.max(least, Math.min(most, rounded(mean, 4))), m)}, from ${amount(least, m)} to ${amount(most, m)} (${against})`, `Distribution of what is spent of ${name} at the end: from ${amount(least, m)} to ${amount(most, m)}, most often ${between(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
 }
