@@ -12,6 +12,7 @@ function showEpisodeControls() {
     button("episode-first", "|◀", "To the start", () => go(0)), button("episode-back", "◀", "One step back", () => go(playing.step - 1)),
     button("episode-play", "Play", "Play", () => (playing.timer ? pause() : play())), button("episode-next", "▶", "One step on", () => go(playing.step + 1)), button("episode-last", "▶|", "To the end", () => go(H))));
   playing.slider = step;
+  which.node.style.gridColumn = "1 / -1"; // the titles are long
   fill("episode-controls", which.node, step.node, buttons);
 }
 
