@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,8 +16,9 @@ from acegames.report import write_report
 from acegames.report.deviations import deviations
 from acegames.report.freedom import percent
 from acegames.report.page import json_for_script
+from acegames.report.situations import round_off
 from acegames.report.stages import stages
-from acegames.report.view import View
+from acegames.report.view import View, shown, spelled
 from acegames.report.write import collect
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"
@@ -242,6 +244,24 @@ def test_without_binding_budgets_safety_takes_nothing_and_with_tight_ones_it_doe
     assert "100 %" in tight["freedom"][0]
 
 
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (1234567.25, "1,234,567.25"),
+        (-12345678901, "-12,345,678,901"),
+        (1e5, "100,000"),
+        (0.1234567, "0.123457"),
+        (1.5e-10, "1.5e-10"),
+        (0, "0"),
+    ],
+)
+def test_numbers_keep_the_digits_left_of_the_point(x, text):
+    assert spelled(x) == text
+    assert shown(x) == x and shown(Fraction(x)) == x
+    assert spelled(1e-17, 1) == "0"
+    assert round_off(123456.7) == 123457 and round_off(0.1234567) == 0.12346
+
+
 @pytest.mark.parametrize(("share", "said"), [(0, "0 %"), (1e-5, "less than 0.1 %"), (0.5, "50.0 %"), (1, "100 %")])
 def test_shares_in_words(share, said):
     assert percent(share) == said
@@ -265,8 +285,58 @@ def test_what_does_not_fit_is_left_out_by_itself(monkeypatch):
     monkeypatch.setattr("acegames.report.write.FITS", 60_000)
     data, chosen, _ = collect(ace.solve(ace.catalog.get("drones")), episodes=20, seed=0, most=None)
     assert chosen.thinned and data["thinned"] and 0 < chosen.shown < chosen.number
-    size = len(json.dumps({k: data[k] for k in ("situations", "maps", "rows", "needs")}, separators=(",", ":")))
+    size = len(
+        json.dumps({k: data[k] for k in ("situations", "states", "maps", "rows", "needs")}, separators=(",", ":"))
+    )
     assert size <= 60_000
+
+
+def wide(states, label, horizon=3):
+    """Many equally likely initial states, from each of which the next one follows."""
+    names = [f"{k}{label}" for k in range(states)]
+    return ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=horizon,
+        initial=dict.fromkeys(names, Fraction(1, states)),
+        budget={"fuel": 2},
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1, s, int(a[0] == "go"))],
+        reward=lambda t, s, a: [a[0] == "go"],
+    )
+
+
+def test_many_initial_states_leave_room_for_later_times_and_the_note_says_what_was_kept():
+    data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, seed=0, most=500)
+    assert chosen.shown == 500 and all(len(at) > 50 for at in data["situations"])
+    note = data["notes"][0]
+    assert "some of the initial states, the sample episodes" in note and "an even sample of the rest" in note
+    shown_here = {(t, r[0], *r[1]) for t, at in enumerate(data["situations"]) for r in at}
+    for episode in data["episodes"]:
+        for t in range(1, 3):
+            assert (t, episode["state"][t], *episode["spent"][t - 1]) in shown_here
+
+
+def test_long_labels_keep_the_page_small(tmp_path):
+    written = ace.solve(wide(20_000, "x" * 150, horizon=1)).report(tmp_path / "r.html", episodes=100)
+    assert 1000 < written.situations < written.of and written.size < 3_000_000
+    data = json.loads(re.search(r'id="data">(.*?)</script>', (tmp_path / "r.html").read_text(), re.DOTALL)[1])
+    used = {r[0] for at in data["situations"] for r in at} | {s for e in data["episodes"] for s in e["state"]}
+    assert used <= set(map(int, data["states"])) and len(data["states"]) < 5000
+
+
+def test_budgets_are_listed_with_the_tightest_first():
+    game = ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=1,
+        initial="x",
+        budget={"third": 3, "zero": 0, "debt": -1, "free": np.inf, "most": 1.25, "low": 0},
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1, s, [1, 0, -1, 9, 1, -4])],
+        reward=lambda t, s, a: [1],
+    )
+    data, *_ = collect(ace.solve(game), episodes=5, seed=0, most=None)
+    order = [data["constraints"][b["constraint"]] for b in data["summary"]["budgets"]]
+    assert order == ["zero", "debt", "most", "third", "low", "free"]
 
 
 def test_hostile_labels_do_not_get_into_the_markup(tmp_path):

@@ -62,6 +62,32 @@ def fine():
     )
 
 
+def scheduled():
+    return ace.MarkovGame.from_functions(
+        name="scheduled",
+        players=["rover"],
+        horizon=3,
+        initial="field",
+        budget={"fuel": [100, 3, 10]},
+        actions=lambda t, s: [("dear", "cheap") if t == 0 else ("go",)],
+        outcomes=lambda t, s, a: [(1, "field", {"dear": 2, "cheap": 1, "go": 2 * (t == 1)}[a[0]])],
+        reward=lambda t, s, a: [a[0] == "dear"],
+    )
+
+
+def amounts(cost, budget, reward):
+    return ace.MarkovGame.from_functions(
+        name="amounts",
+        players=["rover"],
+        horizon=2,
+        initial="field",
+        budget={"fuel": budget},
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1, "field", cost * (a[0] == "go"))],
+        reward=lambda t, s, a: [reward * (a[0] == "go")],
+    )
+
+
 def large():
     rng = np.random.default_rng(0)
     shape = (6, 3, 3)
@@ -85,6 +111,9 @@ SOLUTIONS = {
     "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
     "rounded": lambda: ace.solve(fine(), epsilon=0.5),
     "hostile": lambda: ace.solve(hostile()),
+    "scheduled": lambda: ace.solve(scheduled()),
+    "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
+    "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),
 }
 
@@ -319,6 +348,40 @@ def test_reasons_name_the_outcome_and_the_budget(opened):
     )
 
 
+def test_reasons_tell_no_amounts_where_the_budget_changes_with_time(opened):
+    _, page = opened("scheduled")
+    page.focus("#time")
+    page.press("Home")
+    (said,) = page.texts("#joint-actions .reason")
+    assert said == (
+        "unsafe later: for certain it leads to state field with 2 of fuel spent, "
+        "where fuel needs more than its budgets leave."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "spent", "over", "budget", "value"),
+    [
+        ("huge", "1,234,567.25", "2,469,134.5", "1,234,568", "123,456"),
+        ("tiny", "1.5e−10", "3e−10", "2e−10", "1e−11"),
+    ],
+)
+def test_no_digit_that_matters_is_rounded_away(opened, name, spent, over, budget, value):
+    _, page = opened(name)
+    page.focus("#time")
+    page.press("End")
+    page.focus("#spent-0")
+    page.press("End")
+    assert page.get("document.getElementById('spent-0').getAttribute('aria-valuetext')") == f"{spent} spent of {budget}"
+    assert f"it brings fuel to {over}, over its budget of {budget}." in page.text("#joint-actions .reason")
+    assert page.texts("#summary tbody tr td")[:2] == [value, f"{value} ± 0"]
+    assert page.text("#summary .worst").startswith(f"{spent} of {budget} (")
+    assert f"mean {spent}, from {spent} to {spent} (budget {budget})" in page.text("#spending-body figcaption")
+    page.focus("#spent-0")
+    page.press("Home")
+    assert numbers(page, "#map-body")[0][:2] == ["0", value]
+
+
 def test_the_map_follows_and_opens_situations(opened):
     solution, page = opened("two budgets")
     page.focus("#time")
@@ -372,6 +435,24 @@ def test_smallest_budgets_and_the_value_of_budget(opened):
     )
 
 
+def rollouts_reward(game, rollouts, t):
+    """Reward of the first episode's step."""
+    layer = game.layer(t)
+    row = next(r for r in layer.rows(rollouts.state[0, t]) if (layer.action[r] == rollouts.action[0, t]).all())
+    return layer.reward[row]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_titles_of_episodes_are_not_clipped(opened, width):
+    _, page = opened("two budgets", width=width)
+    long = page.get(
+        "(() => { const s = document.getElementById('episode-which'), c = document.createElement('canvas').getContext('2d'); "
+        "c.font = getComputedStyle(s).font; "
+        "return Math.max(...[...s.options].map((o) => c.measureText(o.textContent).width)) - s.clientWidth + 50; })()"
+    )
+    assert any("tightest" in x for x in page.texts("#episode-which option")) and long < 0
+
+
 def test_an_episode_is_played_back(opened):
     solution, page = opened("ce")
     rollouts = ace.simulate(solution.game, solution.policy, episodes=200, rng=np.random.default_rng(1))
@@ -385,6 +466,8 @@ def test_an_episode_is_played_back(opened):
             f"t = {t}: in state {game.states[rollouts.state[0, t]]} with {before:g} of risk spent, they play {action}."
             in said
         )
+        reward = rollouts_reward(game, rollouts, t)
+        assert f"Reward of this step: north {reward[0]:g}, east {reward[1]:g}; before it:" in said
         page.click("#episode-next")
     assert page.get(at) == game.horizon
     end = page.text("#episode-step")

@@ -27,7 +27,11 @@ def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
     for m, label in enumerate(view.game.constraints[:MOST_TIGHT]):
         if np.isfinite(slack[:, m]).all():
             e = int(slack[:, m].argmin())
-            chosen[e] = f"Episode {e + 1}: closest to the budget of {called(label)}"
+            chosen[e] = (
+                f"{chosen[e]}, {called(label)}"
+                if ":" in chosen.get(e, "")
+                else f"Episode {e + 1}: tightest {called(label)}"
+            )
     return chosen
 
 

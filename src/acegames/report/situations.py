@@ -1,13 +1,14 @@
 """Which situations (t, state, spent) are in the page, and everything that is said about each.
 
-All of them where they fit. Else, in this order: the start, the places named in the certificate, the sample episodes, the extremes of
+All of them where they fit. Else a share of each: the start, the places named in the certificate, the sample episodes, the extremes of
 spending of each state that play visits, what play visits most often, and an even sample of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ class Chosen:
     at: tuple[tuple[Ints, Ints], ...]
     number: int  # of all situations there are
     shown: int
+    kinds: tuple[str, ...] = ()  # what was kept, in words, where some were left out
 
     @property
     def thinned(self) -> bool:
@@ -50,23 +52,55 @@ def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = Non
     return found
 
 
-def choose(view: View, most: int, first: list[Key], visits: dict[Key, int]) -> Chosen:
-    """Choose at most so many situations; `first` are wanted most."""
+SHARES = (
+    (0.2, "the start", "some of the initial states"),
+    (0.1, "the places named in the certificate", "some places named in the certificate"),
+    (0.25, "the sample episodes", "parts of the sample episodes"),
+    (0.2, "the extremes of spending", "some extremes of spending"),
+    (0.15, "what play visits", "what play visits most often"),
+)
+"""Of the room, and what to call all or some of them. The rest is for an even sample."""
+
+
+def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, int]) -> Chosen:
+    """Choose at most so many situations; `first` are wanted most: the start, what the certificate names, the sample episodes."""
     horizon = view.game.horizon
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
         return Chosen(tuple(_sorted(*view.listed(t)) for t in range(horizon)), number, number)
-    often = sorted(visits, key=lambda key: (-visits[key], key))
-    wanted = dict.fromkeys([*first, *_extremes(view, visits, most // 2), *often])
-    kept = set(list(wanted)[:most])
+    kept: set[Key] = set()
+    kinds = []
+    often = _often(view, visits)
+    for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
+        others = [key for key in dict.fromkeys(keys) if key not in kept]
+        room = min(most - len(kept), max(1, int(share * most)))
+        kept |= set(others[:room] if keys is often else _evenly(others, room))
+        if room and others:
+            kinds.append(every if len(others) <= room else some)
+    before = len(kept)
     kept |= set(_spread(view, most - len(kept), kept, number))
+    kinds += ["an even sample of the rest"] * (len(kept) > before)
+    kept |= set([key for key in often if key not in kept][: most - len(kept)])
     at = []
     width = len(view.game.constraints)
     for t in range(horizon):
         keys = sorted(key[1:] for key in kept if key[0] == t)
         table = np.array(keys, dtype=np.int64).reshape(len(keys), 1 + width)
         at.append((table[:, 0], table[:, 1:]))
-    return Chosen(tuple(at), number, len(kept))
+    return Chosen(tuple(at), number, len(kept), tuple(kinds))
+
+
+def _evenly(keys: list[Key], most: int) -> list[Key]:
+    """At most so many, evenly spread."""
+    return [keys[k] for k in np.unique(np.linspace(0, len(keys) - 1, min(most, len(keys)), dtype=np.int64)).tolist()]
+
+
+def _often(view: View, visits: dict[Key, int]) -> list[Key]:
+    """What play visits, the most frequent of each time in turn."""
+    by_time: list[list[Key]] = [[] for _ in range(view.game.horizon)]
+    for key in sorted(visits, key=lambda key: (-visits[key], key)):
+        by_time[key[0]].append(key)
+    return [key for row in zip_longest(*by_time) for key in row if key is not None]
 
 
 def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
@@ -77,10 +111,7 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
         some = min(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
         for k in np.unique(np.linspace(0, len(state) - 1, some, dtype=np.int64)).tolist():
             found.append((t, int(state[k]), *total[k].tolist()))
-    others = [key for key in found if key not in kept]
-    return [
-        others[k] for k in np.unique(np.linspace(0, len(others) - 1, min(wanted, len(others)), dtype=np.int64)).tolist()
-    ]
+    return _evenly([key for key in found if key not in kept], wanted)
 
 
 def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
@@ -88,7 +119,7 @@ def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
     return state[order], total[order]
 
 
-def _extremes(view: View, visits: dict[Key, int], most: int) -> list[Key]:
+def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
     """For each visited state of each time, the situations with the least and the largest spending of each constraint."""
     found: list[Key] = []
     states = {(key[0], key[1]) for key in visits}
@@ -99,7 +130,7 @@ def _extremes(view: View, visits: dict[Key, int], most: int) -> list[Key]:
             for column in total[begin:end].T:
                 for k in (int(column.argmin()), int(column.argmax())):
                     found.append((t, s, *total[begin + k].tolist()))
-    return found[:most]
+    return found
 
 
 class Describer:
@@ -221,5 +252,5 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
 
 
 def round_off(x: float) -> Any:
-    """Five digits: enough for a colour and for the table behind it."""
-    return shown(float(f"{x:.5g}"))
+    """Five digits, or all of those left of the point: enough for a colour and for the table behind it."""
+    return shown(round(x) if abs(x) >= 1e5 else float(f"{x:.5g}"))

@@ -11,7 +11,7 @@ from acegames.model.almost_sure import is_almost_sure
 from acegames.model.numbers import plain
 from acegames.report.episodes import budget_table
 from acegames.report.freedom import Freedom, percent
-from acegames.report.view import View, called, shown
+from acegames.report.view import View, called, shown, spelled
 from acegames.simulate import Rollouts
 from acegames.solve import Solution
 from acegames.tracker import Rounding
@@ -103,7 +103,7 @@ def _limit(schedule: list[Any]) -> str:
 
 
 def _text(x: Any) -> str:
-    return "no limit" if x == np.inf else f"{float(x):.6g}"
+    return "no limit" if x == np.inf else spelled(x)
 
 
 def _objective(concept: Concept) -> str:
@@ -132,34 +132,44 @@ def _counting(view: View) -> str:
 def _rounded(rule: Rounding) -> str:
     if rule.direction == "ignore":
         return "is not counted, because it cannot bind"
-    return f"is rounded {rule.direction} to multiples of {float(rule.cell):.6g}"
+    return f"is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
 
 
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
     """Worst spending against budget, the tightest first. A schedule is compared time by time, over the simulated episodes."""
     budgets = budget_table(view)
-    found = []
+    found: list[dict[str, Any]] = []
+    tightness = []
     for m, (label, schedule) in enumerate(_schedules(view)):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
         if len(set(schedule)) == 1 and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
+            tightness.append(_left(limits[0] - worst, limits[0], worst))
             over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
             entry["words"] = (
                 f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
             )
         elif np.isfinite(limits).any():
             slack = float((limits - rollouts.spent[..., m]).min())
+            size = float(np.abs(limits[np.isfinite(limits)]).max())
             entry["slack"] = shown(slack)
+            tightness.append(_left(slack, size))
             entry["words"] = (
                 f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
-                f"{_text(slack)} was left wherever it is limited."
+                f"{spelled(slack, size)} was left wherever it is limited."
             )
         else:
+            tightness.append(np.inf)
             entry["words"] = f"{called(label)} has no limit."
         found.append(entry)
-    return sorted(found, key=lambda x: (x["slack"] is None, -(x["used"] or 0), x["slack"] or 0))
+    return [entry for _, _, entry in sorted(zip(tightness, range(len(found)), found, strict=True))]
+
+
+def _left(slack: float, *amounts: float) -> float:
+    """What is left as a share of the largest amount, which can be compared whatever the units and signs."""
+    return slack / size if (size := max(map(abs, amounts))) else slack
 
 
 def _freedom_words(view: View, free: Freedom | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,9 +15,9 @@ from acegames.guarantee import guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.policy import Policy
 from acegames.report.budgets import Minimal, curves, frontier_data, minimal
-from acegames.report.episodes import budget_table, episode_data, final_spending, sample
+from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
-from acegames.report.page import page
+from acegames.report.page import json_for_script, page
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
 from acegames.report.summary import summary_data
 from acegames.report.view import View, called, shown
@@ -25,8 +25,10 @@ from acegames.simulate import Rollouts, simulate
 from acegames.solve import Solution, Stats
 from acegames.verify import Certificate, verify
 
-FITS = 2_400_000
-"""Characters of data up to which situations are put into the page unless a number is asked for: with the rest it stays below 3 MB."""
+FITS = 2_700_000
+"""Characters of data up to which situations are put into the page unless a number is asked for: with the scripts it stays below 3 MB."""
+LEAST_ROOM = 0.05
+"""Of these, for situations, however much the rest takes."""
 AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
 
@@ -118,32 +120,43 @@ def collect(
         **_labels(view, found),
     }
     first = _wanted_most(view, certificate, rollouts, list(played))
-    shown_here, chosen = _situations(view, found, first, visited(view, rollouts), most)
+    told = {s for episode in fixed["episodes"] for s in episode["state"]}
+    room = max(LEAST_ROOM * FITS, FITS - len(json_for_script(fixed)))
+    shown_here, chosen = _situations(view, found, first, visited(view, rollouts), most, told, room)
     notes = _notes(view, chosen, shown_here["maps"])
     return {**fixed, **shown_here, "notes": notes, "thinned": chosen.thinned}, chosen, certificate
 
 
 def _situations(
-    view: View, found: Minimal, first: list[Key], visits: dict[Key, int], most: int | None
+    view: View,
+    found: Minimal,
+    first: list[list[Key]],
+    visits: dict[Key, int],
+    most: int | None,
+    told: set[int],
+    room: float,
 ) -> tuple[dict[str, Any], Chosen]:
-    """Situations and maps: so many as asked for, or as fit."""
+    """Situations and maps: so many as asked for, or as fit. And the labels of their states, and of those told of elsewhere."""
     limit = AT_FIRST if most is None else most
     while True:
         chosen = choose(view, limit, first, visits)
         describer = Describer(view, found.frontier)
+        records = describer.records(chosen)
+        named = {s for at in records for record in at for s in (record[0], *(reason[3] for reason in record[5]))}
         data = {
-            "situations": describer.records(chosen),
+            "situations": records,
+            "states": {str(s): called(view.game.states[s]) for s in sorted(named | told)},
             "maps": maps(view, chosen, CELLS_PER_SITUATION * limit),
             "rows": describer.rows,
             "needs": describer.reasons.needs,
         }
-        size = len(json.dumps(data, separators=(",", ":")))
-        if most is not None or size <= FITS or limit < 10:
+        size = len(json_for_script(data))
+        if most is not None or size <= room or limit < 10:
             return data, chosen
-        limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * FITS / size))
+        limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
 
 
-def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, played: list[int]) -> list[Key]:
+def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, played: list[int]) -> list[list[Key]]:
     """The start, where the certificate found the largest gains, and what the sample episodes come to."""
     zero = (0,) * len(view.game.constraints)
     start = [(0, s, *zero) for s, _ in view.game.initial]
@@ -151,28 +164,30 @@ def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, playe
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, certificate.where)
     ]
-    return [*start, *named, *visited(view, rollouts, played)]
+    return [start, named, list(visited(view, rollouts, played))]
 
 
 def _labels(view: View, found: Minimal) -> dict[str, Any]:
     """Names, times and budgets."""
     game = view.game
-    budgets = budget_table(view)
     reference = [shown(x) for x in found.frontier.reference] if found.frontier else [None] * len(game.constraints)
     return {
         "name": game.name or "A game",
         "digest": game.digest,
         "players": list(map(called, game.players)),
-        "states": list(map(called, game.states)),
         "actions": [list(map(called, labels)) for labels in game.actions],
         "constraints": list(map(called, game.constraints)),
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
-        "budgets": [[shown(x) for x in row] for row in budgets],
+        "budgets": [[shown(x) for x in row] for row in game.budgets],
         "reference": reference,
         "exact": view.policy.tracker.exact,
         "concept": type(view.policy.concept).__name__,
     }
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])}{',' * (len(words) > 2)} and {words[-1]}"
 
 
 def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -> list[str]:
@@ -180,8 +195,8 @@ def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -
     said = []
     if chosen.thinned:
         said.append(
-            f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, spent) are in this page: the start, "
-            "the sample episodes, the extremes of spending, what play visits most often, and an even sample of the rest. "
+            f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, spent) are in this page: "
+            f"{_listed(chosen.kinds)}. "
             f"`acegames report FILE --most {min(chosen.number, 10 * chosen.shown)}` shows more, in a larger file."
         )
     cells, of = (sum(f(x) for at in drawn for x in at.values()) for f in (lambda x: len(x["a"]), lambda x: x["of"]))

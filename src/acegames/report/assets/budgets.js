@@ -14,16 +14,16 @@ function showFrontierControls() {
 }
 
 function frontierTable() {
-  return table("Each line is enough, nothing below it is", DATA.constraints, DATA.frontier.rows.map((row) => row.map((x) => (x === null ? "no limit" : number(x)))), DATA.constraints.map((_, m) => m));
+  return table("Each line is enough, nothing below it is", DATA.constraints, DATA.frontier.rows.map((row) => row.map((x, m) => (x === null ? "no limit" : amount(x, m)))), DATA.constraints.map((_, m) => m));
 }
 
 function showFrontier() {
   const { rows, note } = DATA.frontier;
   const notes = note ? [el("p", { class: "hint" }, note)] : [];
   if (!rows.length) { showCharts("frontier-body", [], ...notes); return; }
-  const own = DATA.constraints.map((name, m) => `${name} ${bounded(m) ? number(ownBudget(m)) : "no limit"}`).join(", ");
+  const own = DATA.constraints.map((name, m) => `${name} ${bounded(m) ? amount(ownBudget(m), m) : "no limit"}`).join(", ");
   if (M === 1 || rows.length === 1) {
-    const least = rows.map((row) => row.map((x, m) => `${DATA.constraints[m]} ${x === null ? "no limit" : number(x)}`).join(", ")).join("; ");
+    const least = rows.map((row) => row.map((x, m) => `${DATA.constraints[m]} ${x === null ? "no limit" : amount(x, m)}`).join(", ")).join("; ");
     showCharts("frontier-body", [], el("p", { id: "minimal" }, `With at least ${least} the game can be played safely, with less it cannot. The game's own: ${own}.`), ...notes);
     return;
   }
@@ -83,7 +83,7 @@ function frontierChart(stairs, x, y) {
     series: [{}, { stroke: "transparent", points: { show: false } }],
   }, [range(0), [null, null]]];
   const shadow = M > 2 ? ", the others being as large as needed" : "";
-  return new Chart(`Budgets of ${DATA.constraints[x]} and ${DATA.constraints[y]} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${number(p[0])} and ${number(p[1])}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${number(own[0])} and ${number(own[1])}.`, draw, frontierTable);
+  return new Chart(`Budgets of ${DATA.constraints[x]} and ${DATA.constraints[y]} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
 }
 
 let curveShown = 0;
@@ -106,10 +106,10 @@ function showCurve() {
     hooks: { draw: [(u) => mark(u, "x", ownBudget(curve.constraint), "the game's own")] },
     series: [{}, ...DATA.players.map((p, i) => series(p, i, { paths: STEPPED, points: { show: curve.budgets.length < 40, size: 5, fill: colour("--card"), stroke: seriesColour(i) } }))],
   }, [curve.budgets, ...DATA.players.map((_, i) => curve.values.map((row) => row[i]))]];
-  const numbers = () => table("", [`budget of ${name}`, ...DATA.players], curve.budgets.map((b, k) => [number(b), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));
+  const numbers = () => table("", [`budget of ${name}`, ...DATA.players], curve.budgets.map((b, k) => [amount(b, curve.constraint), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
   const others = M > 1 ? ", the other budgets being the game's own" : "";
   const first = curve.values[0], last = curve.values[curve.values.length - 1];
   const ends = DATA.players.map((p, i) => `${p} from ${number(first[i])} to ${number(last[i])}`).join(", ");
-  showCharts("curve-body", [new Chart(`Values by the budget of ${name}${others}`, `As the budget of ${name} grows from ${number(curve.budgets[0])} to ${number(curve.budgets[curve.budgets.length - 1])}: ${ends}.`, draw, numbers, key)], ...notes);
+  showCharts("curve-body", [new Chart(`Values by the budget of ${name}${others}`, `As the budget of ${name} grows from ${amount(curve.budgets[0], curve.constraint)} to ${amount(curve.budgets[curve.budgets.length - 1], curve.constraint)}: ${ends}.`, draw, numbers, key)], ...notes);
 }

@@ -67,7 +67,7 @@ function xAxis(label, amounts) {
 function yAxis(label, amounts) {
   return axis(label, { size: 52, values: tickNumbers, ...(amounts.every(Number.isInteger) ? { incrs: WHOLE_STEPS } : {}) });
 }
-const tickNumbers = (u, ticks) => ticks.map((x) => number(x));
+const tickNumbers = (u, ticks) => ticks.map((x) => written(x, largest(ticks)));
 
 const STEPPED = uPlot.paths.stepped({ align: 1 });
 function series(label, k, more = {}) {

@@ -18,13 +18,24 @@ function fill(id, ...children) {
   byId(id).replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }
 
-/* A number for people: six digits, and zero for rounding errors. */
-function number(x) {
+/* The largest of numbers in lists of lists, without signs. */
+const largest = (x) => (Array.isArray(x) ? x.reduce((most, part) => Math.max(most, largest(part)), 0) : Math.abs(x || 0));
+const ROUNDING = 1e-9; // what is smaller than this share of the numbers of its kind is a rounding error
+const WORTH = largest([DATA.summary.values, DATA.summary.without, DATA.episodes.map((e) => e.reward), DATA.situations.flat().map((record) => record[2])]);
+const SIZES = DATA.constraints.map((_, m) => largest([DATA.budgets.map((row) => row[m]), DATA.episodes.map((e) => e.spent.map((row) => row[m])), DATA.situations.flat().map((record) => record[1][m])]));
+
+/* A number for people: six digits, but all of those left of the point and then two more; zero for rounding errors. A larger one never reads smaller. */
+function written(x, size) {
   if (x === null || x === undefined) return "–";
-  if (Math.abs(x) < 1e-9) return "0";
-  const text = String(Number(x.toPrecision(6)));
-  return Math.abs(x) >= 1e4 && Number.isInteger(x) ? x.toLocaleString("en") : text.replace("-", "−");
+  if (x === 0 || Math.abs(x) < ROUNDING * size) return "0";
+  const whole = Math.abs(x) >= 1e4 && Math.abs(x) < 1e15;
+  const text = whole ? x.toLocaleString("en", { maximumFractionDigits: Math.abs(x) < 1e5 ? 1 : 2 }) : String(Math.abs(x) < 1e4 ? Number(x.toPrecision(6)) : x);
+  return text.replaceAll("-", "−");
 }
+const number = (x) => written(x, WORTH); // rewards and values
+const amount = (x, m) => written(x, SIZES[m]); // costs, spending and budgets
+/* So many digits, or all of those left of the point. */
+const rounded = (x, digits) => (Math.abs(x) >= 10 ** digits ? Math.round(x) : Number(x.toPrecision(digits)));
 
 function percent(p) {
   if (p > 0 && p < 0.001) return "< 0.1 %";
@@ -34,7 +45,7 @@ function percent(p) {
 
 const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 const joint = (row) => row.map((a, i) => DATA.actions[i][a]).join(", ");
-const budgetAt = (t, m) => (DATA.budgets[t][m] === null ? "no limit" : number(DATA.budgets[t][m]));
+const budgetAt = (t, m) => (DATA.budgets[t][m] === null ? "no limit" : amount(DATA.budgets[t][m], m));
 
 /* A table from headings and rows. A cell is text or a node; headings that end the column's numbers to the right are marked. */
 function table(caption, headings, rows, numeric = []) {

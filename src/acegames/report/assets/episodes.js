@@ -12,6 +12,7 @@ function showEpisodeControls() {
     button("episode-first", "|◀", "To the start", () => go(0)), button("episode-back", "◀", "One step back", () => go(playing.step - 1)),
     button("episode-play", "Play", "Play", () => (playing.timer ? pause() : play())), button("episode-next", "▶", "One step on", () => go(playing.step + 1)), button("episode-last", "▶|", "To the end", () => go(H))));
   playing.slider = step;
+  which.node.style.gridColumn = "1 / -1"; // the titles are long
   fill("episode-controls", which.node, step.node, buttons);
 }
 
@@ -40,13 +41,14 @@ function nameButton(text) {
 
 function showEpisode(anew) {
   const e = current(), t = playing.step;
-  const spent = (k) => DATA.constraints.map((name, m) => `${number(k ? e.spent[k - 1][m] : 0)} of ${name}`).join(" and ");
+  const spent = (k) => DATA.constraints.map((name, m) => `${amount(k ? e.spent[k - 1][m] : 0, m)} of ${name}`).join(" and ");
   const so = M ? ` with ${spent(t)} ${DATA.exact ? "" : "truly "}spent` : "";
   const total = DATA.players.map((p, i) => `${p} ${number(e.reward.slice(0, t).reduce((sum, row) => sum + row[i], 0))}`).join(", ");
   let said = `The end: state ${DATA.states[e.state[H]]}${so}. Total reward: ${total}.`;
   if (t < H) {
-    const cost = DATA.constraints.map((name, m) => `${number(e.spent[t][m] - (t ? e.spent[t - 1][m] : 0))} of ${name}`).join(" and ");
-    said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That takes ${cost}` : " That"} and leads to ${DATA.states[e.state[t + 1]]}. Reward so far: ${total}.`;
+    const cost = DATA.constraints.map((name, m) => `${amount(e.spent[t][m] - (t ? e.spent[t - 1][m] : 0), m)} of ${name}`).join(" and ");
+    const gain = DATA.players.map((p, i) => `${p} ${number(e.reward[t][i])}`).join(", ");
+    said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That takes ${cost}` : " That"} and leads to ${DATA.states[e.state[t + 1]]}. Reward of this step: ${gain}; before it: ${total}.`;
   }
   byId("episode-step").textContent = said;
   if (!anew && held["episode-body"]) { held["episode-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
@@ -65,7 +67,7 @@ function openPlayed() {
 
 function steps() {
   const e = current();
-  const lines = e.action.map((a, t) => [String(t), DATA.states[e.state[t]], joint(a), ...e.reward[t].map(number), ...DATA.constraints.map((_, m) => number(e.spent[t][m]))]);
+  const lines = e.action.map((a, t) => [String(t), DATA.states[e.state[t]], joint(a), ...e.reward[t].map(number), ...DATA.constraints.map((_, m) => amount(e.spent[t][m], m))]);
   const headings = ["t", "state", "joint action", ...DATA.players.map((p) => `reward of ${p}`), ...DATA.constraints.map((c) => `${c} spent after`)];
   return el("details", {}, el("summary", {}, "The whole episode in a table"), el("div", { class: "tall" }, scrolling(table("", headings, lines, headings.map((_, k) => k).filter((k) => k > 2)))));
 }
@@ -86,9 +88,9 @@ function spendingChart(m) {
     hooks: { draw: [(u) => mark(u, "x", playing.step, "now", true)] },
     series: [{}, ...lines.map(([label, , k]) => shape(label, k))],
   }, [spent.map((_, k) => k), ...lines.map(([, values]) => values)]];
-  const numbers = () => table("", ["steps played", ...lines.map(([label]) => label)], spent.map((_, k) => [String(k), ...lines.map(([, values]) => (values[k] === null ? (k ? "no limit" : "–") : number(values[k])))]), lines.map((_, k) => k + 1));
+  const numbers = () => table("", ["steps played", ...lines.map(([label]) => label)], spent.map((_, k) => [String(k), ...lines.map(([, values]) => (values[k] === null ? (k ? "no limit" : "–") : amount(values[k], m)))]), lines.map((_, k) => k + 1));
   const key = () => lines.map(([label, , k]) => (label === "budget" ? lineKey(label, colour("--bad"), [7, 4]) : lineKey(label, seriesColour(k), DASHES[k])));
-  return new Chart(`${name}: spending against the budget`, `Spending of ${name} after each step: ${spent.slice(1).map(number).join(", ")}; budget: ${budget.slice(1).map((b) => (b === null ? "none" : number(b))).join(", ")}.`, draw, numbers, key);
+  return new Chart(`${name}: spending against the budget`, `Spending of ${name} after each step: ${spent.slice(1).map((c) => amount(c, m)).join(", ")}; budget: ${budget.slice(1).map((b) => (b === null ? "none" : amount(b, m))).join(", ")}.`, draw, numbers, key);
 }
 
 function showFinal() {
@@ -110,9 +112,9 @@ function finalChart({ bars, mean, least, most }, m) {
     hooks: { draw: [(u) => { if (limit !== null) mark(u, "x", limit, "budget"); }] },
     series: [{}, { label: "episodes", stroke: seriesColour(0), fill: colour("--accent-soft"), width: 1.5, paths: uPlot.paths.bars({ size: [0.8, Math.max(4, (0.8 * gap / (right - left)) * (width - 70)), 2] }), points: { show: false } }],
   }, [middle, bars.map((bar) => bar[2])]];
-  const amount = ([a, b]) => (a === b ? number(a) : `${number(a)} to ${number(b)}`);
-  const numbers = () => table("", [`${name} spent`, "episodes", "share"], bars.map((bar) => [amount(bar), bar[2].toLocaleString("en"), percent(bar[2] / DATA.summary.episodes)]), [1, 2]);
+  const between = ([a, b]) => (a === b ? amount(a, m) : `${amount(a, m)} to ${amount(b, m)}`);
+  const numbers = () => table("", [`${name} spent`, "episodes", "share"], bars.map((bar) => [between(bar), bar[2].toLocaleString("en"), percent(bar[2] / DATA.summary.episodes)]), [1, 2]);
   const likely = bars.reduce((best, bar) => (bar[2] > best[2] ? bar : best), bars[0]);
-  const against = limit === null ? "no limit at the end" : `budget ${number(limit)}`;
-  return new Chart(`${name}: mean ${number(Number(mean.toPrecision(4)))}, from ${number(least)} to ${number(most)} (${against})`, `Distribution of what is spent of ${name} at the end: from ${number(least)} to ${number(most)}, most often ${amount(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
+  const against = limit === null ? "no limit at the end" : `budget ${amount(limit, m)}`;
+  return new Chart(`${name}: mean ${amount(Math.max(least, Math.min(most, rounded(mean, 4))), m)}, from ${amount(least, m)} to ${amount(most, m)} (${against})`, `Distribution of what is spent of ${name} at the end: from ${amount(least, m)} to ${amount(most, m)}, most often ${between(likely)} (${percent(likely[2] / DATA.summary.episodes)} of episodes); ${against}.`, draw, numbers);
 }

@@ -79,7 +79,7 @@ function paint(u, drawn, xs, ys, range, letters) {
       const rgb = ramp(range[1] > range[0] ? (cell.value - range[0]) / (range[1] - range[0]) : 0.5);
       ctx.fillStyle = css(rgb);
       ctx.fillRect(x, y, w, h);
-      text = number(Number(cell.value.toPrecision(4)));
+      text = number(rounded(cell.value, 4));
       ink = dark(rgb) ? "#ffffff" : "#14181c";
     }
     ctx.strokeStyle = colour("--card");
@@ -135,7 +135,7 @@ function mapChart() {
   const key = () => (view.what === ACTION ? actionKey(ordered, rows, drawn) : rampKey(least, most));
   const numbers = () => {
     const amounts = M > 1 ? [DATA.constraints[view.x], DATA.constraints[view.y]] : [DATA.constraints[view.x]];
-    const lines = drawn.map((cell) => [number(cell.x), ...(M > 1 ? [number(cell.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
+    const lines = drawn.map((cell) => [amount(cell.x, view.x), ...(M > 1 ? [amount(cell.y, view.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
     return table("", [...amounts, ...DATA.players.map((p) => `value of ${p}`), "likeliest joint action"], lines, DATA.players.map((_, i) => amounts.length + i));
   };
   const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
@@ -170,7 +170,7 @@ function valueLines() {
     cursor: { drag: { x: false, y: false } },
     series: [{}, ...DATA.players.map((p, i) => series(p, i))],
   }, [drawn.map((cell) => cell.x), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
-  const numbers = () => table("", [DATA.constraints[0], ...DATA.players], drawn.map((cell) => [number(cell.x), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
+  const numbers = () => table("", [DATA.constraints[0], ...DATA.players], drawn.map((cell) => [amount(cell.x, 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
   return new Chart(`Values by what has been spent, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount spent of ${DATA.constraints[0]}. The table below has the numbers.`, draw, numbers, key);
 }

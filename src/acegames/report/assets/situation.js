@@ -17,7 +17,7 @@ const rowsOf = (t, state) => DATA.rows[`${DATA.layer_at[t]},${state}`];
 
 const scaleOf = DATA.constraints.map((_, m) => {
   const amounts = DATA.situations.flat().map((record) => record[SPENT][m]);
-  return Math.max(1e-9, amounts.reduce((a, b) => Math.max(a, b), -Infinity) - amounts.reduce((a, b) => Math.min(a, b), Infinity));
+  return amounts.reduce((a, b) => Math.max(a, b), -Infinity) - amounts.reduce((a, b) => Math.min(a, b), Infinity) || 1;
 });
 function nearest(records, spent, first) {
   const away = (record) => record[SPENT].reduce((sum, c, m) => sum + Math.abs(c - spent[m]) / scaleOf[m] * (m === first ? 1e6 : 1), 0);
@@ -65,7 +65,7 @@ function showControls() {
   sliders = DATA.constraints.map((name, m) => {
     const amounts = [...new Set(group().map((record) => record[SPENT][m]))].sort((a, b) => a - b);
     const limit = DATA.budgets[open.t][m] === null ? ", no limit yet" : ` of ${budgetAt(open.t, m)}`;
-    const text = (k) => `${number(amounts[k])} spent${limit}`;
+    const text = (k) => `${amount(amounts[k], m)} spent${limit}`;
     const made = slider(name, amounts.length - 1, amounts.indexOf(open.record[SPENT][m]), text, (k) => {
       const wanted = open.record[SPENT].slice();
       wanted[m] = amounts[k];
@@ -85,7 +85,7 @@ function moveSliders() {
 function showSituation() {
   const record = open.record, rows = rowsOf(open.t, record[STATE]);
   const counted = DATA.exact ? "spent" : "counted as spent";
-  const spent = M ? ` with ${DATA.constraints.map((name, m) => `${number(record[SPENT][m])} of ${name}`).join(" and ")} ${counted}` : "";
+  const spent = M ? ` with ${DATA.constraints.map((name, m) => `${amount(record[SPENT][m], m)} of ${name}`).join(" and ")} ${counted}` : "";
   const safe = record[SAFE].length;
   const said = safe === rows.length ? `all ${times(rows.length, "legal joint action")} ${rows.length === 1 ? "is" : "are"} safe` : `${safe} of ${times(rows.length, "legal joint action")} ${safe === 1 ? "is" : "are"} safe`;
   const advice = record[PLAYED].length === 1 ? `Recommended: ${joint(rows[record[PLAYED][0][0]])}.` : `Recommended: a draw between ${record[PLAYED].length} joint actions.`;
@@ -140,19 +140,23 @@ function unsafeLine([r, ...reason], rows) {
     el("td", { colspan: N + 2, class: "reason" }, el("span", { class: "tag bad" }, reason[0] === 0 ? "unsafe now: " : "unsafe later: "), why(open.t, reason)));
 }
 
+/* Budgets with several limits: what is needed is counted from the last of them, so no amount can be told. */
+const changing = DATA.constraints.map((_, m) => new Set(DATA.budgets.map((row) => row[m]).filter((b) => b !== null)).size > 1);
+const lacking = (x, left, m) => (changing[m] ? `${DATA.constraints[m]} needs more than its budgets leave` : `${DATA.constraints[m]} needs ${amount(x, m)} more and has ${amount(left, m)} left`);
+
 /* The outcome that breaks which budget, now or later. */
 function why(t, [kind, probability, next, after, over]) {
   const chance = probability === 1 ? "for certain" : `with probability ${percent(probability)}`;
   if (kind === 0) {
-    const each = over.map((m) => `${DATA.constraints[m]} to ${number(after[m])}, over its budget of ${budgetAt(t, m)}`);
+    const each = over.map((m) => `${DATA.constraints[m]} to ${amount(after[m], m)}, over its budget of ${budgetAt(t, m)}`);
     return `${chance} it brings ${each.join(" and ")}.`;
   }
   const left = after.map((c, m) => (DATA.reference[m] === null ? null : DATA.reference[m] - c));
-  const place = `${chance} it leads to state ${DATA.states[next]} with ${DATA.constraints.map((name, m) => `${number(after[m])} of ${name}`).join(" and ")} spent`;
+  const place = `${chance} it leads to state ${DATA.states[next]} with ${DATA.constraints.map((name, m) => `${amount(after[m], m)} of ${name}`).join(" and ")} spent`;
   const needs = DATA.needs[`${t + 1},${next}`];
   if (!needs) return `${place}, from where no play surely keeps every budget.`;
-  const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + 1e-9)
-    .map(([x, m]) => `${DATA.constraints[m]} needs ${number(x)} more and has ${number(left[m])} left`).join(" and "));
+  const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + ROUNDING * SIZES[m])
+    .map(([x, m]) => lacking(x, left[m], m)).join(" and "));
   const listed = [...new Set(ways.filter((way) => way))];
   const rest = needs.some((need) => !need.length) ? "; other ways need too much as well" : "";
   return listed.length > 1 ? `${place}. Whatever is done from there, a budget can break: either ${listed.join("; or ")}${rest}.` : `${place}, where ${listed[0] || "no play surely keeps every budget"}${rest}.`;
@@ -163,7 +167,7 @@ function leaving(record, rows) {
   const nash = DATA.concept === "Nash", told = DATA.concept === "CE";
   const lines = record[LEAVING].map(([i, from, chance, to, loss, bar]) => {
     const when = told ? `told ${DATA.actions[i][from]}${chance < 1 ? ` (${percent(chance)})` : ""}` : null;
-    const effect = loss !== null ? el("span", { class: "loss" }, loss < -1e-9 ? `gains ${number(-loss)}` : number(loss)) : "–";
+    const effect = loss !== null ? el("span", { class: "loss" }, loss < -ROUNDING * WORTH ? `gains ${number(-loss)}` : number(loss)) : "–";
     const status = loss !== null ? el("span", { class: "tag good" }, "safe") : el("span", {}, el("span", { class: "tag bad" }, "no option: "), bar < 0 ? "it can lead to a joint action that is not legal" : `it can lead to ${joint(rows[bar])}, which is unsafe`);
     return el("tr", { class: loss === null ? "unsafe" : "safe", "data-player": i, "data-told": from, "data-action": to },
       el("th", { scope: "row" }, DATA.players[i]), told ? el("td", { "data-label": "when" }, when) : null, el("td", { "data-label": "plays instead" }, DATA.actions[i][to]), el("td", { class: "number", "data-label": "loses" }, effect), el("td", { class: "reason" }, status));

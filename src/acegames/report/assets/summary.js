@@ -22,8 +22,8 @@ function valuesTable(s) {
   const headings = ["player", "value", "simulated mean"];
   if (s.without) headings.push("without budgets");
   const rows = DATA.players.map((player, i) => {
-    const error = s.error[i] === null ? "" : ` ± ${number(Number((2 * s.error[i]).toPrecision(2)))}`;
-    const row = [player, el("span", { class: "value", "data-player": i }, number(s.values[i])), number(Number(s.mean[i].toPrecision(4))) + error];
+    const error = s.error[i] === null ? "" : ` ± ${number(rounded(2 * s.error[i], 2))}`;
+    const row = [player, el("span", { class: "value", "data-player": i }, number(s.values[i])), number(rounded(s.mean[i], 4)) + error];
     if (s.without) row.push(number(s.without[i]));
     return row;
   });
@@ -36,8 +36,8 @@ function budgetMeters(s) {
   return el("div", {}, s.budgets.map((b) => {
     const name = DATA.constraints[b.constraint];
     const share = b.used === null ? null : Math.max(0, Math.min(1, b.used));
-    const meter = share === null ? null : el("div", { class: "meter", role: "img", "aria-label": `${name}: worst spending ${number(b.worst)} of ${number(b.limit)}` }, el("span", { style: `width:${100 * share}%` }));
-    const figures = b.used === null ? `budget ${b.budget}` : `${number(b.worst)} of ${number(b.limit)} (${percent(b.used)})`;
+    const meter = share === null ? null : el("div", { class: "meter", role: "img", "aria-label": `${name}: worst spending ${amount(b.worst, b.constraint)} of ${amount(b.limit, b.constraint)}` }, el("span", { style: `width:${100 * share}%` }));
+    const figures = b.used === null ? `budget ${b.budget}` : `${amount(b.worst, b.constraint)} of ${amount(b.limit, b.constraint)} (${percent(b.used)})`;
     return el("div", { class: "control", "data-constraint": b.constraint },
       el("div", { class: "label" }, el("span", {}, name), el("output", { class: "worst" }, figures)), meter, el("p", { class: "hint" }, b.words));
   }));
