@@ -273,6 +273,8 @@ def test_playing_forever():
     assert told["excess"]["risk"] <= 1
     ace.discount(ace.catalog.get("intersection"), 0.8, epsilon=1).save("forever.npz")
     assert answer("check", "forever.npz")["costs"] == "rounded down"
+    assert answer("frontier", "forever.npz", "--no-curve")["costs"] == "rounded down"
+    assert not answer("check", "forever.npz", "--rounding", "up")["sure"]  # what comes later is not judged
     fails("solve", "intersection", "--gamma", "0.8")
     fails("solve", "intersection", "--gamma", "1", "--epsilon", "1")
     fails("solve", "intersection", "--cost-gamma", "0.8", "--epsilon", "1")

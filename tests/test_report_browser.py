@@ -194,7 +194,9 @@ def feasible(game):
 
 
 def spelled(state):
-    part = lambda x: "(" + ", ".join(map(part, x)) + ")" if isinstance(x, tuple) else str(x)  # noqa: E731
+    def part(x):
+        return "(" + ", ".join(map(part, x)) + ")" if isinstance(x, tuple) else str(x)
+
     return " · ".join(map(part, state)) if isinstance(state, tuple) else str(state)
 
 

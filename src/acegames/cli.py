@@ -195,7 +195,7 @@ def check(
             show_game(model)
             out.print(escape(why), soft_wrap=True)
         return
-    verdict, sure = _verdict(found.feasible, exactly, rounding)
+    verdict, sure = _verdict(found.feasible, exactly, rounding, forever=model.tails is not None)
     if as_json:
         estimate = {**vars(needs), "memory": needs.memory}
         facts = {"costs": "exact" if exactly else f"rounded {rounding}", "feasible": found.feasible, "sure": sure}
@@ -210,18 +210,16 @@ def check(
         raise typer.Exit(3)
 
 
-def _verdict(feasible: bool, exactly: bool, rounding: str) -> tuple[str, bool]:
-    """What can be said of the true game, and whether that is the last word on it."""
+def _verdict(feasible: bool, exactly: bool, rounding: str, *, forever: bool) -> tuple[str, bool]:
+    """What can be said of the true game, and whether that is the last word on it. (Of infinite play only the first steps are judged.)"""
     if exactly:
         return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
+    if feasible and rounding == "up":
+        return "Feasible for sure, even with costs rounded up" + (
+            ", but for what comes later" if forever else ""
+        ), not forever
     if feasible:
-        sure = rounding == "up"
-        return (
-            "Feasible for sure, even with costs rounded up"
-            if sure
-            else "Feasible with costs rounded down, within epsilon",
-            sure,
-        )
+        return "Feasible with costs rounded down, within epsilon", False
     if rounding == "down":
         return "Infeasible for sure: even with costs rounded down no policy keeps every budget", True
     return "Infeasible with costs rounded up; with true costs it may be feasible", False
@@ -252,7 +250,8 @@ def frontier(
     quiet: QuietOption = False,
 ) -> None:
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
-    model = _rounded(_game(game), epsilon, relative, rounding, any_budget=True)
+    given = _game(game)
+    model = _rounded(given, epsilon, relative, rounding, any_budget=True)
     worth = None
     wanted = _solved_for(game) if concept is objective is None else None
     wanted = wanted or _concept(concept or "cce", objective or "welfare", 1.0, model)
@@ -271,7 +270,7 @@ def frontier(
     if as_json:
         facts: dict[str, Any] = {
             "feasible": own.feasible,
-            "costs": "exact" if epsilon is None else f"rounded {rounding}",
+            "costs": "exact" if model is given else f"rounded {rounding}",
         }
         facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
         found = {"curve": curve_data(worth)} if worth else {}
@@ -284,7 +283,7 @@ def frontier(
         None: "each line is enough, nothing below it is",
         "down": "with costs rounded down; nothing below a line is enough for the true costs",
         "up": "with costs rounded up; each line is enough for the true costs",
-    }[None if epsilon is None else rounding]
+    }[None if model is given else rounding]
     show_frontier(model, budgets, most, meaning, feasible=own.feasible)
     if worth:
         show_curve(worth)
@@ -665,8 +664,7 @@ def _rounded(
 ) -> ace.MarkovGame:
     """The game with rounded costs where --epsilon says so, else as it is."""
     if epsilon is None and game.tails is not None:
-        shares = [game.tails.epsilon - tail for tail in game.tails.cost]
-        return ace.round_costs(game, shares, rounding=rounding, any_budget=any_budget).game
+        return ace.round_costs(game, game.tails.shares, rounding=rounding, any_budget=any_budget).game
     if epsilon is None:
         if relative or rounding != "down":
             raise ace.InvalidOption("--relative and --rounding say how costs are rounded; give --epsilon too")

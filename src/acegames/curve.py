@@ -147,7 +147,7 @@ def budget_curve(
     if epsilon is None and (relative is not False or rounding != "down"):
         raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
     if epsilon is None and game.tails is not None:
-        epsilon = [game.tails.epsilon - tail for tail in game.tails.cost]
+        epsilon = game.tails.shares
     if epsilon is not None:
         game = round_costs(game, epsilon, relative=relative, rounding=rounding, any_budget=True).game
         remarks = (f"Costs are rounded {rounding} with epsilon {epsilon}{' of the budget' if relative else ''}.",)

@@ -224,7 +224,7 @@ def _default_epsilon(game: MarkovGame, epsilon: Any) -> Any:
     """A game from `discount` brings its own: what its tails leave of the epsilon that it was cut with."""
     if epsilon is not None or game.tails is None:
         return epsilon
-    return [game.tails.epsilon - tail for tail in game.tails.cost]
+    return game.tails.shares
 
 
 def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:

@@ -70,7 +70,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     by_reward = _steps(Fraction(float(size.max())), rate, small)
     by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small / 2 * (1 - CUT))
     horizon = max(1, by_reward, by_cost)
-    grain = Fraction(1, 10 ** max(0, math.ceil(_log((horizon + 1) / (small * CUT)) / math.log(10))))
+    grain = Fraction(1, 10 ** max(0, math.ceil(_log((horizon + 1) / (small / 2 * CUT)) / math.log(10))))
     tails = Tails(
         rate,
         cost_rate,

@@ -18,6 +18,11 @@ class Tails:
     gain: tuple[float, ...]  # N: the most that a deviation can gain by what comes later
     cost: tuple[Fraction, ...]  # M: the most that is still added to a constraint
 
+    @property
+    def shares(self) -> list[Fraction]:
+        """What the tail of each constraint leaves of epsilon to the rounding of its costs."""
+        return [self.epsilon - tail for tail in self.cost]
+
     def text(self, horizon: int) -> str:
         """Say it in words."""
         return (
