@@ -59,9 +59,10 @@ def modules_of(part):
 ALLOWED = {
     "acegames.errors": (),
     "acegames.numerics": (),
+    "acegames.extras": ("errors",),
     "acegames.concepts": ("errors",),
     "acegames.store": ("errors",),
-    "acegames.model": ("model", "errors", "numerics", "store"),
+    "acegames.model": ("model", "errors", "extras", "numerics", "store"),
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
     "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels", "nash_kernels"),
     "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
@@ -72,7 +73,7 @@ ALLOWED = {
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
-    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors"),
+    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
@@ -98,7 +99,18 @@ def test_only_the_front_imports_the_front():
 
 def test_heavy_packages_are_imported_where_they_are_used():
     """At the top of a module only the standard library and numpy; what is optional or slow comes inside functions."""
-    heavy = {"highspy", "scipy", "numba", "typer", "rich", "pandas", "pettingzoo", "matplotlib"}
+    heavy = {"highspy", "scipy", "numba", "typer", "rich", "matplotlib"}
+    heavy |= {
+        "gymnasium",
+        "pettingzoo",
+        "pyspiel",
+        "open_spiel",
+        "pandas",
+        "pyarrow",
+        "pygambit",
+        "nashpy",
+        "quantecon",
+    }
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidGame, MissingExtra
+from acegames.errors import InvalidGame
+from acegames.extras import optional
 from acegames.model.numbers import Bound, exact
 
 Floats = NDArray[np.float64]
@@ -72,10 +73,7 @@ def _is_new_style(source: Any, *names: str) -> bool:
 
 def named(name: str) -> Any:
     """The scipy distribution of that name; InvalidGame when there is none."""
-    try:
-        from scipy import stats
-    except ImportError:
-        raise MissingExtra("costs given by a distribution need scipy: pip install 'acegames[continuous]'") from None
+    stats = optional("scipy.stats", "costs given by a distribution", "continuous")
     found = getattr(stats, name, None) if name.isidentifier() else None
     if not isinstance(found, (stats.rv_continuous, stats.rv_discrete)):
         raise InvalidGame(f"{name!r} is not the name of a distribution in scipy.stats")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidOption, MissingExtra
+from acegames.errors import InvalidOption
+from acegames.extras import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,13 +33,11 @@ MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
 def axes_or_new(ax: Axes | None) -> Axes:
     """The given axes, or those of a new figure of a size for one column of a paper."""
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise MissingExtra("plots need matplotlib: pip install 'acegames[plot]'") from None
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(5.2, 3.4), layout="constrained")
-    return ax
+    pyplot = optional("matplotlib.pyplot", "plots", "plot")
+    if ax is not None:
+        return ax
+    _, made = pyplot.subplots(figsize=(5.2, 3.4), layout="constrained")
+    return cast("Axes", made)
 
 
 def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | None = None) -> None:
