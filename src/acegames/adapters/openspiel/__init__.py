@@ -1,0 +1,13 @@
+"""OpenSpiel: its games in, with costs and budgets; policies out, as its tabular policies.
+
+>>> from acegames.adapters.openspiel import from_openspiel, repeated, to_tabular_policy
+>>> game = repeated("matrix_pd", 3)  # the prisoner's dilemma, three times
+>>> markov_game = from_openspiel(game, budget={"defections": 2}, cost=lambda state, action, after: action.count("Defect"))
+>>> policy = to_tabular_policy(acegames.solve(markov_game, acegames.Nash()), game, turn_based=True)
+"""
+
+from acegames.adapters.openspiel.games_in import from_openspiel, repeated
+from acegames.adapters.openspiel.policies_out import to_tabular_policy
+from acegames.adapters.openspiel.reading import play, state_label
+
+__all__ = ["from_openspiel", "play", "repeated", "state_label", "to_tabular_policy"]

@@ -1,0 +1,222 @@
+"""OpenSpiel's games as Markov games, by listing their states move by move.
+
+Step t is the t-th move, one player's or all players' at once. Players who are not to move have one action, `-`. Chance moves are folded
+into the probabilities of the next state. The end of the game is one state that is not left any more. What is paid comes with the move
+after which it is paid: the change of `state.returns()`, which OpenSpiel defines as the sum of the rewards so far.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from acegames.adapters.openspiel.reading import (
+    END,
+    WAIT,
+    Key,
+    after_chance,
+    apply,
+    check_kind,
+    choices,
+    label_rule,
+    load,
+    openspiel,
+)
+from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place
+from acegames.numerics import TIE
+
+Cost = Callable[[Any, JointAction, Any], Any]
+Outcome = tuple[float, Label, Any]
+
+MOST_STATES = 1_000_000
+WAYS_COMPARED = 2
+"""Of the ways into a state that a label does not tell apart, so many are compared; all of them can be far too many."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What OpenSpiel says about one state: each player's actions; reward and outcomes of each joint action."""
+
+    actions: tuple[tuple[str, ...], ...]
+    rows: Mapping[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
+
+
+def from_openspiel(
+    game: Any,
+    *,
+    cost: Cost | None = None,
+    budget: Any = None,
+    horizon: int | None = None,
+    key: Key | None = None,
+    limit: int = MOST_STATES,
+) -> MarkovGame:
+    """Build a Markov game from an OpenSpiel game: a matrix game, or one of perfect information, moves in turn or at once.
+
+    Every state that can occur is looked at: time and memory grow with their number times the joint actions of each.
+
+    Args:
+        game: an OpenSpiel game or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"; see also `repeated`.
+        cost: `cost(state, action, after)` gives the cost of a move, as in `MarkovGame.from_functions`: the OpenSpiel state before it, the
+            joint action (labels, `-` for players who are not to move), and the OpenSpiel state in which somebody is to move next.
+        budget: as in `MarkovGame.from_functions`; leave out, with `cost`, for a game without budgets.
+        horizon: how many moves to play; a game that is not over then stops, and nothing more is paid. By default as many as the
+            longest play has.
+        key: `key(state)` labels a state. It must tell, with the number of moves made, everything about the future, costs included:
+            two states with the same label at the same time are one. By default what is known to be enough for the game (often the
+            board, `str`), else the whole history, which is always enough.
+        limit: the largest number of states, those of different times counted apart.
+
+    Raises:
+        InvalidGame: the game has hidden information, chances that are not listed, or is a mean-field game; or states with the same label
+            were found to differ.
+        TooLarge: there are more states than `limit`.
+        MissingExtra: OpenSpiel is not installed.
+    """
+    game = load(game)
+    check_kind(game)
+    if (cost is None) != (budget is None):
+        raise InvalidOption(
+            "from_openspiel: give cost and budget together, or neither of them for a game without budgets"
+        )
+    trusted = key is None and cost is None
+    walk = _Walk(game, cost, label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
+    stages = walk.stages(None if horizon is None else check_horizon(horizon))
+    return MarkovGame.from_functions(
+        players=range(game.num_players()),
+        actions=lambda t, state: stages[t][state].actions,
+        outcomes=lambda t, state, action: stages[t][state].rows[action][1],
+        reward=lambda t, state, action: stages[t][state].rows[action][0],
+        budget=budget,
+        horizon=len(stages),
+        initial=walk.initial,
+        name=str(game),
+    )
+
+
+def repeated(game: Any, times: int) -> Any:
+    """An OpenSpiel game in which a matrix game is played several times in a row, all moves seen by all.
+
+    It has one state and `times` steps as a Markov game. Its information states tell the whole history.
+    """
+    stage = load(game)
+    if stage.get_type().information != openspiel().GameType.Information.ONE_SHOT:
+        raise InvalidOption(f"repeated: {stage} is no matrix game; only those are played again from the start")
+    return openspiel().create_repeated_game(
+        stage, {"num_repetitions": check_horizon(times), "recall": times, "enable_infostate": True}
+    )
+
+
+class _Walk:
+    """Lists the states of a game, move by move."""
+
+    def __init__(self, game: Any, cost: Cost | None, key: Key, limit: int, ways: int) -> None:
+        self.game, self.cost, self.key, self.limit, self.ways = game, cost, key, limit, ways
+        self.found = 0
+        self.pays_at_end = game.get_type().reward_model == openspiel().GameType.RewardModel.TERMINAL
+        first: dict[Label, list[Any]] = {}
+        self.initial: dict[Label, float] = {}
+        for chance, (state,) in after_chance(game.new_initial_state()):
+            if any(state.returns()):
+                raise InvalidGame(f"{game}: pays {state.returns()} before the first move, which a Markov game cannot")
+            label = self._arrive(first, state)
+            self.initial[label] = self.initial.get(label, 0.0) + chance
+        self.first = first
+        self.nothing = [0.0] * game.num_players()
+        stay = {(WAIT,) * game.num_players(): (tuple(self.nothing), ((1.0, END, None),))}
+        self.over = Stage(((WAIT,),) * game.num_players(), stay)
+
+    def stages(self, horizon: int | None) -> list[dict[Label, Stage]]:
+        """For each time the states that can occur then, until all is over or the horizon is reached."""
+        layers: list[dict[Label, Stage]] = []
+        here = self.first
+        while len(layers) < horizon if horizon is not None else set(here) - {END}:
+            there: dict[Label, list[Any]] = {}
+            layers.append({label: self._stage(len(layers), label, ways, there) for label, ways in here.items()})
+            here = there
+        if not layers:
+            raise InvalidGame(f"{self.game}: is over before the first move")
+        return layers
+
+    def _arrive(self, there: dict[Label, list[Any]], state: Any) -> Label:
+        """Note that a state can come next, and return its label."""
+        label = END if state.is_terminal() else self.key(state)
+        if label == END and not state.is_terminal():
+            raise InvalidOption(
+                f"key: gives {END!r} at the history {state.history_str()!r}, which is the label of the end"
+            )
+        if label not in there:
+            self.found += label != END
+            if self.found > self.limit:
+                raise TooLarge(
+                    f"{self.game}: more than {self.limit:,} states within {state.move_number()} moves; choose a smaller game or horizon, "
+                    "a key that tells fewer of them apart (see from_openspiel), or a larger limit"
+                )
+        ways = there.setdefault(label, [])
+        if len(ways) < (1 if label == END else self.ways):
+            ways.append(state)
+        return label
+
+    def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Stage:
+        if label == END:
+            there.setdefault(END, ways)
+            return self.over
+        stage = self._read(ways[0], there)
+        for other in ways[1:]:
+            if not _alike(stage, self._read(other, {})):
+                raise InvalidGame(
+                    f"{place(t, label)}: the histories {ways[0].history_str()!r} and {other.history_str()!r} have this label, "
+                    "but their moves, rewards, costs or next states differ; give a key that tells them apart"
+                )
+        return stage
+
+    def _read(self, state: Any, there: dict[Label, list[Any]]) -> Stage:
+        known = choices(state)
+        rows: dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]] = {}
+        for action in itertools.product(*known):
+            moved = state.clone()
+            apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
+            leaves = [(chance, after) for chance, (after,) in after_chance(moved)]
+            gains = [[chance * gain for gain in self._gains(state, after)] for chance, after in leaves]
+            outcomes = tuple(
+                (chance, self._arrive(there, after), self._cost(state, action, after)) for chance, after in leaves
+            )
+            rows[action] = tuple(map(math.fsum, zip(*gains, strict=True))), outcomes
+        return Stage(tuple(tuple(own) for own in known), rows)
+
+    def _gains(self, state: Any, after: Any) -> list[float]:
+        """What each player is paid between two states."""
+        if self.pays_at_end:
+            return list(after.returns()) if after.is_terminal() else self.nothing
+        changes = [new - old for old, new in zip(state.returns(), after.returns(), strict=True)]
+        pairs = zip(
+            after.rewards(), changes, strict=True
+        )  # the first without the rounding of a sum, but not always since `state`
+        return [paid if abs(paid - change) <= TIE else change for paid, change in pairs]
+
+    def _cost(self, state: Any, action: JointAction, after: Any) -> Any:
+        return None if self.cost is None else self.cost(state, action, after)
+
+
+def _alike(one: Stage, other: Stage) -> bool:
+    """Whether two states say the same; sums of floats may differ by their rounding."""
+    if one.actions != other.actions:
+        return False
+    for action, (rewards, outcomes) in one.rows.items():
+        other_rewards, other_outcomes = other.rows[action]
+        if not all(math.isclose(a, b, rel_tol=TIE, abs_tol=TIE) for a, b in zip(rewards, other_rewards, strict=True)):
+            return False
+        if _merged(outcomes) != _merged(other_outcomes):
+            return False
+    return True
+
+
+def _merged(outcomes: tuple[Outcome, ...]) -> dict[tuple[Label, str], float]:
+    """Probability of each next state and cost, to nine digits."""
+    chances: dict[tuple[Label, str], float] = {}
+    for chance, label, cost in outcomes:
+        chances[label, repr(cost)] = chances.get((label, repr(cost)), 0.0) + chance
+    return {what: round(chance, 9) for what, chance in chances.items()}
