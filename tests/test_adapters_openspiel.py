@@ -17,6 +17,7 @@ pyspiel = pytest.importorskip("pyspiel", reason="OpenSpiel is not made for this 
 expected_game_score = pytest.importorskip("open_spiel.python.algorithms.expected_game_score")
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
 minimax = pytest.importorskip("open_spiel.python.algorithms.minimax")
+scipy_stats = pytest.importorskip("scipy.stats")
 
 
 def history(state):
@@ -68,10 +69,8 @@ def test_a_game_with_dice_has_the_value_of_expectiminimax(winscore):
 def test_zero_sum_matrix_games_have_the_value_that_openspiels_solver_finds(name):
     from open_spiel.python.algorithms.matrix_nash import lemke_howson_solve
 
-    rows, columns = (
-        np.array(pyspiel.load_matrix_game(name).row_utilities()),
-        np.array(pyspiel.load_matrix_game(name).col_utilities()),
-    )
+    game = pyspiel.load_matrix_game(name)
+    rows, columns = np.array(game.row_utilities()), np.array(game.col_utilities())
     x, y = next(iter(lemke_howson_solve(rows, columns)))
     assert nash(name).values == pytest.approx([x @ rows @ y, x @ columns @ y], abs=1e-9)
 
@@ -217,6 +216,18 @@ def test_a_cost_that_sees_more_than_the_label_is_noticed():
 
     with pytest.raises(ace.InvalidGame, match="have this label"):
         from_openspiel("tic_tac_toe", cost=first_move, budget={"luck": 9})
+
+
+def test_costs_drawn_from_distributions_are_not_compared():
+    """They are made anew at each call, so that two that are alike look different."""
+
+    def fatigue(state, action, after):
+        return {"fatigue": scipy_stats.uniform(0, 1)}
+
+    game = from_openspiel("nim(pile_sizes=1;2;3)", cost=fatigue, budget={"fatigue": 9})
+    solution = ace.solve(game, ace.Nash(), epsilon=0.5)
+    with pytest.raises(ace.InvalidOption, match="several costs are possible"):
+        to_tabular_policy(solution, "nim(pile_sizes=1;2;3)")
 
 
 def test_labels_do_not_change_the_values():

@@ -75,6 +75,7 @@ ALLOWED = {
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
+    "acegames.adapters.openspiel": ("adapters.openspiel", "solve", "policy", "model", "errors", "extras", "numerics"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
 

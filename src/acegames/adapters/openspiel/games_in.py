@@ -27,6 +27,8 @@ from acegames.adapters.openspiel.reading import (
 )
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place
+from acegames.model.numbers import is_scalar
+from acegames.model.random_cost import is_distribution
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
@@ -218,5 +220,15 @@ def _merged(outcomes: tuple[Outcome, ...]) -> dict[tuple[Label, str], float]:
     """Probability of each next state and cost, to nine digits."""
     chances: dict[tuple[Label, str], float] = {}
     for chance, label, cost in outcomes:
-        chances[label, repr(cost)] = chances.get((label, repr(cost)), 0.0) + chance
+        what = label, _cost_text(cost)
+        chances[what] = chances.get(what, 0.0) + chance
     return {what: round(chance, 9) for what, chance in chances.items()}
+
+
+def _cost_text(cost: Any) -> str:
+    """A cost, to be compared; distributions are not, because equal ones that were made twice look different."""
+    if isinstance(cost, Mapping):
+        return str({label: _cost_text(part) for label, part in cost.items()})
+    if is_distribution(cost):
+        return "drawn"
+    return repr(cost) if cost is None or is_scalar(cost) else str([_cost_text(part) for part in cost])

@@ -105,7 +105,7 @@ def _choices(state: Any, player: int) -> dict[str, int]:
     if not legal:
         return {WAIT: 0}  # where others choose at once, OpenSpiel takes 0 for a player without a choice
     names = [state.action_to_string(player, action) for action in legal]
-    if len(set(names)) < len(names):
+    if len(set(names)) < len(names) or WAIT in names:
         names = [f"{name} ({action})" for name, action in zip(names, legal, strict=True)]
     return dict(zip(names, legal, strict=True))
 
