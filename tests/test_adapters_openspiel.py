@@ -399,8 +399,23 @@ def test_names_and_options_that_are_wrong_are_refused(capfd):
 def test_too_many_states_are_refused_with_their_number(tic_tac_toe):
     with pytest.raises(ace.TooLarge, match=r"connect_four\(\): more than 1,000 states within 4 moves"):
         from_openspiel("connect_four", limit=1000)
+    nim = "nim(pile_sizes=1;2;3)"
+    states = sum(len(layer) for layer in labels_by_time(nim))
+    for options in ({}, {"key": str}):  # states that are compared count once
+        from_openspiel(nim, limit=states, **options)
+        with pytest.raises(ace.TooLarge):
+            from_openspiel(nim, limit=states - 1, **options)
     with pytest.raises(ace.TooLarge, match="more than 1,000 histories"):
         to_tabular_policy(tic_tac_toe, "tic_tac_toe", limit=1000)
+
+
+def labels_by_time(name):
+    root = pyspiel.load_game(name).new_initial_state()
+    layers = [{str(root): root}]
+    while layers[-1]:
+        children = [state.child(a) for state in layers[-1].values() for a in state.legal_actions()]
+        layers.append({str(child): child for child in children if not child.is_terminal()})
+    return layers
 
 
 def test_the_same_text_for_two_players_is_refused():

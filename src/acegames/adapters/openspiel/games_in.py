@@ -63,7 +63,8 @@ def from_openspiel(
     Args:
         game: an OpenSpiel game or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"; see also `repeated`.
         cost: `cost(state, action, after)` gives the cost of a move, as in `MarkovGame.from_functions`: the OpenSpiel state before it, the
-            joint action (labels, `-` for players who are not to move), and the OpenSpiel state in which somebody is to move next.
+            joint action (labels, `-` for players who are not to move), and the OpenSpiel state in which somebody is to move next. It may
+            depend on all that the label of the state tells (see `key`) and on what the move does.
         budget: as in `MarkovGame.from_functions`; leave out, with `cost`, for a game without budgets.
         horizon: how many moves to play; a game that is not over then stops, and nothing more is paid. By default as many as the
             longest play has.
@@ -107,9 +108,7 @@ def repeated(game: Any, times: int) -> Any:
     stage = load(game)
     if stage.get_type().information != openspiel().GameType.Information.ONE_SHOT:
         raise InvalidOption(f"repeated: {stage} is no matrix game; only those are played again from the start")
-    return openspiel().create_repeated_game(
-        stage, {"num_repetitions": check_horizon(times), "recall": times, "enable_infostate": True}
-    )
+    return openspiel().create_repeated_game(stage, {"num_repetitions": check_horizon(times), "enable_infostate": True})
 
 
 class _Walk:
@@ -124,7 +123,8 @@ class _Walk:
         for chance, (state,) in after_chance(game.new_initial_state()):
             if any(state.returns()):
                 raise InvalidGame(f"{game}: pays {state.returns()} before the first move, which a Markov game cannot")
-            label = self._arrive(first, state)
+            label = self._label(state)
+            self._arrive(first, label, state)
             self.initial[label] = self.initial.get(label, 0.0) + chance
         self.first = first
         self.nothing = [0.0] * game.num_players()
@@ -143,50 +143,56 @@ class _Walk:
             raise InvalidGame(f"{self.game}: is over before the first move")
         return layers
 
-    def _arrive(self, there: dict[Label, list[Any]], state: Any) -> Label:
-        """Note that a state can come next, and return its label."""
-        label = END if state.is_terminal() else self.key(state)
-        if label == END and not state.is_terminal():
+    def _label(self, state: Any) -> Label:
+        if state.is_terminal():
+            return END
+        label = self.key(state)
+        if label == END:
             raise InvalidOption(
-                f"key: gives {END!r} at the history {state.history_str()!r}, which is the label of the end"
+                f"key: gives {END!r} at the history {state.history_str()!r}; that is the label of the end"
             )
+        return label
+
+    def _arrive(self, there: dict[Label, list[Any]], label: Label, state: Any) -> None:
+        """Note that a state can come next."""
         if label not in there:
+            there[label] = []
             self.found += label != END
             if self.found > self.limit:
                 raise TooLarge(
                     f"{self.game}: more than {self.limit:,} states within {state.move_number()} moves; choose a smaller game or horizon, "
                     "a key that tells fewer of them apart (see from_openspiel), or a larger limit"
                 )
-        ways = there.setdefault(label, [])
-        if len(ways) < (1 if label == END else self.ways):
-            ways.append(state)
-        return label
+        if len(there[label]) < self.ways:
+            there[label].append(state)
 
     def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Stage:
         if label == END:
             there.setdefault(END, ways)
             return self.over
-        stage = self._read(ways[0], there)
+        stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
-            if not _alike(stage, self._read(other, {})):
+            if not _alike(stage, self._read(other, None)):
                 raise InvalidGame(
                     f"{place(t, label)}: the histories {ways[0].history_str()!r} and {other.history_str()!r} have this label, "
                     "but their moves, rewards, costs or next states differ; give a key that tells them apart"
                 )
         return stage
 
-    def _read(self, state: Any, there: dict[Label, list[Any]]) -> Stage:
+    def _read(self, state: Any, there: dict[Label, list[Any]] | None) -> Stage:
         known = choices(state)
         rows: dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]] = {}
         for action in itertools.product(*known):
             moved = state.clone()
             apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
-            leaves = [(chance, after) for chance, (after,) in after_chance(moved)]
-            gains = [[chance * gain for gain in self._gains(state, after)] for chance, after in leaves]
-            outcomes = tuple(
-                (chance, self._arrive(there, after), self._cost(state, action, after)) for chance, after in leaves
-            )
-            rows[action] = tuple(map(math.fsum, zip(*gains, strict=True))), outcomes
+            gains, outcomes = [], []
+            for chance, (after,) in after_chance(moved):
+                label = self._label(after)
+                if there is not None:
+                    self._arrive(there, label, after)
+                gains.append([chance * gain for gain in self._gains(state, after)])
+                outcomes.append((chance, label, None if self.cost is None else self.cost(state, action, after)))
+            rows[action] = tuple(map(math.fsum, zip(*gains, strict=True))), tuple(outcomes)
         return Stage(tuple(tuple(own) for own in known), rows)
 
     def _gains(self, state: Any, after: Any) -> list[float]:
@@ -194,13 +200,10 @@ class _Walk:
         if self.pays_at_end:
             return list(after.returns()) if after.is_terminal() else self.nothing
         changes = [new - old for old, new in zip(state.returns(), after.returns(), strict=True)]
-        pairs = zip(
-            after.rewards(), changes, strict=True
-        )  # the first without the rounding of a sum, but not always since `state`
-        return [paid if abs(paid - change) <= TIE else change for paid, change in pairs]
-
-    def _cost(self, state: Any, action: JointAction, after: Any) -> Any:
-        return None if self.cost is None else self.cost(state, action, after)
+        # `rewards` says the same without the rounding of a sum, unless chance has paid in between
+        return [
+            paid if abs(paid - change) <= TIE else change for paid, change in zip(after.rewards(), changes, strict=True)
+        ]
 
 
 def _alike(one: Stage, other: Stage) -> bool:
