@@ -14,8 +14,10 @@ from acegames.model.game import MarkovGame
 if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.conventions import CostRule
     from acegames.adapters.pettingzoo.reading import Chances
+    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv, ShieldedTurnEnv
+    from acegames.shield import Shield
 
-__all__ = ["from_parallel_env"]
+__all__ = ["from_parallel_env", "shielded", "shielded_aec"]
 
 
 def from_parallel_env(
@@ -82,3 +84,67 @@ def from_parallel_env(
         most=most,
         name=name,
     )
+
+
+def shielded(
+    env: Any,
+    shield: Shield,
+    *,
+    state: Callable[[Any, Any], Any] | None = None,
+    cost: CostRule = "cost",
+    actions: Any = None,
+    how: str = "product",
+    unsafe: str = "repair",
+    surprise: str = "error",
+) -> ShieldedParallelEnv:
+    """Put a shield around a parallel environment, whoever wrote it. Budgets are counted outside of it, with exact numbers.
+
+    Observations become dicts (those that are stay, with entries added): "observation", "action_mask", and "remaining", what is left of the
+    budgets. `infos[agent]` has the "action_mask" too, "spent" and "remaining" as {constraint: number}, and after a step "shielded" (whether the
+    joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of the shield's game the episode is truncated.
+
+    Args:
+        env: the environment, with discrete action spaces and the game's players as its agents.
+        shield: of a game that models the environment: every state and cost that can occur occurs in it. Its rewards do not matter.
+        state: `state(env, observations)` gives the game's state; by default `env.state()`, else the tuple of all observations.
+        cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.
+        actions: {agent: [the game's label of each action]}; by default labels that are numbers are the actions themselves, others
+            stand in the game's order.
+        how: which masks agents get. "product": they choose at once, without talking, and whatever comes together is safe. "repair":
+            each may choose what is safe with something of the others; more is open, and what does not fit is repaired.
+        unsafe: what happens to a joint action that is not safe: "repair" plays the nearest safe one, "error" refuses it.
+        surprise: what happens when the environment does what the game excludes: "error" raises UnknownPair, "end" warns and
+            truncates the episode.
+
+    Raises:
+        InvalidOption: naming what does not fit.
+    """
+    from acegames.adapters.pettingzoo.conventions import conventions
+
+    rules = conventions(env, shield.game.constraints, state, cost, shield.players)
+    from acegames.adapters.pettingzoo.shielding import shield_env
+
+    return shield_env(env, shield, rules, actions, how, unsafe, surprise)
+
+
+def shielded_aec(
+    env: Any,
+    shield: Shield,
+    *,
+    state: Callable[[Any, Any], Any] | None = None,
+    cost: CostRule = "cost",
+    actions: Any = None,
+    unsafe: str = "repair",
+    surprise: str = "error",
+) -> ShieldedTurnEnv:
+    """Put a shield around a parallel environment whose agents choose in turn: an AEC environment.
+
+    Each agent's mask fits what those before it have chosen: whatever it takes, the rest can complete a safe joint action. So all that
+    is safe is open to them together, and nothing needs to be repaired. The arguments are those of `shielded`.
+    """
+    inner = shielded(
+        env, shield, state=state, cost=cost, actions=actions, how="repair", unsafe=unsafe, surprise=surprise
+    )
+    from acegames.adapters.pettingzoo.shielding import ShieldedTurnEnv
+
+    return ShieldedTurnEnv(inner)

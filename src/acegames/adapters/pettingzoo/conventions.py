@@ -69,8 +69,10 @@ class Conventions:
         return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
 
 
-def conventions(env: Any, constraints: Sequence[Label], state: Any, cost: CostRule) -> Conventions:
-    """Read an environment's agents and action spaces."""
+def conventions(
+    env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
+) -> Conventions:
+    """Read an environment's agents and action spaces; `players` are its agents in another order."""
     agents = getattr(env, "possible_agents", None)
     if not agents or not callable(getattr(env, "step", None)) or not callable(getattr(env, "action_space", None)):
         raise InvalidOption(
@@ -79,9 +81,14 @@ def conventions(env: Any, constraints: Sequence[Label], state: Any, cost: CostRu
         )
     if not isinstance(cost, str) and not callable(cost):
         raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
-    players = tuple(plain_label("possible_agents", p) for p in agents)
-    actions = tuple(_action_labels(p, env.action_space(p)) for p in players)
-    return Conventions(players, tuple(constraints), actions, state or joint_state, cost)
+    known = tuple(plain_label("possible_agents", p) for p in agents)
+    order = known if players is None else tuple(players)
+    if set(order) != set(known):
+        raise InvalidOption(
+            f"the environment's agents are {list(known)!r}, the game's players {list(order)!r}; they must be the same"
+        )
+    actions = tuple(_action_labels(p, env.action_space(p)) for p in order)
+    return Conventions(order, tuple(constraints), actions, state or joint_state, cost)
 
 
 def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
