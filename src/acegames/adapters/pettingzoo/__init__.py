@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from acegames.extras import optional
 from acegames.model.game import MarkovGame
 
 if TYPE_CHECKING:
@@ -100,8 +101,9 @@ def shielded(
     """Put a shield around a parallel environment, whoever wrote it. Budgets are counted outside of it, with exact numbers.
 
     Observations become dicts (those that are stay, with entries added): "observation", "action_mask", and "remaining", what is left of the
-    budgets. `infos[agent]` has the "action_mask" too, "spent" and "remaining" as {constraint: number}, and after a step "shielded" (whether the
-    joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of the shield's game the episode is truncated.
+    budgets. `infos[agent]` has the "action_mask" too, "spent" and "remaining" as {constraint: number}, and after a step "shielded"
+    (whether the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of the shield's game
+    the episode is truncated.
 
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
@@ -119,11 +121,12 @@ def shielded(
     Raises:
         InvalidOption: naming what does not fit.
     """
-    from acegames.adapters.pettingzoo.conventions import conventions
+    from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, conventions
 
-    rules = conventions(env, shield.game.constraints, state, cost, shield.players)
+    optional("pettingzoo", WHO, EXTRA)
     from acegames.adapters.pettingzoo.shielding import shield_env
 
+    rules = conventions(env, shield.game.constraints, state, cost, shield.players)
     return shield_env(env, shield, rules, actions, how, unsafe, surprise)
 
 

@@ -51,6 +51,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             for own, labels in zip(numbering, shield.actions, strict=True)
         )
         self._spaces = {p: self._space(p) for p in rules.players}
+        self._masks = self._nothing()
         self._over = True
 
     # -- PettingZoo's interface -------------------------------------------------------------------------------------
@@ -143,7 +144,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             if self.surprise == "error":
                 self._over = True
                 raise UnknownPair(message) from None
-            self._masks = {p: np.zeros_like(mask) for p, mask in self._masks.items()}
+            self._masks = self._nothing()
             warnings.warn(message, stacklevel=3)
             return message
         return None
@@ -163,7 +164,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     def _look(self, observations: Any, infos: Any) -> None:
         """Find the masks of those who play on; UnknownPair where the game and the environment have no action in common."""
         there, runner = set(agents_of(self.env, ())), self._runner
-        self._masks = {p: np.zeros(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
+        self._masks = self._nothing()
         if runner.done or not there:
             return
         offered = self._offered()
@@ -175,6 +176,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             if gone or (p in there and not self._masks[p].any()):
                 what = "is gone, which the game does not know" if gone else "may do nothing that is safe in the game"
                 raise UnknownPair(f"{place(runner.t, runner.state)}: agent {p!r} {what}")
+
+    def _nothing(self) -> dict[Any, Mask]:
+        """Masks that allow nothing."""
+        return {p: np.zeros(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
 
     def _offered(self) -> Sequence[NDArray[np.bool_]]:
         """A mask per player, over its actions in the game."""
