@@ -30,6 +30,7 @@ def from_parallel_env(
     constraints: Any = None,
     state: Callable[[Any, Any], Any] | None = None,
     set_state: Callable[[Any, Any], Any] | None = None,
+    legal: Callable[[int, Any, Any], bool] | None = None,
     chances: Chances | None = None,
     initial: Any = None,
     stationary: bool = False,
@@ -55,6 +56,7 @@ def from_parallel_env(
         set_state: `set_state(env, state)` puts an environment that was just reset into a state. By default the environment is
             copied instead, which is slower (a copy for every play) and needs memory, but is right also where the state does not
             say everything that `step` changes, such as a count of steps. With `set_state` plays do not depend on the time.
+        legal: `legal(t, state, action)` is True where the joint action is allowed, besides what masks say.
         chances: for an environment that is random, what chance can do: (probability, force) pairs, where `force(env)` makes the
             next step go that way; or a function of (t, state, action) that gives them.
         initial: {state: probability} where the environment starts at random; by default the one state in which it starts.
@@ -78,6 +80,7 @@ def from_parallel_env(
         constraints=constraints,
         state=state,
         set_state=set_state,
+        legal=legal,
         chances=chances,
         initial=initial,
         stationary=stationary,

@@ -21,8 +21,8 @@ from acegames.model.assemble import read_budget
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
 from acegames.model.written import show
 
-SEEDS = 1000
-"""How many seeds `reset` is tried with to find the initial states."""
+FEW, SEEDS = 8, 1000
+"""How many seeds `reset` is tried with: at least, and at most until all initial states are found."""
 
 
 Chance = tuple[float, Callable[[Any], Any] | None]
@@ -40,11 +40,6 @@ class Played:
     next_state: Label
     cost: Any
     rewards: tuple[float, ...]
-
-    @property
-    def content(self) -> tuple[Any, ...]:
-        """What two plays must agree in."""
-        return self.next_state, repr(self.cost), self.rewards
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +61,7 @@ def from_parallel_env(
     constraints: Any = None,
     state: Callable[[Any, Any], Any] | None = None,
     set_state: Callable[[Any, Any], Any] | None = None,
+    legal: Callable[[int, Any, JointAction], bool] | None = None,
     chances: Chances | None = None,
     initial: Any = None,
     stationary: bool = False,
@@ -91,6 +87,7 @@ def from_parallel_env(
         actions=reader.actions,
         outcomes=reader.outcomes,
         reward=reader.reward,
+        legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
 
@@ -112,12 +109,12 @@ class _Reader:
         self.stationary, self.repeats, self.most = stationary, repeats, most
         self.known: dict[int, dict[Label, Situation]] = {0: {}}  # by time; all under 0 when stationary
         self.played: dict[tuple[int, Label, JointAction], list[tuple[float, Played]]] = {}
-        self.count, self.now = 0, 0
+        self.count, self.now, self.plays = 0, 0, 0
 
     def begin(self, env: Any, initial: Any) -> dict[Label, float]:
         """Find the initial states by `reset` with many seeds; InvalidOption when they are not those of `initial`."""
         wanted = None if initial is None else read_initial(initial)
-        for seed in range(8 if wanted is None else SEEDS):
+        for seed in range(FEW if wanted is None else SEEDS):
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
             self._reach(env, 0, label, observations, infos)
@@ -125,7 +122,7 @@ class _Reader:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
                 )
-            if wanted is not None and len(self.known[0]) == len(wanted):
+            if wanted is not None and seed >= FEW and len(self.known[0]) == len(wanted):
                 return wanted
         found = list(self.known[0])
         if wanted is not None:
@@ -176,23 +173,26 @@ class _Reader:
 
     def _agreed(self, where: str, t: int, state: Label, action: JointAction, here: Situation, force: Any) -> Played:
         """What a joint action leads to, played `repeats` times and found the same each time."""
-        tries = [self._try(t, state, action, here.ways[k % len(here.ways)], k, force) for k in range(self.repeats)]
+        tries = [
+            self._try(t, state, action, here.ways[k % len(here.ways)], force, again=k > 0) for k in range(self.repeats)
+        ]
         for other in tries[1:]:
             self._compare(where, tries[0], other)
         return tries[0]
 
     def _compare(self, where: str, one: Played, other: Played) -> None:
-        names = ("next state", "cost", "rewards")
-        for what, a, b in zip(names, one.content, other.content, strict=True):
-            if a != b:
+        for what in ("next_state", "cost", "rewards"):
+            a, b = getattr(one, what), getattr(other, what)
+            if repr(a) != repr(b):  # costs may be arrays
                 raise InvalidOption(
-                    f"{where}: played twice, the {what} was {show(a)} and {show(b)}. Either the environment is random: then say what "
-                    "chance can do (chances=), or estimate the game from samples (acegames.learn.estimate). Or its state does not tell "
-                    "everything that matters: then give state=, a function of (env, observations) that does"
+                    f"{where}: played twice, the {what.replace('_', ' ')} was {show(a)} and {show(b)}. Either the environment is "
+                    "random: then say what chance can do (chances=), or estimate the game from samples (acegames.learn.estimate). Or its "
+                    "state does not tell everything that matters: then give state=, a function of (env, observations) that does"
                 )
 
-    def _try(self, t: int, state: Label, action: JointAction, way: Any, seed: int, force: Any) -> Played:
-        rules, env = self.rules, self.places.back(way, seed)
+    def _try(self, t: int, state: Label, action: JointAction, way: Any, force: Any, again: bool) -> Played:
+        self.plays += 1  # every play has a seed of its own: rare luck shows somewhere
+        rules, env = self.rules, self.places.back(way, self.plays)
         if force is not None:
             force(env)
         there = agents_of(env, rules.players)
@@ -205,12 +205,12 @@ class _Reader:
             )
         step = rules.step(env, t, state, action, answer)
         if step.next_state != END:
-            self._reach(env, t + 1, step.next_state, answer.observations, answer.infos)
+            self._reach(env, t + 1, step.next_state, answer.observations, answer.infos, again)
         rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in rules.players)
         return Played(step.next_state, rules.cost_of(step, list(given)), rewards)
 
-    def _reach(self, env: Any, t: int, state: Label, observations: Any, infos: Any) -> None:
-        """Remember a situation, in up to two ways in which it was reached."""
+    def _reach(self, env: Any, t: int, state: Label, observations: Any, infos: Any, again: bool = False) -> None:
+        """Remember a situation, in up to two ways in which it was reached; `again` is the same way once more."""
         there = agents_of(env, self.rules.players)
         masks = self.rules.masks(observations, infos)
         choices = tuple(
@@ -227,7 +227,7 @@ class _Reader:
                 f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the state does not "
                 "tell everything that matters; give state=, a function of (env, observations) that does"
             )
-        if len(known[state].ways) < min(2, self.repeats):
+        if len(known[state].ways) < min(2, self.repeats) and not again:
             known[state].ways.append(self.places.keep(env, state))
 
     def _count(self, t: int, known: dict[Label, Situation]) -> None:

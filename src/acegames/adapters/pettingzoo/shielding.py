@@ -51,6 +51,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             for own, labels in zip(numbering, shield.actions, strict=True)
         )
         self._spaces = {p: self._space(p) for p in rules.players}
+        self._known: dict[int, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by the number of the shield's mask
         self._masks = self._nothing()
         self._over = True
 
@@ -183,9 +184,12 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
 
     def _offered(self) -> Sequence[NDArray[np.bool_]]:
         """A mask per player, over its actions in the game."""
-        if self.how == "product":
-            return self._runner.product()
-        return [self._runner.turn((), player=p) for p in self._rules.players]
+        runner = self._runner
+        kind = int(self.shield.mask_of[self.shield.row(runner.t, runner.state, runner.counted)])
+        if kind not in self._known:
+            alone = self.how == "product"
+            self._known[kind] = runner.product() if alone else [runner.turn((), player=p) for p in self._rules.players]
+        return self._known[kind]
 
     def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
         """A mask over a player's actions in the game as one over those of the environment."""
