@@ -77,6 +77,16 @@ ALLOWED = {
     "acegames.shield": ("shield", "counting", "tracker", "feasibility", "model", "errors", "numerics", "machine"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
+    "acegames.adapters.pettingzoo": (
+        "adapters.pettingzoo",
+        "learn",
+        "shield",
+        "tracker",
+        "feasibility",
+        "model",
+        "errors",
+        "extras",
+    ),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
 
@@ -115,6 +125,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
     }
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
+    own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
     for name, path in MODULES.items():
         top = {
