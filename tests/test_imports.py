@@ -76,6 +76,15 @@ ALLOWED = {
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
+    "acegames.adapters.episode": ("episode_costs", "model"),
+    "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
+    "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
+    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors"),
+    "acegames.adapters.showing": ("adapters.play", "plot", "model"),
+    "acegames.adapters.spaces": ("adapters.play",),
+    "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),
+    "acegames.adapters.safety_gymnasium": ("adapters", "model", "errors", "extras"),
+    "acegames.adapters.pettingzoo.playing": ("adapters", "model", "errors"),
 }
 
 
@@ -114,6 +123,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
+    own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
+    own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]
