@@ -73,6 +73,8 @@ ALLOWED = {
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+    "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
+    "acegames.shield": ("shield", "counting", "tracker", "feasibility", "model", "errors", "numerics", "machine"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
