@@ -5,6 +5,7 @@ Draws come from a generator that the caller gives. Spending is counted in whole 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.episode_costs import EpisodeCosts
 from acegames.model.game import MarkovGame, place
@@ -41,6 +41,7 @@ class Episode:
         self._costs = EpisodeCosts(game, rounding)
         self._initial = list(accumulate(p for _, p in game.initial))
         self._bounds = tuple(bounds_in_force(game))
+        self._limits = [_limits(row, self._costs.scale) for row in game.budgets]
         self._legal: dict[tuple[int, int], dict[Action, int]] = {}
         self._outcomes: dict[tuple[int, int], tuple[int, list[float]]] = {}
 
@@ -48,7 +49,7 @@ class Episode:
         """Draw a first state; nothing is spent yet."""
         self.t = 0
         self.state = self.game.initial[_drawn(self._initial, rng)][0]
-        self._total = self._counted = self._costs.nothing(1)
+        self._total = self._counted = (0,) * len(self.game.constraints)
         self.violated = False
         self.steps: list[Step] = []
 
@@ -71,30 +72,38 @@ class Episode:
         layer, row = self.game.layer(self.t), self.legal[action]
         first, bounds = self._outcomes_of(row)
         out = first + _drawn(bounds, rng)
-        cost, counted = self._costs.draw(layer, np.array([out]), rng)
-        self._total, self._counted = self._total + cost, self._counted + counted
-        self.violated = self.violated or bool(self._costs.over(self._total, self.t)[0])
+        cost, counted = (tuple(whole[0].tolist()) for whole in self._costs.draw(layer, np.array([out]), rng))
+        self._total, self._counted = _sum(self._total, cost), _sum(self._counted, counted)
+        self.violated = self.violated or any(
+            c > most for c, most in zip(self._total, self._limits[self.t], strict=True)
+        )
         rewards = tuple(layer.reward[row].tolist())
         self.t, self.state = self.t + 1, int(layer.next_state[out])
-        self.steps.append(Step(action, rewards, self._amounts(cost), self.spent))
+        self.steps.append(Step(action, rewards, self._amounts(cost, self._costs.scale), self.spent))
         return self.steps[-1]
 
     @property
     def spent(self) -> Amounts:
         """What was spent so far, exactly, one number per constraint."""
-        return self._amounts(self._total)
+        return self._amounts(self._total, self._costs.scale)
 
     @property
     def counted(self) -> Amounts:
         """What counts as spent; the same as `spent` where nothing is rounded."""
+        return self._amounts(self._counted, self._costs.counted_scale)
+
+    @property
+    def remaining(self) -> Amounts:
+        """The bounds in force minus what was spent, exactly."""
         return tuple(
-            plain(Fraction(c, k)) for c, k in zip(self._counted[0].tolist(), self._costs.counted_scale, strict=True)
+            bound if isinstance(bound, float) else plain(bound - Fraction(c, k))
+            for bound, c, k in zip(self.bounds, self._total, self._costs.scale, strict=True)
         )
 
     @property
     def key(self) -> tuple[int, ...]:
         """Time, state and what counts as spent, as whole numbers: what a mask depends on."""
-        return (self.t, self.state, *self._counted[0].tolist())
+        return (self.t, self.state, *self._counted)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -106,8 +115,8 @@ class Episode:
         """Where play is, for a message."""
         return f"{place(self.t, self.game.states[self.state])}, spent {self.spent!r}"
 
-    def _amounts(self, whole: NDArray[np.int64]) -> Amounts:
-        return tuple(plain(Fraction(c, k)) for c, k in zip(whole[0].tolist(), self._costs.scale, strict=True))
+    def _amounts(self, whole: tuple[int, ...], scale: Sequence[int]) -> Amounts:
+        return tuple(c if k == 1 else plain(Fraction(c, k)) for c, k in zip(whole, scale, strict=True))
 
     def _outcomes_of(self, row: int) -> tuple[int, list[float]]:
         """The first outcome of a row and the cumulative probabilities of all."""
@@ -124,6 +133,15 @@ def _drawn(cumulative: Sequence[float], rng: np.random.Generator) -> int:
     if len(cumulative) == 1:
         return 0
     return bisect_right(cumulative, rng.random() * cumulative[-1], hi=len(cumulative) - 1)
+
+
+def _sum(total: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(total, more, strict=True))
+
+
+def _limits(bounds: Sequence[Bound], scale: Sequence[int]) -> list[float]:
+    """The largest whole numbers that keep the bounds."""
+    return [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(bounds, scale, strict=True)]
 
 
 def bounds_in_force(game: MarkovGame) -> Iterator[tuple[Bound, ...]]:

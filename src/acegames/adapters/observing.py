@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from acegames.adapters.episode import bounds_in_force
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import Bound, nearest_float
+from acegames.model.numbers import nearest_float
 from acegames.model.random_cost import RandomCost
 
 Vector = NDArray[np.float32]
@@ -42,17 +43,16 @@ class Layout:
         """Length of the vector."""
         return self.time + 1 + len(self.remaining)
 
-    def vector(self, t: int, state: int, bounds: Sequence[Bound], spent: Sequence[Any]) -> Vector:
-        """The vector of one situation, (size,)."""
+    def vector(self, t: int, state: int, remaining: Sequence[Any]) -> Vector:
+        """The vector of one situation, (size,); `remaining` is what is left of each budget."""
         seen = np.zeros(self.size, dtype=np.float32)
         if self.table is None:
             seen[state] = 1.0
         else:
             seen[self.state] = self.table[state]
         seen[self.time] = t / self.horizon
-        for k, scale, bound, amount in zip(self.remaining.values(), self.scales, bounds, spent, strict=True):
-            left = 1.0 if isinstance(bound, float) else (nearest_float(bound) - float(amount)) / scale
-            seen[k] = min(1.0, max(-1.0, left))
+        for k, (left, scale) in enumerate(zip(remaining, self.scales, strict=True), self.time + 1):
+            seen[k] = min(1.0, max(-1.0, _float(left) / scale))
         return seen
 
 
@@ -103,5 +103,5 @@ def _ends(cost: Any) -> tuple[float, float]:
     return float(low), float(cost.upper)
 
 
-def _float(bound: Bound) -> float:
-    return bound if isinstance(bound, float) else nearest_float(bound)
+def _float(bound: Any) -> float:
+    return nearest_float(bound) if isinstance(bound, Fraction) else float(bound)

@@ -16,7 +16,6 @@ from acegames.adapters.masks import Mask, MaskMaker, Masks, shield_for
 from acegames.adapters.observing import Layout, Vector, layout
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.model.numbers import exact, plain
 from acegames.model.written import unknown
 
 OBSERVATIONS = ("dict", "vector")
@@ -107,8 +106,8 @@ class Play:
 
     def _update(self) -> None:
         episode = self.episode
-        self.spent = episode.spent
-        self.vector: Vector = self.layout.vector(episode.t, episode.state, episode.bounds, self.spent)
+        self.spent, self.remaining = episode.spent, episode.remaining
+        self.vector: Vector = self.layout.vector(episode.t, episode.state, self.remaining)
         product = self.masks.product(episode) if self.running else None
         self.safe = product is not None or (not self.running and not episode.violated and not self.illegal)
         self.mask: Masks = self._free() if not self.running else product or self.masks.offered(episode)
@@ -142,14 +141,6 @@ class Play:
     def cost(self, i: int) -> float:
         """What the last step is charged to player i: the costs of its own constraints and of those that are everybody's."""
         return math.fsum(float(self.costs[m]) for m in self.charged[i])
-
-    @property
-    def remaining(self) -> Amounts:
-        """The bounds in force minus what was spent, exactly."""
-        return tuple(
-            b if isinstance(b, float) else plain(b - exact(c))
-            for b, c in zip(self.episode.bounds, self.spent, strict=True)
-        )
 
     @property
     def situation(self) -> tuple[int, Label, Amounts]:

@@ -76,7 +76,7 @@ def picture(play: Play) -> NDArray[np.uint8]:
 
     rows = len(play.game.constraints)
     figure = Figure(figsize=(6.4, 0.8 + 0.2 * len(play.agents) + 1.7 * rows), dpi=100, layout="constrained")
-    canvas: Any = FigureCanvasAgg(figure)  # type: ignore[no-untyped-call]
+    canvas: Any = FigureCanvasAgg(figure)
     said = "\n".join([_title(play), *_players(play)]).replace("$", r"\$")  # else it would be set as mathematics
     figure.suptitle(said, fontsize=9, x=0.01, ha="left", family="monospace")
     axes: Any = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0] if rows else []
