@@ -78,7 +78,7 @@ ALLOWED = {
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.pettingzoo": (
-        "adapters.pettingzoo",
+        "adapters",
         "learn",
         "shield",
         "tracker",
@@ -88,6 +88,14 @@ ALLOWED = {
         "extras",
     ),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
+    "acegames.adapters.episode": ("episode_costs", "model"),
+    "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
+    "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
+    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors"),
+    "acegames.adapters.showing": ("adapters.play", "plot", "model"),
+    "acegames.adapters.spaces": ("adapters.play",),
+    "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),
+    "acegames.adapters.safety_gymnasium": ("adapters", "model", "errors", "extras"),
 }
 
 
@@ -127,6 +135,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
     own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
+    own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
+    own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]
