@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -351,6 +353,8 @@ def test_actions_that_are_none(calm):
     env.reset()
     with pytest.raises(ace.InvalidOption, match="action of agent 'red' 7 is not in Discrete"):
         env.step({"red": 7, "blue": 0})
+    with pytest.raises(ace.InvalidOption, match="action of agent 'blue' None is not in Discrete"):
+        env.step({"red": 0, "blue": None})
     with pytest.raises(ace.InvalidOption, match="action of agent 'blue' is missing"):
         env.step({"red": 1})
 
@@ -359,3 +363,12 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, calm):
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     with pytest.raises(ace.MissingExtra, match=r"pip install 'acegames\[pettingzoo\]'"):
         pz.shielded(Rovers(), calm)
+
+
+def test_the_script_for_newcomers_is_short():
+    """From an environment to a shielded learner; that it runs and prints what it says is checked with all pages."""
+    page = (Path(__file__).parents[1] / "docs" / "from-pettingzoo.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    script = next(block for block in blocks if "pz.shielded(" in block)
+    assert "import acegames" in script and "env.step(" in script
+    assert len(script.splitlines()) < 30

@@ -70,8 +70,8 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     most of PettingZoo's do. So the environment and what it wraps are copied attribute by attribute; pygame's pictures and windows,
     which cannot be copied and are no part of the state, are shared.
     """
-    layers = [env]
-    while inner := next((x for x in map(vars(layers[-1]).get, INNER) if hasattr(x, "__dict__")), None):
+    layers = [env] if hasattr(env, "__dict__") else []
+    while layers and (inner := next((x for x in map(vars(layers[-1]).get, INNER) if _is_layer(x)), None)) is not None:
         layers.append(inner)
     layers = [x for x in layers if not hasattr(type(x), "__deepcopy__")]  # else it knows how to be copied
     try:
@@ -85,6 +85,10 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
         raise InvalidOption(
             f"the environment cannot be copied ({error}); give set_state=, a function of (env, state) that puts it into a state"
         ) from error
+
+
+def _is_layer(x: Any) -> bool:
+    return hasattr(x, "__dict__") and callable(getattr(x, "step", None))
 
 
 def _seed(part: Any, seed: int) -> None:

@@ -9,6 +9,7 @@ probability one (`acegames.shield`). What it does not explain is a *surprise*: t
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -106,8 +107,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """An agent's action in the shield's game, None where the game does not know it."""
         i = self._index[agent]
         try:
-            label = self._labels[i][int(actions[agent])]
-        except KeyError:
+            label = self._labels[i][operator.index(actions[agent])]
+        except (KeyError, TypeError):
             rule = (
                 "is missing" if agent not in actions else f"{actions[agent]!r} is not in {self.env.action_space(agent)}"
             )
