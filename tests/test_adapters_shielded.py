@@ -241,7 +241,7 @@ def drive_on(env):
 
 
 def test_a_last_cost_too_many_is_noticed(few_papers):
-    """The game written by hand does not speak of the episode's end: the last cost is held against the budget itself."""
+    """The game need not know when the episode ends: the last cost is held against the budget itself."""
     for price, broken in ((1, False), (9, True)):
         env = pz.shielded(rps(), few_papers, state=one_table, cost=lambda step, p=price: p if step.t == 14 else 0)
         env.reset()
@@ -253,6 +253,15 @@ def test_a_last_cost_too_many_is_noticed(few_papers):
         else:
             *_, infos = env.step({"player_0": 0, "player_1": 0})
             assert infos["player_0"]["spent"] == {"paper": 1}
+
+
+def test_an_episode_may_end_sooner_than_the_game_thinks(calm):
+    env = pz.shielded(Rovers(limit=2), calm)
+    env.reset()
+    for _ in range(2):
+        *_, truncations, infos = env.step({"red": 1, "blue": 0})
+    assert truncations == {"red": True, "blue": True} and env.agents == []
+    assert infos["red"]["spent"] == {"battery": 2} and infos["red"]["remaining"] == {"battery": 6}
 
 
 def test_an_agent_that_is_gone():
@@ -285,6 +294,8 @@ def test_labels_of_the_game_and_masks_of_the_environment():
                 assert infos["north"]["spent"]["risk"] <= 5
     with pytest.raises(ace.InvalidOption, match=r"2 actions in the environment, 3 in the game: .*actions="):
         pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "dare", "wait"]})
+    with pytest.raises(ace.InvalidOption, match="agent 'north': no action of the environment is 'dare' of the game"):
+        pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "wait"]})
 
 
 def test_an_action_that_the_game_does_not_know_is_unsafe():

@@ -23,7 +23,7 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.lattice import read_amounts
-from acegames.learn.facts import END, NO_ACTION
+from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import Answer, agents_of, step_env
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
@@ -99,7 +99,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """What an agent may choose after others have, given as {agent: action}: the rest can complete a safe joint action."""
         labels = {p: NO_ACTION for p in self._rules.players if p not in self.env.agents}
         labels |= {p: self._label(p, chosen) for p in chosen}
-        return self._on_own(self._index[agent], self._runner.turn(labels, player=agent))
+        i = self._index[agent]
+        return self._on_own(i, self._runner.turn(labels, player=agent)) & self._own[i]
 
     # -- actions ------------------------------------------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         try:
             spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
             self._spent = tuple(plain(exact(a) + b) for a, b in zip(self._spent, spent, strict=True))
-            if answer.over and END not in self.shield.game.states:  # the game does not speak of the end
+            if answer.over:  # sooner than the game thinks, perhaps, which is no harm
                 self._check_last(cost)
             else:
                 runner.step(played, step.next_state, cost)
@@ -169,8 +170,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._masks = self._nothing()
         if runner.done or not there:
             return
-        offered = self._offered()
-        for i, (p, own) in enumerate(zip(self._rules.players, self._rules.masks(observations, infos), strict=True)):
+        offered, self._own = self._offered(), self._rules.masks(observations, infos)
+        for i, (p, own) in enumerate(zip(self._rules.players, self._own, strict=True)):
             self._masks[p] = self._on_own(i, offered[i]) & own
             gone = p not in there and not (
                 NO_ACTION in self.shield.actions[i] and offered[i][self.shield.actions[i].index(NO_ACTION)]
@@ -281,6 +282,11 @@ def read_numbering(rules: Conventions, shield: Shield, actions: Any) -> Numberin
             raise InvalidOption(
                 f"agent {player!r}: {len(own)} actions in the environment, {len(given)} in the game: {show(given)}; say in "
                 "actions={agent: [label of each action]} which is which"
+            )
+        unmeant = [a for a in known if a not in given]
+        if unmeant:
+            raise InvalidOption(
+                f"actions of agent {player!r}: no action of the environment is {unmeant[0]!r} of the game"
             )
         found.append(dict(zip(own, given, strict=True)))
     return tuple(found)
