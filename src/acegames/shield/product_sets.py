@@ -35,7 +35,7 @@ Sets = tuple[Mask, ...]  # N masks
 
 CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
-"""Bytes that listing subsets may take: two players with 16 kinds of actions each, three with 8, four with 6, or ten with 2."""
+"""Bytes that listing subsets may take: two players with 16 kinds of actions each, three with 8, four with 5, or ten with 2."""
 SEEDS = 16
 
 
