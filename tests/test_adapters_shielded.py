@@ -224,7 +224,7 @@ def test_an_environment_that_does_what_the_game_excludes(calm):
         drive_on(env)
     env = pz.shielded(Rovers(gusts=1.0), calm, surprise="end")
     env.reset()
-    with pytest.warns(UserWarning, match="which no outcome of the game explains"):
+    with pytest.warns(UserWarning, match="which no outcome of the game"):
         truncations, infos = drive_on(env)
     assert truncations == {"red": True, "blue": True}
     assert "no outcome" in infos["red"]["surprise"]

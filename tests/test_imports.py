@@ -74,7 +74,7 @@ ALLOWED = {
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
-    "acegames.shield": ("shield", "counting", "tracker", "feasibility", "model", "errors", "numerics", "machine"),
+    "acegames.shield": ("shield", "counting", "tracker", "feasibility", "model", "errors", "numerics", "machine", "kernels"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.pettingzoo": (
@@ -91,7 +91,7 @@ ALLOWED = {
     "acegames.adapters.episode": ("episode_costs", "model"),
     "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
     "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
-    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors"),
+    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors", "extras"),
     "acegames.adapters.showing": ("adapters.play", "plot", "model"),
     "acegames.adapters.spaces": ("adapters.play",),
     "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),
