@@ -18,13 +18,14 @@ from acegames.tracker import CostTracker
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
 
 
 def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -> None:
     """Refuse arrays over joint actions that do not fit."""
     size = number * math.prod(shape) * entry
-    if size > available_memory():
+    if size > ALWAYS_FINE and size > available_memory():
         raise TooLarge(
             f"{what}: {number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players take {size / 2**30:.3g} GiB, more "
             "than can be used; asked about one situation, `turn`, `product`, `repair` and `safe` do without"
