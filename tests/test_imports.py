@@ -73,10 +73,40 @@ ALLOWED = {
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
+    "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
+    "acegames.shield": (
+        "shield",
+        "counting",
+        "tracker",
+        "feasibility",
+        "model",
+        "errors",
+        "numerics",
+        "machine",
+        "kernels",
+    ),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.openspiel": ("adapters.openspiel", "solve", "policy", "model", "errors", "extras", "numerics"),
+    "acegames.adapters.pettingzoo": (
+        "adapters",
+        "learn",
+        "shield",
+        "tracker",
+        "feasibility",
+        "model",
+        "errors",
+        "extras",
+    ),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
+    "acegames.adapters.episode": ("episode_costs", "model"),
+    "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
+    "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
+    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors", "extras"),
+    "acegames.adapters.showing": ("adapters.play", "plot", "model"),
+    "acegames.adapters.spaces": ("adapters.play",),
+    "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),
+    "acegames.adapters.safety_gymnasium": ("adapters", "model", "errors", "extras"),
 }
 
 
@@ -114,7 +144,10 @@ def test_heavy_packages_are_imported_where_they_are_used():
     }
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
+    own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
     own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
+    own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
+    own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]

@@ -39,6 +39,7 @@ from acegames.model.game import MarkovGame
 from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner
 from acegames.reduction import Reduction, reduce
+from acegames.shield import Shield, ShieldRunner
 from acegames.simulate import Rollouts, simulate
 from acegames.solve import Solution, Stats, estimate, solve
 from acegames.verify import Certificate, verify
@@ -62,6 +63,8 @@ __all__ = [
     "Feasibility",
     "reduce",
     "Reduction",
+    "Shield",
+    "ShieldRunner",
     # an equilibrium
     "CE",
     "CCE",

@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import round_costs, rounded_by
+from acegames.approximate.rounding import rounded_by
 from acegames.concepts import CCE, Concept
+from acegames.counting import count_costs, infeasible_as_counted
 from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
-from acegames.errors import Infeasible, InvalidOption, NoEquilibrium, TooLarge
+from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.feasibility.lattice import lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.policy import Policy, build_policy
-from acegames.reduction import infeasible
-from acegames.tracker import Rounding
 
 if TYPE_CHECKING:
     from acegames.curve import BudgetCurve
@@ -167,7 +166,7 @@ def solve(
             raise InvalidOption(f"{what}: got {given!r:.60}, which has no {method}")
     check_rewards(game, concept)
     started = time.perf_counter()
-    counted, rules = _counted(game, epsilon, relative, rounding)
+    counted, rules = count_costs(game, epsilon, relative, rounding)
     whole = lattice(counted)
     try:
         found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
@@ -177,7 +176,7 @@ def solve(
         said = "All this is about the game with rounded costs, in which `spent` is counted; with another epsilon it may be otherwise."
         raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
     if found is None:
-        raise _infeasible(game, rules, epsilon, relative, rounding)
+        raise infeasible_as_counted(game, rules, epsilon, relative, rounding)
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
@@ -199,32 +198,8 @@ def estimate(
         TooLarge: when costs are too fine for exact integers.
     """
     check_game(game)
-    counted, _ = _counted(game, epsilon, relative, rounding)
+    counted, _ = count_costs(game, epsilon, relative, rounding)
     return (engine or LocalEngine()).estimate(counted, lattice(counted), concept or CCE())
-
-
-def _counted(
-    game: MarkovGame, epsilon: Any, relative: bool, rounding: str
-) -> tuple[MarkovGame, tuple[Rounding | None, ...]]:
-    """The game with costs as they are counted, and how; the game itself and nothing where that is exactly."""
-    if epsilon is None and game.tails is not None and relative:
-        raise InvalidOption(
-            "relative: the epsilon of a discounted game is an amount; give an epsilon of your own to make it relative"
-        )
-    epsilon = _default_epsilon(game, epsilon)
-    if epsilon is None:
-        if relative is not False or not isinstance(rounding, str) or rounding != "down":
-            raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
-        return game, ()
-    rounded = round_costs(game, epsilon, relative=relative, rounding=rounding)
-    return (game, ()) if not any(rounded.rounding) else (rounded.game, rounded.rounding)
-
-
-def _default_epsilon(game: MarkovGame, epsilon: Any) -> Any:
-    """A game from `discount` brings its own: what its tails leave of the epsilon that it was cut with."""
-    if epsilon is not None or game.tails is None:
-        return epsilon
-    return game.tails.shares
 
 
 def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:
@@ -238,28 +213,3 @@ def _asked(game: MarkovGame, epsilon: Any, relative: bool) -> str:
     else:
         shown = ", ".join(str(plain(exact(e))) for e in ([epsilon] if is_scalar(epsilon) else epsilon))
     return f"epsilon {shown}" + (" of each budget" if relative else "")
-
-
-def _infeasible(
-    game: MarkovGame, rules: tuple[Rounding | None, ...], epsilon: Any, relative: bool, rounding: str
-) -> Infeasible:
-    """The error, with the minimal budgets of the game as it was counted, but with nothing left out for the sake of its own budget."""
-    if not rules:
-        return infeasible(game)
-    try:
-        options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
-        again = round_costs(game, _default_epsilon(game, epsilon), **options)
-        return infeasible(again.game, _how(again.rounding))
-    except TooLarge:
-        return Infeasible(
-            f"no policy keeps every budget with probability one, {_how(rules)} (which budgets would do is unknown)"
-        )
-
-
-def _how(rules: tuple[Rounding | None, ...]) -> str:
-    """What an infeasible verdict means where costs are rounded."""
-    if any(r is not None and r.direction == "up" for r in rules):
-        return "with costs rounded up (the true game may still be feasible: try a smaller epsilon, or rounding down)"
-    if any(r is not None and r.direction == "down" for r in rules):
-        return "even with costs rounded down, so none does in truth"
-    return ""

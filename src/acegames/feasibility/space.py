@@ -60,7 +60,7 @@ class Tables:
         """Most rows of a state, and most outcomes of a state's rows together."""
         return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
 
-    def stepping(self, t: int) -> tuple[Any, ...]:
+    def stepping(self, t: int) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
         """What kernels need to step through time t: row_ptr, out_ptr, cost, next_state."""
         return self.row_ptr[self.layer_at[t]], self.out_ptr, self.cost, self.next_state
 

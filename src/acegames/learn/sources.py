@@ -10,8 +10,9 @@ import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
+from acegames.learn.stepping import agents_of, cost_from_infos, joint_state, reset_env, step_env
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
-from acegames.model.numbers import is_scalar, plain
+from acegames.model.numbers import plain
 from acegames.model.random_cost import Cost, RandomCost
 from acegames.model.written import show, unknown
 
@@ -69,99 +70,25 @@ class EnvWorld:
 
     def reset(self, rng: np.random.Generator) -> Label:
         """Begin an episode with a seed drawn from `rng`."""
-        answer = self.env.reset(seed=int(rng.integers(2**31)))
-        if not isinstance(answer, tuple) or len(answer) != 2:
-            raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observations, infos)")
-        if not self._agents():
-            raise InvalidOption("env.agents is empty after reset, must list the agents that play")
-        return plain_label("reset: state", self.state(self.env, answer[0]))
+        observations, _ = reset_env(self.env, int(rng.integers(2**31)))
+        return plain_label("reset: state", self.state(self.env, observations))
 
     def step(self, t: int, action: JointAction) -> tuple[Any, Any, Any]:
         """Hand each agent that is still there its action."""
-        there = self._agents()
+        there = agents_of(self.env, self.facts.players)
         given = {p: a for p, a in zip(self.facts.players, action, strict=True) if p in there}
-        self.playing, answer = list(given), self.env.step(given)
-        if not isinstance(answer, tuple) or len(answer) != 5:
-            raise InvalidOption(
-                f"t={t}: step of the environment answered {show(answer)}, must be "
-                "(observations, rewards, terminations, truncations, infos)"
-            )
-        observations, rewards, terminations, truncations, infos = answer
-        absent = [p for p in given if p not in rewards]
-        if absent:
-            raise InvalidOption(f"t={t}: step of the environment gives no reward to {absent[0]!r}")
-        gone = [bool(terminations.get(p)) or bool(truncations.get(p)) for p in {**terminations, **truncations}]
-        over = not self._agents() or (bool(gone) and all(gone))
-        cut = bool(truncations) and all(truncations.values()) and not any(terminations.values())
-        if cut and t < self.facts.horizon - 1:
+        self.playing, answer = list(given), step_env(self.env, given, t)
+        if answer.cut and t < self.facts.horizon - 1:
             raise InvalidOption(
                 f"t={t}: the environment cuts the episode off after {t + 1} steps, the horizon is {self.facts.horizon}; "
                 "a shorter horizon, or a longer limit of the environment"
             )
-        next_state = END if over else self.state(self.env, observations)
-        return next_state, self.cost(infos), tuple(float(rewards.get(p, 0.0)) for p in self.facts.players)
-
-    def _agents(self) -> Sequence[Label]:
-        """Who plays now."""
-        listed = getattr(self.env, "agents", None)
-        return self.facts.players if listed is None else list(listed)
+        next_state = END if answer.over else self.state(self.env, answer.observations)
+        rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in self.facts.players)
+        return next_state, self.cost(answer.infos), rewards
 
     def _cost_from_infos(self, infos: Any) -> Any:
-        """`infos[agent]["cost"]` of all who played: {constraint: number}, put together, or a number each, one for each constraint."""
-        players, constraints = self.facts.players, self.facts.constraints
-        if not constraints:
-            return None
-        try:
-            found = {p: infos[p]["cost"] for p in self.playing}
-        except (KeyError, TypeError, IndexError):
-            raise InvalidOption(
-                f'infos {show(infos)}: infos[agent]["cost"] is missing; give cost=, a function that reads the costs from infos'
-            ) from None
-        if all(isinstance(c, Mapping) for c in found.values()):
-            return _together(found)
-        if len(players) != len(constraints) or not all(is_scalar(c) for c in found.values()):
-            raise InvalidOption(
-                f"costs {show(found)} are not one number for each of the constraints {list(constraints)!r}; say how they count, "
-                'for a shared budget say cost=lambda infos: sum(info["cost"] for info in infos.values())'
-            )
-        return [found.get(p, 0) for p in players]
-
-
-def _together(found: Mapping[Label, Mapping[Label, Any]]) -> dict[Label, Any]:
-    """One cost from what each agent reports; InvalidOption where two of them disagree."""
-    cost: dict[Label, Any] = {}
-    for agent, part in found.items():
-        for constraint, amount in part.items():
-            if cost.setdefault(constraint, amount) != amount:
-                raise InvalidOption(
-                    f"costs {show(found)}: agent {agent!r} reports {amount!r} for {constraint!r}, another one {cost[constraint]!r}; "
-                    "if both are to count, add them up: "
-                    f'cost=lambda infos: {{{constraint!r}: sum(info["cost"][{constraint!r}] for info in infos.values())}}'
-                )
-    return cost
-
-
-def joint_state(env: Any, observations: Any) -> Label:
-    """The state by convention: `env.state()` where there is one, else what the agents observe, one after the other."""
-    if callable(getattr(env, "state", None)):
-        try:
-            return hashable(env.state())
-        except NotImplementedError:
-            pass
-    if isinstance(observations, Mapping):
-        return tuple(hashable(x) for x in observations.values())
-    return hashable(observations)
-
-
-def hashable(value: Any) -> Label:
-    """Arrays and lists as tuples, mappings as tuples of items."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return tuple(hashable(x) for x in value)
-    if isinstance(value, Mapping):
-        return tuple((k, hashable(v)) for k, v in sorted(value.items(), key=lambda item: str(item[0])))
-    return value  # type: ignore[no-any-return]
+        return cost_from_infos(infos, "cost", self.facts.players, self.playing, self.facts.constraints)
 
 
 def is_env(source: Any) -> bool:

@@ -1,0 +1,32 @@
+"""Gymnasium: a game of one player as an environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from acegames.extras import optional
+from acegames.model.game import MarkovGame
+
+if TYPE_CHECKING:
+    from acegames.adapters.gymnasium.playing import GameEnv
+
+__all__ = ["env"]
+
+
+def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **options: Any) -> GameEnv:
+    """Make a Gymnasium `Env` of a game with one player.
+
+    Args:
+        game: the game.
+        mask: what `action_mask` allows: "safe", with which no budget is ever broken, or "available", whatever the game offers.
+        options: as for `acegames.adapters.pettingzoo.parallel_env`.
+
+    Raises:
+        Infeasible: no play keeps every budget; with mask="available" there is an environment all the same.
+        InvalidOption: the game has several players, or an argument breaks a rule.
+        MissingExtra: without Gymnasium.
+    """
+    optional("gymnasium", "environments", "gymnasium")
+    from acegames.adapters.gymnasium.playing import GameEnv
+
+    return GameEnv(game, mask=mask, **options)

@@ -1,0 +1,94 @@
+"""A game of one player as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from numpy.typing import NDArray
+
+from acegames.adapters.observing import Layout
+from acegames.adapters.play import Options, Play, metadata
+from acegames.adapters.showing import show
+from acegames.adapters.spaces import observation_space
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, Label, MarkovGame, check_game
+
+
+class GameEnv(gymnasium.Env[Any, Any]):
+    """A game that one agent plays. Episodes end, as terminated, at the horizon."""
+
+    metadata = metadata()
+
+    def __init__(self, game: MarkovGame, **options: Any) -> None:
+        check_game(game)
+        if len(game.players) != 1:
+            raise InvalidOption(
+                f"the game has {len(game.players)} players {game.players!r}, must have one; for several there is "
+                "acegames.adapters.pettingzoo.parallel_env"
+            )
+        self.play = Play(game, Options(**options))
+        self.game, self.render_mode = game, self.play.options.render_mode
+        self.metadata = metadata(game)
+        self.observation_space = observation_space(self.play, 0)
+        self.action_space = spaces.Discrete(len(game.actions[0]))
+        name = self.metadata["name"].removesuffix("_v0")
+        again = {key: value for key, value in options.items() if key != "render_mode"}
+        maker: Any = type(self)
+        self.spec = EnvSpec(f"acegames/{name}-v0", entry_point=maker, kwargs={"game": game, **again})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
+        super().reset(seed=seed)
+        self.play.begin(self.np_random)
+        self._show_people()
+        return self.play.observation(0), self.play.info(0)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Play the action of this number; return observation, reward, terminated, truncated and info."""
+        (reward,) = self.play.step([action], self.np_random)
+        self._show_people()
+        return self.play.observation(0), reward, not self.play.running, False, self.play.info(0)
+
+    def render(self) -> Any:
+        """Show the play as `render_mode` says."""
+        if self.render_mode is None:
+            raise InvalidOption(
+                f"render: give a render_mode when the environment is made: {self.metadata['render_modes']}"
+            )
+        return show(self.play)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The mask as learners such as MaskablePPO ask for it."""
+        return self.play.mask[0].astype(bool)
+
+    @property
+    def layout(self) -> Layout:
+        """Which entries of the vector hold what."""
+        return self.play.layout
+
+    @property
+    def situation(self) -> tuple[int, Label, Any]:
+        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
+        return self.play.situation
+
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """What the last step cost, exactly, by constraint: what a Runner is told."""
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
+    def encode(self, action: Sequence[Label]) -> int:
+        """The (joint) action of a policy as what `step` takes."""
+        return self.play.encode(action)[0]
+
+    def decode(self, action: Any) -> JointAction:
+        """What `step` takes as a (joint) action in the words of the game."""
+        return self.play.decode([action])
+
+    def _show_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()

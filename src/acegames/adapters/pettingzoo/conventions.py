@@ -1,0 +1,120 @@
+"""What PettingZoo's users agree on: agents, action spaces, masks, costs in `infos`. Read here, for games and for shields."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption
+from acegames.extras import optional
+from acegames.learn.facts import END
+from acegames.learn.stepping import Answer, cost_from_infos, joint_state
+from acegames.model.game import JointAction, Label, plain_label
+from acegames.model.written import show
+
+WHO, EXTRA = "PettingZoo environments", "pettingzoo"
+MASK = "action_mask"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of an environment, for a function that tells its cost."""
+
+    t: int
+    state: Label
+    action: JointAction  # what was played, one entry per player; "(none)" for an agent that was gone
+    next_state: Label  # "(episode over)" after the last step
+    infos: Any  # what the environment told, by agent
+
+
+CostRule = str | Callable[[Step], Any]
+"""A key, so that costs are `infos[agent][key]`, or a function of a `Step`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conventions:
+    """How one environment is read: who plays, what the state is, what a step costs."""
+
+    players: tuple[Label, ...]
+    constraints: tuple[Label, ...]
+    actions: tuple[dict[Label, Any], ...]  # N: every action's label, and what the environment is given for it
+    state_of: Callable[[Any, Any], Any]
+    cost: CostRule
+
+    def state(self, env: Any, observations: Any, when: str) -> Label:
+        """The label of the state."""
+        label = plain_label(f"{when}: state", self.state_of(env, observations))
+        if label is None:
+            raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
+        return label
+
+    def step(self, env: Any, t: int, state: Label, action: JointAction, answer: Answer) -> Step:
+        """What a step was."""
+        next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")
+        return Step(t, state, action, next_state, answer.infos)
+
+    def cost_of(self, step: Step, playing: Sequence[Label]) -> Any:
+        """The cost of a step, as the user gives it; `playing` are the agents that were there."""
+        if callable(self.cost):
+            return self.cost(step)
+        return cost_from_infos(step.infos, self.cost, self.players, playing, self.constraints, "step")
+
+    def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
+        """What each player's environment allows, (n_i,) each, True meaning allowed; all of it for those who say nothing."""
+        return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
+
+
+def conventions(
+    env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
+) -> Conventions:
+    """Read an environment's agents and action spaces; `players` are its agents in another order."""
+    agents = getattr(env, "possible_agents", None)
+    if not agents or not callable(getattr(env, "step", None)) or not callable(getattr(env, "action_space", None)):
+        raise InvalidOption(
+            f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
+            "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"
+        )
+    if not isinstance(cost, str) and not callable(cost):
+        raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
+    known = tuple(plain_label("possible_agents", p) for p in agents)
+    order = known if players is None else tuple(players)
+    if set(order) != set(known):
+        raise InvalidOption(
+            f"the environment's agents are {list(known)!r}, the game's players {list(order)!r}; they must be the same"
+        )
+    actions = tuple(_action_labels(p, env.action_space(p)) for p in order)
+    return Conventions(order, tuple(constraints), actions, state or joint_state, cost)
+
+
+def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
+    """Every action of a space: its label, and what the environment is given for it."""
+    spaces = optional("gymnasium.spaces", WHO, EXTRA)
+    if isinstance(space, spaces.Discrete):
+        return {int(space.start) + k: int(space.start) + k for k in range(int(space.n))}
+    if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
+        start = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
+        parts = [range(int(s), int(s + n)) for s, n in zip(start, space.nvec, strict=True)]
+        return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
+    raise InvalidOption(
+        f"agent {agent!r}: action space {space}, must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
+    )
+
+
+def _mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.bool_]:
+    """`action_mask` of an agent in its observation, in its info, or in both."""
+    mask = np.ones(n, dtype=bool)
+    for where, told in (("observation", observations), ("infos", infos)):
+        mine = told.get(agent) if isinstance(told, Mapping) else None
+        if isinstance(mine, Mapping) and mine.get(MASK) is not None:
+            found = np.asarray(mine[MASK])
+            if found.shape != (n,):
+                raise InvalidOption(
+                    f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, must be one entry for each of the {n} actions"
+                )
+            mask &= found.astype(bool)
+    return mask

@@ -1,0 +1,99 @@
+"""Ways back to a situation of an environment: a copy made there, or the user's own `set_state`.
+
+Either takes a seed, so that two plays of the same action meet different randomness, if there is any.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from acegames.errors import InvalidOption
+from acegames.learn.stepping import reset_env
+from acegames.model.game import Label
+
+INNER = ("env", "aec_env", "par_env")
+"""Where PettingZoo's wrappers keep what they wrap."""
+
+
+class Places(Protocol):
+    """Remembers situations and goes back to them."""
+
+    def keep(self, env: Any, state: Label) -> Any:
+        """What is needed to come back to where `env` is now."""
+
+    def back(self, kept: Any, seed: int) -> Any:
+        """An environment that is there again."""
+
+
+class Copies:
+    """Goes back by deep copies, in which every random generator is seeded anew."""
+
+    def keep(self, env: Any, state: Label) -> Any:
+        """Copy the environment."""
+        return duplicate(env, {})
+
+    def back(self, kept: Any, seed: int) -> Any:
+        """Copy the copy, so that it can be used again."""
+        memo: dict[int, Any] = {}
+        env = duplicate(kept, memo)
+        for part in memo.values():
+            _seed(part, seed)
+        return env
+
+
+class Settings:
+    """Goes back by `reset` and the user's `set_state(env, state)`."""
+
+    def __init__(self, env: Any, set_state: Callable[[Any, Any], Any]) -> None:
+        self.env, self.set_state = env, set_state
+
+    def keep(self, env: Any, state: Label) -> Any:
+        """The state says it all."""
+        return state
+
+    def back(self, kept: Any, seed: int) -> Any:
+        """Begin an episode, and set its state."""
+        reset_env(self.env, seed)
+        self.set_state(self.env, kept)
+        return self.env
+
+
+def duplicate(env: Any, memo: dict[int, Any]) -> Any:
+    """A deep copy of an environment as it stands.
+
+    `copy.deepcopy` alone makes a new environment, not a copy, of those that say how to be pickled (gymnasium's EzPickle), as
+    most of PettingZoo's do. So the environment and what it wraps are copied attribute by attribute; pygame's pictures and windows,
+    which cannot be copied and are no part of the state, are shared.
+    """
+    layers = [env] if hasattr(env, "__dict__") else []
+    while layers and (inner := next((x for x in map(vars(layers[-1]).get, INNER) if _is_layer(x)), None)) is not None:
+        layers.append(inner)
+    layers = [x for x in layers if not hasattr(type(x), "__deepcopy__")]  # else it knows how to be copied
+    try:
+        for layer in layers:
+            memo[id(layer)] = object.__new__(type(layer))
+            memo |= {id(x): x for x in vars(layer).values() if type(x).__module__.partition(".")[0] == "pygame"}
+        for layer in layers:
+            vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
+        return copy.deepcopy(env, memo)
+    except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
+        raise InvalidOption(
+            f"the environment cannot be copied ({error}); give set_state=, a function of (env, state) that puts it into a state"
+        ) from error
+
+
+def _is_layer(x: Any) -> bool:
+    return hasattr(x, "__dict__") and callable(getattr(x, "step", None))
+
+
+def _seed(part: Any, seed: int) -> None:
+    """Seed a random generator; anything else stays as it is."""
+    if isinstance(part, np.random.Generator):
+        part.bit_generator.state = type(part.bit_generator)(seed).state
+    elif isinstance(part, (np.random.RandomState, random.Random)):
+        part.seed(seed)

@@ -1,0 +1,171 @@
+"""A game as a PettingZoo environment: all agents at once, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import seeding
+from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrapper
+from pettingzoo.utils.env import ParallelEnv
+from pettingzoo.utils.wrappers import OrderEnforcingWrapper
+
+from acegames.adapters.observing import Layout, Vector
+from acegames.adapters.play import Options, Play, metadata
+from acegames.adapters.showing import show
+from acegames.adapters.spaces import observation_space, vector_space
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, Label, MarkovGame
+from acegames.model.written import unknown
+
+MASKS = ("safe", "available")
+
+
+class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
+    """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
+
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
+        self.play = Play(game, options, masks)
+        self.game, self.render_mode = game, options.render_mode
+        self.metadata = metadata(game)
+        self.possible_agents = list(self.play.agents)
+        self.agents: list[str] = []
+        self.state_space = vector_space(self.play)
+        self._observation_space = {a: observation_space(self.play, i) for i, a in enumerate(self.possible_agents)}
+        self._action_space = {
+            a: spaces.Discrete(len(labels)) for a, labels in zip(self.possible_agents, game.actions, strict=True)
+        }
+        self._rng: np.random.Generator | None = None
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """What an agent sees; always the same object."""
+        return self._observation_space[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The numbers of an agent's actions, in the order of `game.actions`; always the same object."""
+        return self._action_space[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
+        if self._rng is None or seed is not None:
+            self._rng, _ = seeding.np_random(seed)
+        self.play.begin(self._rng)
+        self.agents = list(self.possible_agents)
+        self._show_people()
+        return self._each(self.play.observation), self._each(self.play.info)
+
+    def step(
+        self, actions: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Play one action number per agent; return observations, rewards, terminations, truncations and infos."""
+        if self._rng is None:
+            raise InvalidOption("step: call reset before the first step")
+        rewards = self.play.step(self._ordered(actions), self._rng)
+        ended = not self.play.running
+        answer = (
+            self._each(self.play.observation),
+            self._each(lambda i: rewards[i]),
+            self._each(lambda i: ended),
+            self._each(lambda i: False),
+            self._each(self.play.info),
+        )
+        if ended:
+            self.agents = []
+        self._show_people()
+        return answer
+
+    def render(self) -> Any:
+        """Show the play as `render_mode` says."""
+        if self.render_mode is None:
+            raise InvalidOption(
+                f"render: give a render_mode when the environment is made: {self.metadata['render_modes']}"
+            )
+        return show(self.play)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def state(self) -> Vector:
+        """The vector that every agent sees."""
+        return self.play.vector.copy()
+
+    @property
+    def layout(self) -> Layout:
+        """Which entries of the vector hold what."""
+        return self.play.layout
+
+    @property
+    def situation(self) -> tuple[int, Label, Any]:
+        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
+        return self.play.situation
+
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """What the last step cost, exactly, by constraint: what a Runner is told."""
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
+    def encode(self, action: Sequence[Label]) -> dict[str, int]:
+        """A joint action of a policy as what `step` takes."""
+        return dict(zip(self.possible_agents, self.play.encode(action), strict=True))
+
+    def decode(self, actions: Mapping[str, Any]) -> JointAction:
+        """What `step` takes as a joint action in the words of the game."""
+        return self.play.decode(self._ordered(actions))
+
+    def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
+        for agent in actions:
+            if agent not in self._action_space:
+                raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")
+        missing = [a for a in self.possible_agents if a not in actions]
+        if missing and self.agents:
+            raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")
+        return [actions.get(a) for a in self.possible_agents]
+
+    def _each(self, of: Any) -> dict[str, Any]:
+        return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
+
+    def _show_people(self) -> None:
+        if self.render_mode == "human":
+            self.render()
+
+
+class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
+    """PettingZoo's conversion, with masks that know what the agents before have chosen."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin an episode."""
+        super().reset(seed=seed, options=options)
+        self._mask_next()
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is."""
+        agent, play = self.agent_selection, self.env.play
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = play.number(self.possible_agents.index(agent), action)
+        super().step(action)
+        self._mask_next()
+
+    def _mask_next(self) -> None:
+        """Write the mask of the agent that is next into what it sees and is told."""
+        play: Play = self.env.play
+        if not play.running or not play.safe:
+            return
+        agent = self.agent_selection
+        before = self.possible_agents[: self.possible_agents.index(agent)]
+        mask = play.masks.turn(play.episode, tuple(self._actions[a] for a in before))
+        if mask is None:
+            mask = play.masks.offered(play.episode)[len(before)]
+            self.infos[agent]["safe"] = False
+        self.infos[agent]["action_mask"] = mask
+        if play.options.observation == "dict":
+            self._observations[agent]["action_mask"] = mask.copy()
+
+
+def convert(game: MarkovGame, options: Options) -> Any:
+    """The game's environment for agents in turn, in PettingZoo's order-enforcing wrapper as its own conversion makes it."""
+    env = GameParallelEnv(game, options, ("turn", *MASKS))
+    return OrderEnforcingWrapper(InTurn(env)) if options.mask == "turn" else parallel_to_aec(env)

@@ -1,0 +1,302 @@
+"""A shield around a parallel environment: no unsafe joint action reaches it, and budgets are counted here, not there.
+
+    actions of the agents  ->  safe? else the nearest safe ones  ->  env.step  ->  state and cost  ->  the shield's runner  ->  masks
+
+The shield's game is a model of the environment. As long as what happens is what the game says can happen, no budget is broken, with
+probability one (`acegames.shield`). What it does not explain is a *surprise*: the episode ends there, by an error or a truncation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
+
+from acegames.adapters.pettingzoo.conventions import MASK, Conventions
+from acegames.errors import InvalidOption, UnknownPair
+from acegames.feasibility.lattice import read_amounts
+from acegames.learn.facts import NO_ACTION
+from acegames.learn.stepping import Answer, agents_of, step_env
+from acegames.model.game import JointAction, Label, place
+from acegames.model.numbers import exact, plain
+from acegames.model.written import show
+from acegames.shield import Shield, ShieldRunner
+from acegames.tracker import Spent
+
+Mask = NDArray[np.int8]
+Numbering = tuple[dict[Any, Label], ...]
+"""N: the label, in the shield's game, of each action that the environment takes."""
+
+
+class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
+    """See `acegames.adapters.pettingzoo.shielded`."""
+
+    def __init__(
+        self, env: Any, shield: Shield, rules: Conventions, numbering: Numbering, how: str, unsafe: str, surprise: str
+    ) -> None:
+        super().__init__(env)
+        self.shield, self.how, self.unsafe, self.surprise = shield, how, unsafe, surprise
+        self._rules, self._labels = rules, numbering
+        self._numbers = tuple({label: a for a, label in own.items()} for own in numbering)
+        self._index = {p: i for i, p in enumerate(rules.players)}
+        self._at = tuple(
+            np.array([labels.index(x) if x in labels else -1 for x in own.values()])
+            for own, labels in zip(numbering, shield.actions, strict=True)
+        )
+        self._spaces = {p: self._space(p) for p in rules.players}
+        self._known: dict[int, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by the number of the shield's mask
+        self._masks = self._nothing()
+        self._over = True
+
+    # -- PettingZoo's interface -------------------------------------------------------------------------------------
+
+    @property
+    def agents(self) -> list[Any]:
+        """Who plays now; nobody once the horizon of the shield's game is reached."""
+        return [] if self._over else list(self.env.agents)
+
+    def observation_space(self, agent: Any) -> spaces.Dict:
+        """The environment's space, with the mask and what is left of the budgets."""
+        return self._spaces[agent]
+
+    def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """Begin an episode with nothing spent."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        state = self._rules.state(self.env, observations, "reset")
+        self._runner: ShieldRunner = self.shield.start(state=state)
+        self._over = False
+        self._spent: Spent = self._runner.spent
+        self._look(observations, infos)
+        return self._observed(observations), self._informed(infos, lambda p: self._budgets())
+
+    def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
+        """Play the actions if they are safe together, else the nearest that are."""
+        if self._over:
+            raise InvalidOption("the episode is over, or was never begun: call reset")
+        playing = [p for p in self._rules.players if p in self.env.agents]
+        wanted = tuple(self._label(p, actions) if p in playing else NO_ACTION for p in self._rules.players)
+        played = self._safe(wanted)
+        given = {p: self._numbers[self._index[p]][played[self._index[p]]] for p in playing}
+        answer = step_env(self.env, given, self._runner.t)
+        surprise = self._advance(played, playing, answer)
+        self._over = answer.over or self._runner.done or surprise is not None
+        cut = self._over and not answer.over
+        truncations = {p: bool(x) or cut for p, x in answer.truncations.items()}
+        told: dict[str, Any] = {"shielded": played != wanted, **self._budgets()}
+        told |= {} if surprise is None else {"surprise": surprise}
+        infos = self._informed(answer.infos, lambda p: {**told, "intended": actions.get(p), "executed": given.get(p)})
+        return self._observed(answer.observations), answer.rewards, answer.terminations, truncations, infos
+
+    def turn_mask(self, agent: Any, chosen: Mapping[Any, Any]) -> Mask:
+        """What an agent may choose after others have, given as {agent: action}: the rest can complete a safe joint action."""
+        labels = {p: NO_ACTION for p in self._rules.players if p not in self.env.agents}
+        labels |= {p: self._label(p, chosen) for p in chosen}
+        i = self._index[agent]
+        return self._on_own(i, self._runner.turn(labels, player=agent)) & self._own[i]
+
+    # -- actions ------------------------------------------------------------------------------------------------------
+
+    def _label(self, agent: Any, actions: Mapping[Any, Any]) -> Label:
+        """An agent's action in the shield's game, None where the game does not know it."""
+        i = self._index[agent]
+        try:
+            label = self._labels[i][operator.index(actions[agent])]
+        except (KeyError, TypeError):
+            rule = (
+                "is missing" if agent not in actions else f"{actions[agent]!r} is not in {self.env.action_space(agent)}"
+            )
+            raise InvalidOption(f"t={self._runner.t}: action of agent {agent!r} {rule}") from None
+        return label if label in self.shield.actions[i] else None
+
+    def _safe(self, wanted: JointAction) -> JointAction:
+        """The joint action to play."""
+        if None not in wanted and self._runner.safe(wanted):
+            return wanted
+        if self.unsafe == "error":
+            where = place(self._runner.t, self._runner.state, wanted)
+            raise InvalidOption(f"{where}, spent {self._runner.spent!r}: the joint action is not safe")
+        known = [self.shield.actions[i] if a is None else (a,) for i, a in enumerate(wanted)]
+        repaired = [self._runner.repair(action) for action in itertools.product(*known)]
+        return min(repaired, key=lambda a: sum(x != y for x, y in zip(a, wanted, strict=True)))
+
+    # -- what happens ---------------------------------------------------------------------------------------------------
+
+    def _advance(self, played: JointAction, playing: Sequence[Label], answer: Answer) -> str | None:
+        """Count the step's cost and move on; the sentence about a surprise, if it is one and not an error."""
+        runner = self._runner
+        step = self._rules.step(self.env, runner.t, runner.state, played, answer)
+        cost = self._rules.cost_of(step, playing)
+        try:
+            spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
+            self._spent = tuple(plain(exact(a) + b) for a, b in zip(self._spent, spent, strict=True))
+            if answer.over:  # sooner than the game thinks, perhaps, which is no harm
+                self._check_last(cost)
+            else:
+                runner.step(played, step.next_state, cost)
+            self._look(answer.observations, answer.infos)
+        except (InvalidOption, UnknownPair, ValueError) as error:
+            message = f"the environment left the shield's game, and safety can be promised no longer: {error}"
+            if self.surprise == "error":
+                self._over = True
+                raise UnknownPair(message) from None
+            self._masks = self._nothing()
+            warnings.warn(message, stacklevel=3)
+            return message
+        return None
+
+    def _check_last(self, cost: Any) -> None:
+        """Hold the last cost against the budgets."""
+        runner, tracker = self._runner, self.shield.tracker
+        total = tracker.spent(tracker.add(tracker.total(runner.counted), cost))
+        for name, amount, bound in zip(tracker.constraints, total, self.shield.game.budgets[runner.t], strict=True):
+            if amount > bound:
+                raise UnknownPair(
+                    f"t={runner.t}: the last step brought {name!r} to {amount!r}, the budget is {plain(bound)!r}"
+                )
+
+    # -- what is told -----------------------------------------------------------------------------------------------------
+
+    def _look(self, observations: Any, infos: Any) -> None:
+        """Find the masks of those who play on; UnknownPair where the game and the environment have no action in common."""
+        there, runner = set(agents_of(self.env, ())), self._runner
+        self._masks = self._nothing()
+        if runner.done or not there:
+            return
+        offered, self._own = self._offered(), self._rules.masks(observations, infos)
+        for i, (p, own) in enumerate(zip(self._rules.players, self._own, strict=True)):
+            self._masks[p] = self._on_own(i, offered[i]) & own
+            gone = p not in there and not (
+                NO_ACTION in self.shield.actions[i] and offered[i][self.shield.actions[i].index(NO_ACTION)]
+            )
+            if gone or (p in there and not self._masks[p].any()):
+                what = "is gone, which the game does not know" if gone else "may do nothing that is safe in the game"
+                raise UnknownPair(f"{place(runner.t, runner.state)}: agent {p!r} {what}")
+
+    def _nothing(self) -> dict[Any, Mask]:
+        """Masks that allow nothing."""
+        return {p: np.zeros(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
+
+    def _offered(self) -> Sequence[NDArray[np.bool_]]:
+        """A mask per player, over its actions in the game."""
+        runner = self._runner
+        kind = int(self.shield.mask_of[self.shield.row(runner.t, runner.state, runner.counted)])
+        if kind not in self._known:
+            alone = self.how == "product"
+            self._known[kind] = runner.product() if alone else [runner.turn((), player=p) for p in self._rules.players]
+        return self._known[kind]
+
+    def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
+        """A mask over a player's actions in the game as one over those of the environment."""
+        return np.where(self._at[i] >= 0, mask[self._at[i]], False).astype(np.int8)
+
+    def _masked(self, agent: Any) -> dict[str, Any]:
+        return {MASK: self._masks[agent].copy()}
+
+    def _informed(self, infos: Mapping[Any, Any], more: Callable[[Any], dict[str, Any]]) -> dict[Any, Any]:
+        """The environment's infos with masks and more for each agent."""
+        here = dict.fromkeys([*self.agents, *infos])
+        return {p: {**infos.get(p, {}), **more(p), **self._masked(p)} if p in self._index else infos[p] for p in here}
+
+    def _budgets(self) -> dict[str, Any]:
+        """What was spent and what is left of each budget for the next step, exactly."""
+        game = self.shield.game
+        bounds = game.budgets[min(self._runner.t, game.horizon - 1)]
+        left = [b if isinstance(b, float) else plain(b - exact(c)) for b, c in zip(bounds, self._spent, strict=True)]
+        names = game.constraints
+        return {"spent": dict(zip(names, self._spent, strict=True)), "remaining": dict(zip(names, left, strict=True))}
+
+    def _observed(self, observations: Mapping[Any, Any]) -> dict[Any, Any]:
+        """Observations with masks and what is left of the budgets."""
+        left = np.array(list(self._budgets()["remaining"].values()), dtype=np.float64)
+        found: dict[Any, Any] = {}
+        for p, seen in observations.items():
+            if p not in self._index:
+                found[p] = seen
+                continue
+            inner = seen if isinstance(self.env.observation_space(p), spaces.Dict) else {"observation": seen}
+            found[p] = {**inner, "remaining": left.copy(), **self._masked(p)}
+        return found
+
+    def _space(self, agent: Any) -> spaces.Dict:
+        inner = self.env.observation_space(agent)
+        own = dict(inner.spaces) if isinstance(inner, spaces.Dict) else {"observation": inner}
+        left = spaces.Box(-np.inf, np.inf, (len(self.shield.game.constraints),), np.float64)
+        mask = spaces.Box(0, 1, (int(self.env.action_space(agent).n),), np.int8)
+        return spaces.Dict({**own, "remaining": left, MASK: mask})
+
+
+class ShieldedTurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
+    """See `acegames.adapters.pettingzoo.shielded_aec`."""
+
+    def reset(self, seed: int | None = None, options: Any = None) -> None:
+        """Begin an episode; nobody has chosen."""
+        super().reset(seed=seed, options=options)
+        self._chosen: dict[Any, Any] = {}
+        self._offer()
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is."""
+        agent = self.agent_selection
+        if not (self.terminations[agent] or self.truncations[agent]):
+            last = self._agent_selector.is_last()
+            self._chosen = {} if last else {**self._chosen, agent: action}
+        super().step(action)
+        self._offer()
+
+    def _offer(self) -> None:
+        """Give the agent whose turn it is the mask that fits what was chosen before it."""
+        agent = self.agent_selection
+        if agent not in self.env.agents:
+            return
+        try:
+            mask = self.env.turn_mask(agent, self._chosen)
+        except InvalidOption:  # somebody chose against the mask: what comes together will be repaired
+            return
+        self._observations[agent] = {**self._observations[agent], MASK: mask}
+        self.infos[agent] = {**self.infos[agent], MASK: mask.copy()}
+
+
+def check_choice(what: str, given: Any, known: tuple[str, ...]) -> None:
+    """Raise InvalidOption unless an option is one of the known words."""
+    if not isinstance(given, str) or given not in known:
+        raise InvalidOption(f"{what}: got {show(given)}, must be one of {list(known)!r}")
+
+
+def read_numbering(rules: Conventions, shield: Shield, actions: Any) -> Numbering:
+    """Which label of the shield's game each action of the environment is."""
+    found = []
+    for i, (player, own) in enumerate(zip(rules.players, rules.actions, strict=True)):
+        known = tuple(a for a in shield.actions[i] if a != NO_ACTION)
+        given = list((actions or {}).get(player, own if set(known) <= set(own) else known))
+        if not all(isinstance(a, int) for a in own):
+            raise InvalidOption(f"agent {player!r}: the action space of an environment to be shielded must be Discrete")
+        if len(given) != len(own):
+            raise InvalidOption(
+                f"agent {player!r}: {len(own)} actions in the environment, {len(given)} in the game: {show(given)}; say in "
+                "actions={agent: [label of each action]} which is which"
+            )
+        unmeant = [a for a in known if a not in given]
+        if unmeant:
+            raise InvalidOption(
+                f"actions of agent {player!r}: no action of the environment is {unmeant[0]!r} of the game"
+            )
+        found.append(dict(zip(own, given, strict=True)))
+    return tuple(found)
+
+
+def shield_env(
+    env: Any, shield: Shield, rules: Conventions, actions: Any, how: str, unsafe: str, surprise: str
+) -> ShieldedParallelEnv:
+    """Check the options and put the wrapper together."""
+    check_choice("how", how, ("product", "repair"))
+    check_choice("unsafe", unsafe, ("repair", "error"))
+    check_choice("surprise", surprise, ("error", "end"))
+    return ShieldedParallelEnv(env, shield, rules, read_numbering(rules, shield, actions), how, unsafe, surprise)

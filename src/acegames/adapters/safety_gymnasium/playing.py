@@ -1,0 +1,60 @@
+"""Steps of six values, in the order and with the keys of Safety-Gymnasium.
+
+There the infos of a step hold `cost_sum` and one `cost_...` per kind of cost, and no `cost`: its own conversion to Gymnasium puts that in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from acegames.adapters.gymnasium.playing import GameEnv
+
+Six = tuple[Any, Any, Any, Any, Any, Any]
+
+
+class SafetyGameEnv(GameEnv):
+    """A game that one agent plays, with the cost as the third value of a step."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        seen, info = super().reset(seed=seed, options=options)
+        return seen, info_of_six(info)[1]
+
+    def step(self, action: Any) -> Six:  # type: ignore[override]
+        """Play the action of this number; return observation, reward, cost, terminated, truncated and info."""
+        seen, reward, terminated, truncated, info = super().step(action)
+        cost, info = info_of_six(info)
+        return seen, reward, cost, terminated, truncated, info
+
+
+class SafetyMultiAgentEnv:
+    """A game that all agents play at once, with the costs as the third value of a step. Everything else is the parallel environment's."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "env":
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode."""
+        seen, infos = self.env.reset(seed=seed, options=options)
+        return seen, {agent: info_of_six(info)[1] for agent, info in infos.items()}
+
+    def step(self, actions: Mapping[str, Any]) -> Six:
+        """Play one action number per agent; return observations, rewards, costs, terminations, truncations and infos."""
+        seen, rewards, terminations, truncations, infos = self.env.step(actions)
+        told = {agent: info_of_six(info) for agent, info in infos.items()}
+        costs = {agent: cost for agent, (cost, _) in told.items()}
+        return seen, rewards, costs, terminations, truncations, {agent: info for agent, (_, info) in told.items()}
+
+
+def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+    """The cost of a step, and its info under the names of Safety-Gymnasium."""
+    told = dict(info)
+    cost = told.pop("cost")
+    kinds = {f"cost_{label}": float(amount) for label, amount in info["costs"].items()}
+    return cost, {**told, **kinds, "cost_sum": cost}

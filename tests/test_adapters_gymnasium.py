@@ -1,0 +1,219 @@
+"""Games of one player as Gymnasium environments, and steps of six values as in Safety-Gymnasium."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.adapters import gymnasium as adapter
+from acegames.adapters import safety_gymnasium as six
+from acegames.adapters.pettingzoo import parallel_env
+
+gymnasium = pytest.importorskip("gymnasium")
+from gymnasium.utils.env_checker import check_env, data_equivalence  # noqa: E402
+
+
+def delivery():
+    """What can be done depends on the state; a gust costs more; the depot refuels."""
+    return ace.MarkovGame.from_functions(
+        players=["van"],
+        horizon=5,
+        initial={"depot": 0.5, "town": 0.5},
+        budget={"fuel": [3, 2, 3, 3, 2]},
+        actions=lambda t, s: [("rest", "fill", "drive")] if s == "depot" else [("rest", "drive")],
+        outcomes=lambda t, s, a: (
+            [(0.75, "town", 1), (0.25, "depot", 2)] if a[0] == "drive" else [(1, s, -2 if a[0] == "fill" else 0)]
+        ),
+        reward=lambda t, s, a: [a[0] == "drive"],
+    )
+
+
+GAMES = {"knapsack": lambda: ace.catalog.get("knapsack"), "delivery": delivery}
+
+
+@pytest.fixture(params=GAMES)
+def game(request):
+    return GAMES[request.param]()
+
+
+def plays(env, episodes, seed=0):
+    """Random play within the masks; whether a budget was broken, per episode."""
+    rng, seen = np.random.default_rng(seed), []
+    for k in range(episodes):
+        _, info = env.reset(seed=k)
+        ended = False
+        while not ended:
+            mask = info["action_mask"]
+            observation, *_, ended, _, info = env.step(int(rng.choice(np.flatnonzero(mask))))
+            assert env.observation_space.contains(observation)
+        seen.append(info["violated"])
+    return seen
+
+
+@pytest.mark.parametrize("observation", ["dict", "vector"])
+@pytest.mark.parametrize("mask", ["safe", "available"])
+def test_check_env_has_nothing_to_remark(game, observation, mask, capsys):
+    env = adapter.env(game, mask=mask, observation=observation)
+    assert isinstance(env, gymnasium.Env)
+    check_env(env)  # warnings are errors here
+    assert "t = 0 of" in capsys.readouterr().out, "it was shown to people, too"
+
+
+def test_random_play_within_the_masks_never_breaks_a_budget(game):
+    assert not any(plays(adapter.env(game), episodes=300))
+    assert any(plays(adapter.env(game, mask="available"), episodes=300))
+
+
+def test_it_is_the_parallel_environment_of_one_agent(game):
+    env, parallel = adapter.env(game), parallel_env(game)
+    (agent,) = parallel.possible_agents
+    told, told_parallel = env.reset(seed=3), parallel.reset(seed=3)
+    ended = False
+    while not ended:
+        action = int(np.flatnonzero(told[-1]["action_mask"])[-1])
+        told, told_parallel = env.step(action), parallel.step({agent: action})
+        assert data_equivalence(list(told), [part[agent] for part in told_parallel], exact=True)
+        ended = told[2]
+    assert env.situation == parallel.situation
+
+
+def test_the_optimal_plan_earns_its_value():
+    game = ace.catalog.get("knapsack")
+    env, solution = adapter.env(game), ace.solve(game)
+    env.reset(seed=0)
+    earned, ended = 0.0, False
+    while not ended:
+        action = solution.policy.act(*env.situation)
+        assert env.decode(env.encode(action)) == action
+        _, reward, ended, truncated, info = env.step(env.encode(action))
+        earned += reward
+    assert (earned, truncated, info["remaining"]) == (309, False, {"weight": 0})
+
+
+def test_in_vectors_and_wrappers(game):
+    vector = gymnasium.vector.SyncVectorEnv([lambda: adapter.env(game)] * 3)
+    _, infos = vector.reset(seed=[1, 2, 3])
+    for _ in range(2 * game.horizon):
+        _, _, _, _, infos = vector.step([int(np.flatnonzero(mask)[0]) for mask in infos["action_mask"]])
+        assert not infos["violated"].any()
+    made = gymnasium.make(adapter.env(game).spec)
+    made.reset(seed=0)
+    assert made.get_wrapper_attr("action_masks")().dtype == bool
+    assert made.unwrapped.game.digest == game.digest
+
+
+def test_amounts_in_vectors_of_environments_are_not_cut_to_whole_numbers():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial="s",
+        budget={"c": [1, float("inf")]},
+        actions=lambda t, s: [(0, 0.1)],
+        outcomes=lambda t, s, a: [(1, s, a[0])],
+        reward=lambda t, s, a: [0],
+    )
+    vector = gymnasium.vector.SyncVectorEnv([lambda: adapter.env(game)] * 2)
+    vector.reset(seed=0)
+    *_, infos = vector.step([0, 1])
+    assert infos["costs"]["c"].tolist() == infos["spent"]["c"].tolist() == [0, 0.1]
+    assert infos["remaining"]["c"].tolist() == [float("inf")] * 2
+
+
+def test_masks_for_maskable_learners():
+    env = adapter.env(delivery(), mask="available")
+    for seed in range(8):
+        observation, _ = env.reset(seed=seed)
+        assert env.action_masks().tolist() == observation["action_mask"].astype(bool).tolist()
+        assert env.action_masks().tolist() == [True, env.situation[1] == "depot", True]
+
+
+def test_a_game_of_several_players_is_refused():
+    for make in (adapter.env, six.env):
+        with pytest.raises(ace.InvalidOption, match=r"2 players .*parallel_env"):
+            make(ace.catalog.get("intersection"))
+
+
+def test_a_mode_is_needed_to_render():
+    env = adapter.env(delivery())
+    env.reset(seed=0)
+    with pytest.raises(ace.InvalidOption, match="render_mode"):
+        env.render()
+
+
+@pytest.mark.parametrize("name", ["knapsack", "delivery"])
+def test_pictures_and_words(name):
+    env = adapter.env(GAMES[name](), render_mode="rgb_array")
+    env.reset(seed=0)
+    before = env.render()
+    env.step(0)
+    assert before.dtype == np.uint8 and before.shape == env.render().shape and (before != env.render()).any()
+    env = adapter.env(GAMES[name](), render_mode="ansi")
+    env.reset(seed=0)
+    env.step(0)
+    assert f"t = 1 of {env.game.horizon}" in env.render()
+
+
+def test_words_say_what_is_spent_and_what_may_be_done():
+    env = adapter.env(ace.catalog.get("knapsack", capacity=30), render_mode="ansi")
+    env.reset()
+    env.step(0)
+    assert env.render().split() == [
+        *("knapsack,", "t", "=", "1", "of", "10:", "bag"),
+        *("weight", "█" * 15 + "░" * 5, "23", "of", "30"),
+        *("packer", "played", "take", "for", "92,", "may", "leave"),
+    ]
+
+
+# -- six values -----------------------------------------------------------------------------------------------------
+
+
+def test_steps_of_six_values(game):
+    env, five = six.env(game), adapter.env(game, observation="vector")
+    observation, info = env.reset(seed=1)
+    assert np.array_equal(observation, five.reset(seed=1)[0])
+    ended = False
+    while not ended:
+        action = int(np.flatnonzero(info["action_mask"])[0])
+        observation, reward, cost, ended, truncated, info = env.step(action)
+        expected = five.step(action)
+        assert np.array_equal(observation, expected[0])
+        assert (reward, ended, truncated) == expected[1:4]
+        assert cost == expected[4]["cost"] == info["cost_sum"]
+        assert [info[f"cost_{label}"] for label in game.constraints] == list(expected[4]["costs"].values())
+        assert "cost" not in info, (
+            "Safety-Gymnasium's conversion to Gymnasium puts it there and warns if it is there already"
+        )
+        assert type(cost) is float
+
+
+def test_six_values_by_agent():
+    game = ace.catalog.get("drones")
+    owners = {"red battery": "red", "blue battery": "blue"}
+    env, parallel = six.multi_agent_env(game, owners=owners), parallel_env(game, owners=owners)
+    assert (env.possible_agents, env.agents) == (["red", "blue"], [])
+    _, infos = env.reset(seed=2)
+    parallel.reset(seed=2)
+    while env.agents:
+        assert env.action_space("red") is env.env.action_space("red")
+        actions = {a: int(np.flatnonzero(infos[a]["action_mask"])[-1]) for a in env.agents}
+        observations, rewards, costs, terminations, truncations, infos = env.step(actions)
+        seen, *expected, told = parallel.step(actions)
+        assert [rewards, terminations, truncations] == expected
+        assert costs == {a: told[a]["cost"] for a in told} == {a: infos[a]["cost_sum"] for a in infos}
+        assert all(np.array_equal(observations[a], seen[a]["observation"]) for a in seen)
+    assert any(costs.values()) or infos["red"]["spent"]["red battery"] != 0
+    with pytest.raises(AttributeError):
+        env._nothing  # noqa: B018
+
+
+def test_without_the_packages_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    for make in (adapter.env, six.env):
+        with pytest.raises(ace.MissingExtra, match=r"acegames\[gymnasium\]"):
+            make(delivery())
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    with pytest.raises(ace.MissingExtra, match=r"acegames\[pettingzoo\]"):
+        six.multi_agent_env(ace.catalog.get("drones"))

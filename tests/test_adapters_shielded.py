@@ -1,0 +1,385 @@
+"""A shield around parallel environments, against PettingZoo's own tests and over many steps."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pettingzoo")
+
+from gymnasium import spaces
+from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import parallel_to_aec
+
+import acegames as ace
+from acegames.adapters import pettingzoo as pz
+from parallel_envs import WIND, Relay, Rovers, Table, who_is_there
+
+BUDGET = {"horizon": 5, "budget": {"battery": 8}}
+
+
+@pytest.fixture(scope="module")
+def windy():
+    return ace.Shield(pz.from_parallel_env(Rovers(gusts=0.25), **BUDGET, chances=WIND))
+
+
+@pytest.fixture(scope="module")
+def calm():
+    return ace.Shield(pz.from_parallel_env(Rovers(), **BUDGET))
+
+
+@pytest.fixture(scope="module")
+def conformance():
+    """PettingZoo's own tests; importing them needs pygame and warns."""
+    pytest.importorskip("pygame")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pettingzoo import test
+
+    return test
+
+
+def rps():
+    pytest.importorskip("pygame")
+    from pettingzoo.classic.rps import rps as module
+
+    return module.parallel_env()
+
+
+def paper(step):
+    return sum(a == 1 for a in step.action)
+
+
+def one_table(env, observations):
+    return "table"
+
+
+@pytest.fixture(scope="module")
+def few_papers():
+    game = ace.MarkovGame.from_functions(  # written by hand: its rewards do not matter
+        players=["player_0", "player_1"],
+        horizon=15,
+        initial="table",
+        budget={"paper": 3},
+        actions=lambda t, s: [range(3), range(3)],
+        outcomes=lambda t, s, a: [(1, "table", sum(x == 1 for x in a))],
+        reward=lambda t, s, a: [0, 0],
+    )
+    return ace.Shield(game)
+
+
+@pytest.mark.parametrize("how", ["product", "repair"])
+def test_it_is_a_parallel_environment(conformance, windy, few_papers, how):
+    for make in (
+        lambda: pz.shielded(Rovers(gusts=0.25), windy, how=how),
+        lambda: pz.shielded(rps(), few_papers, how=how, state=one_table, cost=paper),
+    ):
+        assert isinstance(make(), BaseParallelWrapper)
+        conformance.parallel_api_test(make(), num_cycles=200)
+        conformance.parallel_seed_test(make, num_cycles=100)
+
+
+@pytest.mark.filterwarnings("ignore:Observation", "ignore:We recommend agents to be named")  # advice, not rules
+def test_agents_in_turn(conformance, windy, few_papers):
+    for make in (
+        lambda: pz.shielded_aec(Rovers(gusts=0.25), windy),
+        lambda: pz.shielded_aec(rps(), few_papers, state=one_table, cost=paper),
+        lambda: parallel_to_aec(pz.shielded(Rovers(gusts=0.25), windy)),
+    ):
+        conformance.api_test(make(), num_cycles=100)
+        conformance.seed_test(make, num_cycles=50)
+
+
+def random_actions(env, observations, rng, masked):
+    if not masked:
+        return {a: int(rng.integers(3)) for a in env.agents}
+    return {a: int(rng.choice(np.flatnonzero(observations[a]["action_mask"]))) for a in env.agents}
+
+
+@pytest.mark.parametrize(
+    ("how", "masked"), [("product", True), ("product", False), ("repair", True), ("repair", False)]
+)
+def test_budgets_hold_whatever_is_played(windy, how, masked):
+    env, rng = pz.shielded(Rovers(gusts=0.25), windy, how=how), np.random.default_rng(0)
+    steps = replaced = 0
+    fullest = 0
+    while steps < 4000:
+        observations, infos = env.reset(seed=steps)
+        spent = 0
+        while env.agents:
+            actions = random_actions(env, observations, rng, masked)
+            observations, *_, infos = env.step(actions)
+            spent += infos["red"]["cost"]["battery"]  # as the environment itself says
+            assert infos["red"]["spent"] == {"battery": spent}
+            assert infos["blue"]["remaining"] == {"battery": 8 - spent}
+            assert spent <= 8
+            assert all(infos[a]["intended"] == x for a, x in actions.items())
+            changed = any(infos[a]["executed"] != x for a, x in actions.items())
+            assert changed == infos["red"]["shielded"] == infos["blue"]["shielded"]
+            steps, replaced, fullest = steps + 1, replaced + changed, max(fullest, spent)
+    assert fullest == 8
+    assert (replaced == 0) == (how == "product" and masked)
+
+
+def test_without_a_shield_they_break():
+    env, rng, broken = Rovers(gusts=0.25), np.random.default_rng(0), 0
+    for seed in range(100):
+        env.reset(seed=seed)
+        spent = 0
+        while env.agents and env.steps < 5:
+            *_, infos = env.step({a: int(rng.integers(3)) for a in env.agents})
+            spent += infos["red"]["cost"]["battery"]
+        broken += spent > 8
+    assert broken > 50
+
+
+def test_in_turn_all_that_is_safe_is_open_and_nothing_needs_repair(windy):
+    env, rng = pz.shielded_aec(Rovers(gusts=0.25), windy), np.random.default_rng(0)
+    played, steps = set(), 0
+    while steps < 3000:
+        env.reset(seed=steps)
+        joint = []
+        for agent in env.agent_iter():
+            observation, _, terminated, truncated, info = env.last()
+            assert not info.get("shielded", False)
+            if terminated or truncated:
+                env.step(None)
+                continue
+            assert (observation["action_mask"] == info["action_mask"]).all()
+            joint.append(int(rng.choice(np.flatnonzero(observation["action_mask"]))))
+            env.step(joint[-1])
+            steps += 1
+            if agent == "blue" and len(joint) == 2:
+                played.add(tuple(joint))
+    safe = windy.joint(0, (0, 0), 0)
+    assert played == {(a, b) for a, b in itertools.product(range(3), repeat=2) if safe[a, b]}
+
+
+def test_in_turn_against_the_mask(calm):
+    env = pz.shielded_aec(Rovers(), calm)
+    env.reset(seed=0)
+    for _ in range(2):
+        env.step(2)
+        env.step(2)  # six each time: the second is too much
+    assert env.infos["red"]["shielded"]
+    assert env.infos["red"]["spent"]["battery"] <= 8
+
+
+def test_masks_are_in_observations_and_infos(calm):
+    env = pz.shielded(Rovers(), calm)
+    observations, infos = env.reset(seed=0)
+    for agent in env.agents:
+        assert env.observation_space(agent).contains(observations[agent])
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert (observations[agent]["action_mask"] == infos[agent]["action_mask"]).all()
+        assert observations[agent]["remaining"].tolist() == [8]
+    product = calm.product(0, (0, 0), 0)
+    assert observations["red"]["action_mask"].tolist() == product[0][:3].tolist()  # without "(none)"
+    env.step({"red": 2, "blue": 1})
+    observations, *_ = env.step({"red": 1, "blue": 1})
+    product = calm.product(2, (3, 2), 6)
+    assert [observations[a]["action_mask"].tolist() for a in env.agents] == [m[:3].tolist() for m in product]
+
+
+def test_the_nearest_safe_joint_action_is_played(calm):
+    env = pz.shielded(Rovers(), calm, how="repair")
+    env.reset()
+    env.step({"red": 2, "blue": 2})
+    *_, infos = env.step({"red": 2, "blue": 1})
+    assert (infos["red"]["executed"], infos["blue"]["executed"]) == calm.repair(1, (2, 2), 6, (2, 1))
+    assert env.unwrapped.at.tolist() == [2 + infos["red"]["executed"], 2 + infos["blue"]["executed"]]
+
+
+def test_an_unsafe_joint_action_can_be_refused(calm):
+    env = pz.shielded(Rovers(), calm, unsafe="error")
+    env.reset()
+    env.step({"red": 2, "blue": 2})
+    with pytest.raises(ace.InvalidOption, match=r"t=1, state \(2, 2\), action \(2, 1\), spent \(6,\): .* is not safe"):
+        env.step({"red": 2, "blue": 1})
+    assert env.unwrapped.steps == 1  # it was never passed on
+
+
+def test_the_horizon_of_the_game_truncates(calm):
+    env = pz.shielded(Rovers(), calm)
+    env.reset()
+    for t in range(5):
+        *_, truncations, infos = env.step({"red": 0, "blue": 0})
+        assert list(truncations.values()) == [t == 4] * 2
+    assert env.agents == [] and env.unwrapped.agents == ["red", "blue"]
+    assert not infos["red"]["action_mask"].any()
+    with pytest.raises(ace.InvalidOption, match="call reset"):
+        env.step({"red": 0, "blue": 0})
+
+
+def test_an_environment_that_does_what_the_game_excludes(calm):
+    env = pz.shielded(Rovers(gusts=1.0), calm)
+    env.reset()
+    with pytest.raises(ace.UnknownPair, match="left the shield's game, and safety can be promised no longer"):
+        drive_on(env)
+    env = pz.shielded(Rovers(gusts=1.0), calm, surprise="end")
+    env.reset()
+    with pytest.warns(UserWarning, match="which no outcome of the game"):
+        truncations, infos = drive_on(env)
+    assert truncations == {"red": True, "blue": True}
+    assert "no outcome" in infos["red"]["surprise"]
+    assert not infos["red"]["action_mask"].any()
+    env = pz.shielded(Rovers(), calm, state=lambda env, seen: "moon")
+    with pytest.raises(ace.UnknownPair, match="'moon' is not an initial state"):
+        env.reset()
+
+
+def drive_on(env):
+    while env.agents:
+        *_, truncations, infos = env.step({"red": 1, "blue": 1})
+    return truncations, infos
+
+
+def test_a_last_cost_too_many_is_noticed(few_papers):
+    """The game need not know when the episode ends: the last cost is held against the budget itself."""
+    for price, broken in ((1, False), (9, True)):
+        env = pz.shielded(rps(), few_papers, state=one_table, cost=lambda step, p=price: p if step.t == 14 else 0)
+        env.reset()
+        for _ in range(14):
+            env.step({"player_0": 0, "player_1": 0})
+        if broken:
+            with pytest.raises(ace.UnknownPair, match="the last step brought 'paper' to 9, the budget is 3"):
+                env.step({"player_0": 0, "player_1": 0})
+        else:
+            *_, infos = env.step({"player_0": 0, "player_1": 0})
+            assert infos["player_0"]["spent"] == {"paper": 1}
+
+
+def test_an_episode_may_end_sooner_than_the_game_thinks(calm):
+    env = pz.shielded(Rovers(limit=2), calm)
+    env.reset()
+    for _ in range(2):
+        *_, truncations, infos = env.step({"red": 1, "blue": 0})
+    assert truncations == {"red": True, "blue": True} and env.agents == []
+    assert infos["red"]["spent"] == {"battery": 2} and infos["red"]["remaining"] == {"battery": 6}
+
+
+def test_an_agent_that_is_gone():
+    shield = ace.Shield(pz.from_parallel_env(Relay(), horizon=4, budget={"effort": 2}, state=who_is_there))
+    env = pz.shielded(Relay(), shield, state=who_is_there)
+    env.reset()
+    env.step({"first": 1, "second": 0})
+    assert env.agents == ["second"]
+    *_, infos = env.step({"second": 0})
+    assert infos["second"]["spent"] == {"effort": 1}
+    *_, infos = env.step({"second": 1})
+    assert env.agents == [] and infos["second"]["spent"] == {"effort": 2}
+
+
+def told(env, observations):
+    return env.label()
+
+
+def test_labels_of_the_game_and_masks_of_the_environment():
+    """A catalog game as an environment with numbers for actions and a mask of its own in a dict observation."""
+    game = ace.catalog.get("intersection", horizon=4, budget=5)
+    shield, rng = ace.Shield(game), np.random.default_rng(0)
+    for actions in (None, {p: ["yield", "dare"] for p in game.players}):
+        env = pz.shielded(Table(game), shield, state=told, actions=actions)
+        assert set(env.observation_space("north").spaces) == {"observation", "action_mask", "remaining"}
+        for seed in range(200):
+            env.reset(seed=seed)
+            while env.agents:
+                *_, infos = env.step({a: int(rng.integers(2)) for a in env.agents})
+                assert infos["north"]["spent"]["risk"] <= 5
+    with pytest.raises(ace.InvalidOption, match=r"2 actions in the environment, 3 in the game: .*actions="):
+        pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "dare", "wait"]})
+    with pytest.raises(ace.InvalidOption, match="agent 'north': no action of the environment is 'dare' of the game"):
+        pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "wait"]})
+
+
+def test_an_action_that_the_game_does_not_know_is_unsafe():
+    game = ace.MarkovGame.from_functions(  # nobody ever races
+        players=["blue", "red"],  # in another order than the environment's
+        horizon=3,
+        initial=(0, 0),
+        budget={"battery": 4},
+        actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(1, (s[0] + a[1], s[1] + a[0]), sum(a))],
+        reward=lambda t, s, a: [0, 0],
+    )
+    env = pz.shielded(Rovers(), ace.Shield(game), how="repair")
+    observations, _ = env.reset()
+    assert observations["red"]["action_mask"].tolist() == [1, 1, 0]
+    *_, infos = env.step({"red": 2, "blue": 1})
+    assert infos["blue"]["executed"] == 1 and infos["red"]["executed"] in (0, 1)
+
+
+def test_budgets_that_change_over_time():
+    game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": [1, 1, 4]})
+    env = pz.shielded(Rovers(), ace.Shield(game))
+    left = [env.reset()[1]["red"]["remaining"]["battery"]]
+    for _ in range(3):
+        *_, infos = env.step({"red": 2, "blue": 1})
+        left.append(infos["red"]["remaining"]["battery"])
+        assert infos["red"]["spent"]["battery"] <= 4
+    assert left[0] == 1 and min(left) >= 0
+
+
+def test_costs_that_no_unit_counts_are_exact():
+    def tenth(step):
+        return 0.1 * sum(a == 1 for a in step.action)
+
+    game = pz.from_parallel_env(Rovers(), horizon=3, budget={"battery": 0.3}, cost=tenth)
+    env = pz.shielded(Rovers(), ace.Shield(game), cost=tenth)
+    env.reset()
+    env.step({"red": 1, "blue": 0})
+    env.step({"red": 1, "blue": 0})
+    *_, infos = env.step({"red": 1, "blue": 0})
+    assert infos["red"]["spent"] == {"battery": 0.3} and infos["red"]["remaining"] == {"battery": 0}
+
+
+class Wide(Rovers):
+    def action_space(self, agent):
+        return spaces.MultiDiscrete([3])
+
+
+@pytest.mark.parametrize(
+    ("env", "more", "message"),
+    [
+        (Relay(), {}, "the environment's agents are .*the game's players"),
+        (Wide(), {}, "agent 'red': the action space of an environment to be shielded must be Discrete"),
+        (Rovers(), {"how": "turn"}, "how: got 'turn', must be one of"),
+        (Rovers(), {"unsafe": "pass"}, "unsafe: got 'pass'"),
+        (Rovers(), {"surprise": 1}, "surprise: got 1"),
+    ],
+)
+def test_what_does_not_fit_is_named(calm, env, more, message):
+    with pytest.raises(ace.InvalidOption, match=message):
+        pz.shielded(env, calm, **more)
+
+
+def test_actions_that_are_none(calm):
+    env = pz.shielded(Rovers(), calm)
+    env.reset()
+    with pytest.raises(ace.InvalidOption, match="action of agent 'red' 7 is not in Discrete"):
+        env.step({"red": 7, "blue": 0})
+    with pytest.raises(ace.InvalidOption, match="action of agent 'blue' None is not in Discrete"):
+        env.step({"red": 0, "blue": None})
+    with pytest.raises(ace.InvalidOption, match="action of agent 'blue' is missing"):
+        env.step({"red": 1})
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch, calm):
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    with pytest.raises(ace.MissingExtra, match=r"pip install 'acegames\[pettingzoo\]'"):
+        pz.shielded(Rovers(), calm)
+
+
+def test_the_script_for_newcomers_is_short():
+    """From an environment to a shielded learner; that it runs and prints what it says is checked with all pages."""
+    page = (Path(__file__).parents[1] / "docs" / "from-pettingzoo.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    script = next(block for block in blocks if "pz.shielded(" in block)
+    assert "import acegames" in script and "env.step(" in script
+    assert len(script.splitlines()) < 30
