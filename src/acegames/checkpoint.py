@@ -109,12 +109,7 @@ class Checkpoint:
             raise self._unusable(error) from None
         self._began = self._written = time.monotonic()
         if self._stored:
-            log.warning(
-                "acegames: %d of %d layers are in %s from an earlier run; going on from there",
-                len(self._stored),
-                space.game.horizon,
-                self.folder,
-            )
+            self._tell_resumed(len(self._stored), space.game.horizon)
         return list(self._stored)
 
     def put(self, solved: SolvedLayer) -> None:
@@ -130,6 +125,17 @@ class Checkpoint:
         if self._waiting:
             self._write()
         return self._stored
+
+    def _tell_resumed(self, found: int, layers: int) -> None:
+        if found == layers:
+            log.warning("acegames: all %d layers are in %s from an earlier run", layers, self.folder)
+        else:
+            log.warning(
+                "acegames: %d of %d layers are in %s from an earlier run; going on with the rest",
+                found,
+                layers,
+                self.folder,
+            )
 
     # -- the folder
 
@@ -178,14 +184,14 @@ class Checkpoint:
             return found if isinstance(found, dict) else {}
         return {}
 
-    def _unusable(self, error: OSError, needed: int = 0) -> CheckpointError:
+    def _unusable(self, error: OSError, needed: int = MANIFEST_LIMIT) -> CheckpointError:
         """The error that says what the system refuses, and what helps."""
         if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1), errno.EFBIG):
             free = ""
             with suppress(OSError):
                 free = f", {shutil.disk_usage(self.folder).free:,} are free"
             return CheckpointError(
-                f"{self.folder}: no room for the next layers ({error.strerror}): {needed:,} bytes are needed{free}. "
+                f"{self.folder}: no room for the next layers ({error.strerror}): at least {needed:,} bytes are needed{free}. "
                 "The layers stored before are whole; make room and run the same again to go on"
             )
         return CheckpointError(

@@ -149,8 +149,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
-        if isinstance(error, OSError) and error.filename in (None, temporary):
-            error.filename, error.filename2 = target, None
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
+            raise OSError(error.errno, error.strerror, target) from error
         raise
     sync_folder(folder)
 

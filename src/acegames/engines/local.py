@@ -217,7 +217,8 @@ def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
     assert space.cells is not None
     if BY_CELL * space.total <= space.cells.number < space.total:
         absent = space.cells.marks(space.total) == 0
-        code[absent], value[absent] = 0, 0.0
+        np.copyto(code, 0, where=absent)
+        np.copyto(value, 0.0, where=absent)
 
 
 def _root_values(space: Space, first: PolicyLayer) -> Floats:
