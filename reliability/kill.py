@@ -2,9 +2,10 @@
 
     python reliability/kill.py --kills 100 --seed 0
 
-Each run is the command line in a process of its own, with a random number of threads, killed with SIGKILL: at its very start, at any
-moment, after it has stored some more layers, or the moment a file that is being written appears. Whenever a run gets to its end, the solution file is compared and
-the next one begins with an empty folder. Exit status 1 if anything differs or is left behind.
+Each run is the command line in a process of its own, with a random number of threads, killed with SIGKILL: at its very
+start, at any moment, after it has stored some more layers, or the moment a file that is being written appears. Whenever a
+run gets to its end, the solution file is compared and the next one begins with an empty folder. Exit status 1 if anything
+differs or is left behind.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from acegames import checkpoint as module
 from acegames.bench import random_game
 from acegames.cli import app
 from acegames.engines import estimate as estimates
+from acegames.store import read_archive, replacing, write_archive
 
 GAME = random_game(4, 8, 20)
 CONCEPT = ace.CE()
@@ -175,6 +176,15 @@ def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
 def test_files_say_nothing_about_time(tmp_path):
     assert saved(ace.solve(GAME, CONCEPT), tmp_path) == saved(ace.solve(GAME, CONCEPT), tmp_path)
     assert ace.Solution.load(tmp_path / "solution.ace").stats.seconds is None
+
+
+def test_files_that_say_how_long_it_took_still_load(tmp_path):
+    ace.solve(GAME, CONCEPT).save(tmp_path / "old.ace")
+    kind, header, arrays = read_archive(tmp_path / "old.ace", "acegames-solution")
+    del header["format"], header["version"]
+    header["stats"]["seconds"] = 1.5
+    write_archive(tmp_path / "old.ace", kind, header, arrays)
+    assert ace.Solution.load(tmp_path / "old.ace").stats.seconds == 1.5
 
 
 def test_small_layers_are_written_together(folder, monkeypatch):
@@ -364,8 +374,6 @@ def test_leftovers_are_removed_and_what_is_not_ours_is_kept(folder):
 
 
 def test_a_solution_file_that_was_not_finished_is_removed_by_the_next(tmp_path, wanted):
-    from acegames.store import replacing
-
     path = tmp_path / "solution.ace"
     with replacing(path) as file:
         (beside,) = tmp_path.iterdir()
