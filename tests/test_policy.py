@@ -7,6 +7,7 @@ import json
 import math
 import os
 import zipfile
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -436,7 +437,8 @@ def test_save_and_load_bit_for_bit(tmp_path, concept):
     same_policy(back.policy, solution.policy, game)
     assert back.game.digest == game.digest == ace.load(two).digest
     assert back.values.tobytes() == solution.values.tobytes()
-    assert (back.concept, back.stats, back.guarantee) == (concept, solution.stats, solution.guarantee)
+    untimed = replace(solution.stats, seconds=None)  # the same solve gives the same bytes, however long it took
+    assert (back.concept, back.stats, back.guarantee) == (concept, untimed, solution.guarantee)
     again = tmp_path / "again.ace"
     back.save(again)
     assert again.read_bytes() == two.read_bytes()

@@ -23,6 +23,7 @@ from acegames.engines.reference import ReferenceEngine
 from acegames.errors import (
     AceError,
     BadFile,
+    CheckpointError,
     Infeasible,
     InvalidGame,
     InvalidOption,
@@ -43,8 +44,7 @@ from acegames.shield import Shield, ShieldRunner
 from acegames.simulate import Rollouts, simulate
 from acegames.solve import Solution, Stats, estimate, solve
 from acegames.verify import Certificate, verify
-
-__version__ = "0.1.0"
+from acegames.version import __version__ as __version__
 
 __all__ = [
     # the game
@@ -105,6 +105,7 @@ __all__ = [
     "NoEquilibrium",
     "TooLarge",
     "BadFile",
+    "CheckpointError",
     "MissingExtra",
     "UnknownPair",
 ]

@@ -137,7 +137,9 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
             with speaking(quiet=kwargs.get("quiet", False), as_json=kwargs.get("as_json", False)):
                 return function(*args, **kwargs)
         except KeyboardInterrupt:
-            err.print("interrupted; nothing was written")
+            folder = kwargs.get("checkpoint")
+            going_on = f"; what was solved is in {folder}, the same command goes on from there" if folder else ""
+            err.print(escape(f"interrupted; nothing was written{going_on}"), soft_wrap=True)
             raise typer.Exit(130) from None
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
@@ -340,6 +342,13 @@ def solve(
     memory: Annotated[
         str | None, typer.Option(help="Refuse games that need more, e.g. 4GB; the free memory by default.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Store layers here as they are solved; the same command goes on after a crash, and the policy stays out of memory.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Show the whole certificate and all that is promised.")
     ] = False,
@@ -356,6 +365,7 @@ def solve(
     model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "engine": runs_on}
+    options["checkpoint"] = checkpoint
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()
     with working("checking"):
@@ -377,6 +387,10 @@ def solve(
         show_summary(solution, certificate, seconds_to_check=seconds_to_check, verbose=verbose)
         if output is not None:
             out.print(f"Written to {escape(str(output))}.")
+        if output is not None and checkpoint is not None:
+            out.print(
+                f"The checkpoint in {escape(str(checkpoint))} is not needed for this any more and may be deleted."
+            )
     if certificate is not None and not certificate.ok:
         err.print("[bold red]The independent check failed; nothing was written.[/] Please report this game.")
         raise typer.Exit(1)

@@ -56,6 +56,13 @@ class BadFile(AceError, ValueError):
     """A file is damaged, truncated, of another kind or of another version."""
 
 
+class CheckpointError(AceError):
+    """A checkpoint folder cannot be used: another process has it, it cannot be written, or the disk is full.
+
+    What was stored before stays good.
+    """
+
+
 class MissingExtra(AceError, ImportError):
     """An optional package is needed; the message says which one to install."""
 

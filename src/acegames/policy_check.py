@@ -9,17 +9,18 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile
 from acegames.feasibility.cells import LayerSpace
+from acegames.model.game import MarkovGame
 from acegames.policy import Policy, PolicyLayer
 
 _SUM = 1e-9
 """How far from one the probabilities of a record may sum."""
 
 
-def check_layer(layer: PolicyLayer, policy: Policy) -> None:
-    """Raise BadFile unless the layer's arrays fit together and all indices are in range."""
+def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
+    """Raise BadFile unless the layer's arrays fit together, and the labels of the policy or game, and all indices are in range."""
     n, n_states = len(policy.players), len(policy.states)
     _check_types(layer)
-    check_boxes(layer.space, policy, policy.dims)
+    check_boxes(layer.space, policy, dims)
     pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
     shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
     if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
@@ -78,7 +79,7 @@ def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[
     return bool((layer._mixed(state, layer.mixed_pair)[1] >= 0).all())
 
 
-def check_boxes(space: LayerSpace, policy: Policy, dims: tuple[int, ...]) -> None:
+def check_boxes(space: LayerSpace, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
     """Raise BadFile unless boxes and cells fit the policy's states and constraints."""
     _check_cells(space, max(len(dims), 1), len(policy.states))
     if space.least.shape[1] != len(policy.constraints) or not set(dims) <= set(range(len(policy.constraints))):

@@ -63,7 +63,9 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     header = {
         "game": game_header,
         "policy": policy_header,
-        "stats": asdict(solution.stats),
+        "stats": {
+            k: v for k, v in asdict(solution.stats).items() if k != "seconds"
+        },  # the same solve gives the same bytes
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
@@ -158,7 +160,7 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
     if len(policy.tracker.rounding) not in (0, len(constraints)):
         raise BadFile("the rounding of the costs does not fit the constraints")
     for layer in policy.layers:
-        check_layer(layer, policy)
+        check_layer(layer, policy, policy.dims)
     for space in policy.reached.layers if policy.reached else ():
         check_boxes(space, policy, policy.reached.dims if policy.reached else ())
     return policy

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
+from acegames.checkpoint import Checkpoint
 from acegames.concepts import CCE, Concept
 from acegames.counting import count_costs, infeasible_as_counted
-from acegames.engines import Engine, Report, check_rewards
+from acegames.engines import Engine, EngineResult, Report, check_rewards
 from acegames.engines.estimate import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
-from acegames.feasibility.lattice import lattice
+from acegames.feasibility.lattice import Lattice, lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import exact, is_scalar, plain
@@ -41,7 +42,9 @@ class Stats:
     pairs: int  # stage games: (t, state, spent) with t < H, spending that cannot matter any more counted once
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
-    seconds: float
+    seconds: float | None = (
+        None  # None where it is not known: files do not say, because the same solve gives the same file
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,7 @@ def solve(
     rounding: str = "down",
     engine: Engine | None = None,
     progress: Report | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Solution:
     """Compute an equilibrium in which no player gains by any safe deviation, at any feasible pair.
 
@@ -148,6 +152,8 @@ def solve(
         rounding: "down" (what is infeasible then is so in truth) or "up" (what is feasible then is so in truth).
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
+        checkpoint: a folder that layers are stored in as they are solved. The same call goes on where another one was broken off, and
+            gives the same answer to the last bit; the policy stays there, mapped, so it may be larger than memory.
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
@@ -155,6 +161,7 @@ def solve(
         TooLarge: when costs are too fine for exact integers, or the game too large for the machine.
         InvalidGame: when rewards are so large that their totals overflow.
         InvalidOption: naming the option and the rule.
+        CheckpointError: when the folder is in use, cannot be written, or is full; what is stored stays good.
     """
     check_game(game)
     concept = CCE() if concept is None else concept
@@ -169,7 +176,9 @@ def solve(
     counted, rules = count_costs(game, epsilon, relative, rounding)
     whole = lattice(counted)
     try:
-        found = (engine or LocalEngine()).solve(counted, whole, concept, progress)
+        found = _found(
+            engine or LocalEngine(), counted, whole, concept, progress, _shelf(checkpoint, game, counted, concept)
+        )
     except NoEquilibrium as error:
         if not rules:
             raise
@@ -181,6 +190,29 @@ def solve(
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
     return Solution(game, concept, found.values, policy, stats, promise)
+
+
+def _shelf(checkpoint: Any, game: MarkovGame, counted: MarkovGame, concept: Concept) -> Checkpoint | None:
+    """The folder, told what is solved: the game, and the game with costs as they are counted, which says how they are rounded."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, (str, PathLike)):
+        raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, must be the path of a folder")
+    return Checkpoint(checkpoint, concept, {"game": game.digest, "counted": counted.digest})
+
+
+def _found(
+    engine: Engine,
+    counted: MarkovGame,
+    whole: Lattice,
+    concept: Concept,
+    progress: Report | None,
+    shelf: Checkpoint | None,
+) -> EngineResult | None:
+    if shelf is None:
+        return engine.solve(counted, whole, concept, progress)
+    with shelf:
+        return engine.solve(counted, whole, concept, progress, shelf)
 
 
 def estimate(

@@ -12,6 +12,7 @@ uncompressed, and so is bounded by the size of the file itself.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
+from acegames.locks import try_lock
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -40,6 +42,7 @@ HEADER_LIMIT = 2**29
 STORE_ABOVE = 2**30  # half of COMPRESSED_LIMIT: the rest is room for the header and the names
 HEADER = "header.json"
 CHUNK = 2**24
+TEMPORARY, TEMPORARY_END = ".acegames-", ".tmp"  # how the names of files begin and end that are being written
 NUMERIC = "biuf"
 
 
@@ -56,7 +59,7 @@ def write_archive(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapp
         raise BadFile(f"{os.fspath(path)}: the labels take {len(content)} bytes, the limit is {HEADER_LIMIT}")
     total = sum(array.nbytes for array in arrays.values())
     method = zipfile.ZIP_DEFLATED if total <= STORE_ABOVE else zipfile.ZIP_STORED
-    with _replacing(path) as file, zipfile.ZipFile(file, "w", compresslevel=3) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w", compresslevel=3) as archive:
         archive.writestr(_member(HEADER, zipfile.ZIP_DEFLATED), content, compresslevel=3)
         for name, array in arrays.items():
             little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
@@ -88,7 +91,7 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 at exactly `path`, whole or not at all."""
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(text.encode())
 
 
@@ -118,15 +121,19 @@ def strict_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path`; on success it takes the place of `path`, else it is removed."""
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path`; on success it takes the place of `path`, else it is removed.
+
+    What a process that was killed left beside this `path` is removed too.
+    """
     target = os.fspath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     folder = os.path.dirname(target) or os.curdir
-    temporary = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")
+    ours = f"{TEMPORARY}{hashlib.blake2b(os.path.basename(target).encode(errors='surrogatepass'), digest_size=6).hexdigest()}-"
+    remove_leftovers(folder, ours)
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        temporary, handle = _create(os.path.join(folder, ours))
     except OSError as error:
         error.filename = target  # the caller knows this name, not that of the temporary file
         raise
@@ -135,15 +142,56 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
+            if os.name == "posix":  # while it is locked; elsewhere open files cannot be renamed
+                os.replace(temporary, target)
+        if os.name != "posix":
+            os.replace(temporary, target)
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
+            raise OSError(error.errno, error.strerror, target) from error
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
-def _sync_folder(folder: str) -> None:
+def _create(beginning: str) -> tuple[str, int]:
+    """Create a file of a new name and lock it, which tells it from what killed processes leave."""
+    while True:
+        name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        try_lock(handle)
+        with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
+            if os.path.samestat(os.stat(name), os.fstat(handle)):
+                return name, handle
+        os.close(handle)
+
+
+def remove_leftovers(folder: str, beginning: str) -> None:
+    """Remove temporary files of these names that no living process has locked."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.startswith(beginning) and name.endswith(TEMPORARY_END):
+            with suppress(OSError):
+                _remove_if_abandoned(os.path.join(folder, name))
+
+
+def _remove_if_abandoned(path: str) -> None:
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        abandoned = try_lock(handle) is True
+        if abandoned and os.name == "posix":
+            os.unlink(path)
+    finally:
+        os.close(handle)
+    if abandoned and os.name != "posix":
+        os.unlink(path)
+
+
+def sync_folder(folder: str) -> None:
     """Make the renaming durable, where the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -102,9 +102,10 @@ def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
 def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds_to_check: float) -> Text:
     stats = solution.stats
     repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
+    solved = "" if stats.seconds is None else f", {stats.seconds:.2f} s"
     checked = "" if certificate is None else f", checked in {seconds_to_check:.2f} s"
     return Text(
-        f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}, {stats.seconds:.2f} s{checked}.",
+        f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.",
         "dim",
     )
 

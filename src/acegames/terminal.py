@@ -67,7 +67,7 @@ def solve_with_bar(work: Callable[[ace.Report], T]) -> T:
         def show(state: ace.Progress) -> None:
             text = (
                 f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
-                f"{state.pairs_done / max(state.seconds, 1e-9):,.0f}/s, {memory_used() / 2**20:,.0f} MiB, "
+                f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, "
                 f"{state.seconds_left:,.0f} s left"
             )
             bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
+from acegames.engines.shelf import Shelf
 from acegames.errors import InvalidGame
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
@@ -53,11 +54,17 @@ class Progress:
     pairs_done: int
     pairs: int
     seconds: float
+    resumed: int = 0  # of the pairs done, those that an earlier run left in the checkpoint
+
+    @property
+    def pace(self) -> float:
+        """Pairs per second of this run."""
+        return (self.pairs_done - self.resumed) / max(self.seconds, 1e-9)
 
     @property
     def seconds_left(self) -> float:
         """Estimate from the pace so far."""
-        return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done, 1)
+        return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done - self.resumed, 1)
 
 
 Report = Callable[[Progress], None]
@@ -79,7 +86,12 @@ class Engine(Protocol):
     """Runs backward induction over the feasible pairs of a game."""
 
     def solve(
-        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: Report | None,
+        shelf: Shelf | None = None,
     ) -> EngineResult | None:
-        """Return the equilibrium, or None when no policy keeps the budgets."""
+        """Return the equilibrium, or None when no policy keeps the budgets. Layers go to the shelf where one is given."""
         ...

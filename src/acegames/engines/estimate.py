@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +18,7 @@ from acegames.model.numbers import plain
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 200 * 2**20  # interpreter, libraries and compiled code
+WAITING_BYTES = 128 * 2**20  # layers that a checkpoint writes together
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,12 @@ class Estimate:
     seconds: float
     threads: int
     dense: bool
+    on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
 
     @property
     def memory(self) -> int:
         """Bytes in all."""
-        return self.working + self.policy + FIXED_BYTES
+        return self.working + self.policy - self.on_disk + FIXED_BYTES
 
     def __str__(self) -> str:
         kind = "dense" if self.dense else "sparse"
@@ -67,6 +69,13 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     return Estimate(pairs, cells, working, policy, pairs * each / workers, workers, space.dense)
 
 
+def on_disk(predicted: Estimate, space: Space) -> Estimate:
+    """The same with a checkpoint: memory holds two of the policy's largest layers, and the layers that wait to be written."""
+    share = int(space.totals[:-1].max()) / max(space.total, 1)
+    held = int(2 * share * predicted.policy) + WAITING_BYTES
+    return replace(predicted, on_disk=max(predicted.policy - held, 0))
+
+
 def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dense: bool) -> float:
     """Measured on one processor, rounded up; see benchmarks."""
     lookups = outs * (2e-9 if dense else 30e-9)
@@ -90,7 +99,10 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
         limit = "is free on this machine" if memory is None else "was allowed"
         room = allowed - FIXED_BYTES
         advice = f"The program alone takes about {_bytes(FIXED_BYTES)}."
-        if room > 0:
+        with_disk = on_disk(predicted, space).memory
+        if with_disk <= allowed:
+            advice = f"With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk, and {_bytes(with_disk)} would do."
+        elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
         raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:

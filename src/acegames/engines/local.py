@@ -1,16 +1,17 @@
 """The default engine: compiled kernels over the cells of a clipped space, a layer at a time, on all processors.
 
-Only the values of two layers are held; the rest streams into the policy. A layer is cut into runs of cells; a run needs the next
-layer's values and nothing else, so the answer does not depend on how many threads there are. Stages whose float
-answer is not certified are solved again in exact arithmetic before the layer is closed.
+Only the values of two layers are held; the rest streams onto a shelf, in memory or on disk. A layer is cut into runs of
+cells; a run needs the next layer's values and nothing else, so the answer does not depend on how many threads there are.
+Stages whose float answer is not certified are solved again in exact arithmetic before the layer is closed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
-from acegames.engines.estimate import Estimate, check_limits, estimate_space
+from acegames.engines.estimate import Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
 from acegames.feasibility.explore import batches, explore, index_table
@@ -73,26 +75,34 @@ class LocalEngine:
         return estimate_space(self.plan(game, lattice), concept, self.threads)
 
     def solve(
-        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: Report | None,
+        shelf: Shelf | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
+        shelf = InMemory() if shelf is None else shelf
         space = self.plan(game, lattice)
         space = explore(space, self.memory)
         if not space.feasible:
             return None
         predicted = estimate_space(space, concept, self.threads)
+        predicted = predicted if shelf.in_memory else on_disk(predicted, space)
         check_limits(predicted, space, self.memory, self.seconds)
-        found = self._backward(space, lattice, concept, predicted.threads, progress)
+        found = self._backward(space, lattice, concept, predicted.threads, shelf, progress)
         return replace(found, reached=_reached(game, lattice, predicted))
 
     def _backward(
-        self, space: Space, lattice: Lattice, concept: Concept, threads: int, progress: Report | None
+        self, space: Space, lattice: Lattice, concept: Concept, threads: int, shelf: Shelf, progress: Report | None
     ) -> EngineResult:
         if space.dense and len(space.game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
-            return _backward_alone(space, progress)
+            return _backward(space, partial(_solve_alone, space), batches, shelf, progress)
         pool = ThreadPoolExecutor(threads)
         try:
-            return _backward(space, _stages(space, lattice, concept), pool, threads, progress)
+            step = partial(_solve_one, _stages(space, lattice, concept), pool, threads)
+            return _backward(space, step, _one_by_one, shelf, progress)
         finally:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
 
@@ -106,53 +116,109 @@ def _stages(space: Space, lattice: Lattice, concept: Concept) -> Stages:
 
 
 def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached | None:
-    """The pairs themselves, nothing clipped; None where they would take more memory than the policy."""
+    """The pairs themselves, nothing clipped; None where they would take more memory than the policy, or than the solve."""
+    allowed = min(predicted.policy, predicted.working) if predicted.on_disk else predicted.policy
     try:
-        exact = explore(plan(game, lattice, clip=False), max(REACHED_BYTES, predicted.policy))
+        exact = explore(plan(game, lattice, clip=False), max(REACHED_BYTES, allowed))
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
 
 
+Step = Callable[[int, int, Floats], tuple[list[SolvedLayer], Floats]]
+
+
 def _backward(
-    space: Space, stages: Stages, pool: ThreadPoolExecutor, threads: int, progress: Report | None
+    space: Space,
+    step: Step,
+    cuts: Callable[[Ints], list[tuple[int, int]]],
+    shelf: Shelf,
+    progress: Report | None,
 ) -> EngineResult:
-    game, started, pairs, done = space.game, time.perf_counter(), space.pairs, 0
-    end = space.layers[-1]
-    assert end.cells is not None
-    values = np.zeros((end.total if space.dense else end.cells.number, len(game.players)))
-    layers: list[PolicyLayer] = []
-    programs = repaired = 0
-    for t in reversed(range(game.horizon)):
-        layer, values, took, mended = stages.solve_layer(t, values, pool, threads)
-        layers.append(layer)
-        programs, repaired, done = programs + took, repaired + mended, done + len(layer)
+    """Solve the layers that are not on the shelf, from the last time to the first.
+
+    `step` solves the layers t1-1 down to t0 from the values of t1, and hands back those of t0; `cuts` says which go together.
+    """
+    game, started, pairs = space.game, time.perf_counter(), space.pairs
+    kept = shelf.open(space)
+    left = game.horizon - len(kept)
+    resumed = done = sum(len(x.layer) for x in kept)
+    values = _values_to_go_on(space, kept) if left else np.zeros((0, len(game.players)))
+    if kept and progress:
+        progress(Progress(len(kept), game.horizon, done, pairs, time.perf_counter() - started, resumed))
+    for t0, t1 in reversed(cuts(space.totals[:left])):
+        solved, values = step(t0, t1, values)
+        for x in solved:
+            shelf.put(x)
+            done += len(x.layer)
         if progress:
-            progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
-    return EngineResult(_root_values(space, layers[-1]), layers[::-1], space.dims, programs, repaired)
+            progress(Progress(game.horizon - t0, game.horizon, done, pairs, time.perf_counter() - started, resumed))
+    found = shelf.close()
+    counts = (sum(x.programs for x in found), sum(x.repaired for x in found))
+    return EngineResult(_root_values(space, found[-1].layer), [x.layer for x in reversed(found)], space.dims, *counts)
 
 
-def _backward_alone(space: Space, progress: Report | None) -> EngineResult:
-    """One player and small layers: many layers in one call, values and choices of all of them cell by cell."""
+def _values_to_go_on(space: Space, kept: list[SolvedLayer]) -> Floats:
+    """The values of the last layer on the shelf, or of the end, by cell (dense) or by pair (sparse).
+
+    They are a copy: kernels would be compiled a second time for arrays that cannot be written.
+    """
+    n = len(space.game.players)
+    if not kept:
+        end = space.layers[-1]
+        assert end.cells is not None
+        return np.zeros((end.total if space.dense else end.cells.number, n))
+    layer = kept[-1].layer
+    if layer.by_cell or not space.dense:
+        return np.array(layer.values)
+    values = np.zeros((layer.space.total, n))
+    values[layer.cells.listed(layer.space.total)] = layer.values
+    return values
+
+
+def _one_by_one(totals: Ints) -> list[tuple[int, int]]:
+    return [(t, t + 1) for t in range(len(totals))]
+
+
+def _solve_one(
+    stages: Stages, pool: ThreadPoolExecutor, threads: int, t: int, _: int, values: Floats
+) -> tuple[list[SolvedLayer], Floats]:
+    """A step of `_backward` that is one layer."""
+    layer, values, programs, repaired = stages.solve_layer(t, values, pool, threads)
+    return [SolvedLayer(t, layer, programs, repaired)], values
+
+
+def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[SolvedLayer], Floats]:
+    """A step of `_backward` with one player and small layers: many layers in one call, values and choices of all of them cell by cell."""
     from acegames import kernels
 
-    game, tables, started = space.game, space.tables, time.perf_counter()
+    game, tables = space.game, space.tables
     cell_start = np.concatenate([[0], np.cumsum(space.totals)])
-    value = np.zeros(int(cell_start[-1]))
+    cell_start -= cell_start[t0]
+    value = np.empty(int(cell_start[t1 + 1]))
+    value[cell_start[t1] :] = values[:, 0]
     code = np.zeros(len(value), dtype=np.uint8 if tables.widest[0] < 255 else _code_type(tables.widest[0]))
-    for t0, t1 in reversed(batches(space.totals[:-1])):
-        kernels.alone_range(
-            t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, tables.layer_at, tables.row_ptr,
-            tables.out_ptr, tables.cost, tables.next_state, tables.prob, tables.reward, space.budget, space.line_start,
-            space.height, tables.widest, cell_start, value, code,
-        )  # fmt: skip
-        if progress:
-            done = sum(c.number for c in space.cells[t0:-1])
-            progress(Progress(game.horizon - t0, game.horizon, done, space.pairs, time.perf_counter() - started))
-    layers = []
-    for t, (a, b) in enumerate(zip(cell_start[:-2].tolist(), cell_start[1:-1].tolist(), strict=True)):
-        layers.append(_file(space.layers[t], game.layer(t), code[a:b], value[a:b, None], None, NOTHING_MIXED))
-    return EngineResult(_root_values(space, layers[0]), layers, space.dims, 0, 0)
+    kernels.alone_range(
+        t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, tables.layer_at, tables.row_ptr,
+        tables.out_ptr, tables.cost, tables.next_state, tables.prob, tables.reward, space.budget, space.line_start,
+        space.height, tables.widest, cell_start, value, code,
+    )  # fmt: skip
+    solved = []
+    for t in reversed(range(t0, t1)):
+        a, b = int(cell_start[t]), int(cell_start[t + 1])
+        _blank(space.layers[t], code[a:b], value[a:b])
+        layer = _file(space.layers[t], game.layer(t), code[a:b], value[a:b, None], None, NOTHING_MIXED)
+        solved.append(SolvedLayer(t, layer))
+    return solved, value[: int(cell_start[t0 + 1]), None]
+
+
+def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
+    """Forget the answers of cells that nothing reaches, so that they cannot depend on where a solve was broken off."""
+    assert space.cells is not None
+    if BY_CELL * space.total <= space.cells.number < space.total:
+        absent = space.cells.marks(space.total) == 0
+        np.copyto(code, 0, where=absent)
+        np.copyto(value, 0.0, where=absent)
 
 
 def _root_values(space: Space, first: PolicyLayer) -> Floats:
@@ -241,6 +307,8 @@ class Stages:
         found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
         cells = np.flatnonzero(marks) if marks is not None else here.cells.keys
         assert cells is not None
+        if self.alone and space.dense:
+            _blank(here, code, value.reshape(-1))
         layer, repaired = self._close(t, here, cells, found, next_values, value, code)
         return layer, value, sum(r.programs for r in found), repaired + sum(r.repaired for r in found)
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.engines.none_found import none_found, too_large
+from acegames.engines.shelf import Shelf
+from acegames.errors import InvalidOption
 from acegames.feasibility.cells import Cells, LayerSpace, number_boxes
 from acegames.feasibility.graph import NodeLayer, feasible_graph
 from acegames.feasibility.lattice import Lattice
@@ -36,9 +38,16 @@ class ReferenceEngine:
         self.stages = stages
 
     def solve(
-        self, game: MarkovGame, lattice: Lattice, concept: Concept, progress: Report | None
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: Report | None,
+        shelf: Shelf | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
+        if shelf is not None:
+            raise InvalidOption("checkpoint: the reference engine holds everything in memory; use LocalEngine")
         graph = feasible_graph(game, lattice)
         if graph is None:
             return None

@@ -96,7 +96,7 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
     zero = (0,) * len(game.constraints)
     values = sum(p * answer.values(0, game.states[s], zero) for s, p in game.initial)
     promise = guarantee(game, answer.concept, answer.tracker.rounding, "" if answer.tracker.exact else "costs rounded")
-    stats = Stats(sum(map(len, answer.layers)), 0, 0, 0.0)
+    stats = Stats(sum(map(len, answer.layers)), 0, 0)
     return Solution(game, answer.concept, np.asarray(values), answer, stats, promise)
 
 

@@ -1,0 +1,58 @@
+"""Where an engine puts the layers that it has solved, from the last time to the first: in memory here, on disk in `checkpoint`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from acegames.feasibility.space import Space
+from acegames.policy import PolicyLayer
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedLayer:
+    """A layer of the policy, which holds all that the layer before it needs, and what it took."""
+
+    t: int
+    layer: PolicyLayer
+    programs: int = 0
+    repaired: int = 0
+
+
+class Shelf(Protocol):
+    """A place for solved layers."""
+
+    in_memory: bool
+
+    def open(self, space: Space) -> list[SolvedLayer]:
+        """The layers that are there already, of times H-1, H-2, ..."""
+        ...
+
+    def put(self, solved: SolvedLayer) -> None:
+        """Take the layer of the time before those that are there."""
+        ...
+
+    def close(self) -> list[SolvedLayer]:
+        """All layers, of times H-1 .. 0."""
+        ...
+
+
+class InMemory:
+    """Keeps layers as they are."""
+
+    in_memory = True
+
+    def __init__(self) -> None:
+        self._solved: list[SolvedLayer] = []
+
+    def open(self, space: Space) -> list[SolvedLayer]:
+        """Nothing is there."""
+        return []
+
+    def put(self, solved: SolvedLayer) -> None:
+        """Take one more."""
+        self._solved.append(solved)
+
+    def close(self) -> list[SolvedLayer]:
+        """All of them."""
+        return self._solved

@@ -1,0 +1,579 @@
+"""A solve that is broken off, damaged or short of room goes on from its checkpoint and ends with the same bytes."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames import checkpoint as module
+from acegames.bench import random_game
+from acegames.cli import app
+from acegames.engines import estimate as estimates
+from acegames.store import read_archive, replacing, write_archive
+
+GAME = random_game(4, 8, 20)
+CONCEPT = ace.CE()
+LAYERS = GAME.horizon
+
+
+@pytest.fixture(autouse=True)
+def a_file_per_layer(monkeypatch):
+    monkeypatch.setattr(module, "EVERY_BYTES", 1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "checkpoint"
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory):
+    return saved(ace.solve(GAME, CONCEPT), tmp_path_factory.mktemp("wanted"))
+
+
+def saved(solution, where):
+    path = where / "solution.ace"
+    solution.save(path)
+    return path.read_bytes()
+
+
+class Watch:
+    """How many layers an earlier run had left, and a way to break a solve off."""
+
+    def __init__(self, stop=None):
+        self.resumed, self.calls, self.stop = 0, [], stop
+
+    def __call__(self, progress):
+        self.calls.append(progress)
+        if progress.resumed == progress.pairs_done:
+            self.resumed = progress.layers_done
+        if self.stop is not None and progress.layers_done >= self.stop:
+            raise KeyboardInterrupt
+
+
+def solve(folder, game=GAME, concept=CONCEPT, **options):
+    """A solve with a checkpoint, and how many layers it found."""
+    watch = Watch()
+    return ace.solve(game, concept, checkpoint=folder, progress=watch, **options), watch.resumed
+
+
+def break_off(folder, layers, game=GAME, concept=CONCEPT, **options):
+    with pytest.raises(KeyboardInterrupt):
+        ace.solve(game, concept, checkpoint=folder, progress=Watch(layers), **options)
+
+
+def run_of(folder):
+    (run,) = folder.iterdir()
+    return run
+
+
+def groups(folder):
+    """The files of layers, from the last time to the first."""
+    return sorted((p for run in folder.iterdir() for p in run.glob("layers-*.bin")), reverse=True)
+
+
+# -- the same bytes
+
+
+def alone(horizon=30):
+    rng = np.random.default_rng(1)
+    weight = rng.integers(1, 9, horizon)
+    return ace.catalog.get(
+        "knapsack", values=rng.integers(1, 50, horizon).tolist(), weights=weight.tolist(), capacity=40
+    )
+
+
+CASES = {
+    "ce": (GAME, ace.CE(), {}),
+    "cce egalitarian": (GAME, ace.CCE(objective="egalitarian"), {}),
+    "sparse": (GAME, ace.CE(), {"engine": ace.LocalEngine(dense=False)}),
+    "nash": (GAME, ace.Nash(), {}),
+    "nash sparse": (GAME, ace.Nash(), {"engine": ace.LocalEngine(dense=False)}),
+    "alone": (alone(), ace.CCE(), {}),
+    "alone sparse": (alone(), ace.CCE(), {"engine": ace.LocalEngine(dense=False)}),
+    "three players": (ace.catalog.get("medium_access_3"), ace.CCE(), {}),
+    "rounded": (GAME, ace.CE(), {"epsilon": Fraction(16), "rounding": "up"}),
+    "no budget binds": (random_game(3, 4, 1000), ace.CE(), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_solve_that_goes_on_ends_with_the_same_bytes(case, folder, tmp_path):
+    game, concept, options = CASES[case]
+    plain = saved(ace.solve(game, concept, **options), tmp_path)
+    assert saved(solve(folder, game, concept, **options)[0], tmp_path) == plain
+    for k in (1, game.horizon // 2, game.horizon - 1):
+        for path in groups(folder)[k:]:
+            path.unlink()
+        again, resumed = solve(folder, game, concept, **options)
+        assert resumed == min(k, len(groups(folder)))
+        assert saved(again, tmp_path) == plain
+    again, resumed = solve(folder, game, concept, **options)
+    assert resumed == game.horizon
+    assert saved(again, tmp_path) == plain
+
+
+def test_one_player_in_small_layers_goes_on_in_the_middle(folder, tmp_path, monkeypatch):
+    """Layers that one call solves together are stored together, and those below them need not be."""
+    monkeypatch.setattr(sys.modules["acegames.feasibility.explore"], "BATCH_CELLS", 100)
+    game = alone()
+    plain = saved(ace.solve(game), tmp_path)
+    break_off(folder, 10, game, ace.CCE())
+    assert 10 <= len(groups(folder)) < game.horizon
+    again, resumed = solve(folder, game, ace.CCE())
+    assert resumed >= 10
+    assert saved(again, tmp_path) == plain
+
+
+def test_an_interrupt_stores_what_was_solved(folder, tmp_path, wanted, monkeypatch, caplog):
+    monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # nothing would be written yet
+    break_off(folder, 3)
+    assert [p.name for p in groups(folder)] == ["layers-00000005-00000007.bin"]
+    again, resumed = solve(folder)
+    assert resumed == 3
+    assert f"3 of {LAYERS} layers are in {folder}" in caplog.text
+    assert saved(again, tmp_path) == wanted
+    assert again.stats.programs == ace.solve(GAME, CONCEPT).stats.programs
+
+
+def test_threads_do_not_matter(folder, tmp_path):
+    game = random_game(6, 14, 60)  # layers of several runs
+    plain = saved(ace.solve(game, CONCEPT, engine=ace.LocalEngine(threads=2)), tmp_path)
+    break_off(folder, 6, game, engine=ace.LocalEngine(threads=3))
+    again, resumed = solve(folder, game, engine=ace.LocalEngine(threads=1))
+    assert resumed == 6
+    assert saved(again, tmp_path) == plain
+
+
+def test_the_pace_leaves_out_what_was_there(folder):
+    break_off(folder, 5)
+    watch = Watch()
+    ace.solve(GAME, CONCEPT, checkpoint=folder, progress=watch)
+    first, last = watch.calls[0], watch.calls[-1]
+    assert first.resumed == first.pairs_done > 0 == first.pace
+    assert (last.layers_done, last.seconds_left) == (LAYERS, 0)
+    assert last.pace == pytest.approx((last.pairs_done - first.resumed) / last.seconds)
+
+
+def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
+    solution, _ = solve(folder)
+    assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
+    assert ace.verify(GAME, solution.policy, CONCEPT).ok
+    assert ace.simulate(GAME, solution.policy, episodes=20, rng=np.random.default_rng(0)).violations == 0
+
+
+def test_files_say_nothing_about_time(tmp_path):
+    assert saved(ace.solve(GAME, CONCEPT), tmp_path) == saved(ace.solve(GAME, CONCEPT), tmp_path)
+    assert ace.Solution.load(tmp_path / "solution.ace").stats.seconds is None
+
+
+def test_files_that_say_how_long_it_took_still_load(tmp_path):
+    ace.solve(GAME, CONCEPT).save(tmp_path / "old.ace")
+    kind, header, arrays = read_archive(tmp_path / "old.ace", "acegames-solution")
+    del header["format"], header["version"]
+    header["stats"]["seconds"] = 1.5
+    write_archive(tmp_path / "old.ace", kind, header, arrays)
+    assert ace.Solution.load(tmp_path / "old.ace").stats.seconds == 1.5
+
+
+def test_small_layers_are_written_together(folder, monkeypatch):
+    monkeypatch.setattr(module, "EVERY_BYTES", 2**20)
+    synced = []
+    true = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(handle) or true(handle))
+    solve(folder, random_game(2, 2000, 4), ace.CCE())
+    assert len(synced) < 20
+
+
+# -- damage
+
+
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+DAMAGES = {
+    "first byte": lambda p: flip(p, 0),
+    "digest of the run": lambda p: flip(p, 20),
+    "times": lambda p: flip(p, 48),
+    "sizes": lambda p: flip(p, module.HEAD + 16),
+    "middle": lambda p: flip(p, p.stat().st_size // 2),
+    "last byte": lambda p: flip(p, -1),
+    "truncated": lambda p: os.truncate(p, p.stat().st_size - 9),
+    "empty": lambda p: os.truncate(p, 0),
+    "too long": lambda p: p.write_bytes(p.read_bytes() + b"x"),
+    "gone": lambda p: p.unlink(),
+    "a link": lambda p: (p.rename(p.with_name("elsewhere")), p.symlink_to(p.with_name("elsewhere"))),
+    "of another time": lambda p: p.write_bytes(max(groups(p.parent.parent), key=lambda q: q != p).read_bytes()),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_layers_before_a_damaged_one_are_computed_again(damage, folder, tmp_path, wanted, caplog):
+    solve(folder)
+    for k in range(LAYERS):
+        caplog.clear()
+        bad = groups(folder)[k]
+        DAMAGES[damage](bad)
+        again, resumed = solve(folder)
+        assert resumed == k
+        assert bad.name in caplog.text or f"time {LAYERS - 1 - k} is missing" in caplog.text or k == LAYERS - 1
+        assert saved(again, tmp_path) == wanted
+        assert solve(folder)[1] == LAYERS  # and all is well again
+
+
+def test_swapped_layers_are_noticed(folder, tmp_path, wanted):
+    solve(folder)
+    one, two = groups(folder)[2], groups(folder)[5]
+    contents = one.read_bytes(), two.read_bytes()
+    two.write_bytes(contents[0])
+    one.write_bytes(contents[1])
+    again, resumed = solve(folder)
+    assert resumed == 2
+    assert saved(again, tmp_path) == wanted
+
+
+def rewritten(path, change):
+    """Change the content of a file and give it the right checksum: what an enemy would do."""
+    content = bytearray(path.read_bytes()[: -module.CHECKSUM])
+    change(content)
+    path.write_bytes(content + hashlib.blake2b(content, digest_size=module.CHECKSUM).digest())
+
+
+def number(column, value):
+    def change(content):
+        at = module.HEAD + 8 * module.COLUMNS.index(column)
+        content[at : at + 8] = value.to_bytes(8, "little", signed=True)
+
+    return change
+
+
+def code(content):
+    sizes = np.frombuffer(content, np.int64, 7, module.HEAD).tolist()
+    shapes = module._shapes(sizes, 2)
+    at = module.HEAD + 56 + sum(module._padded(int(np.prod(s)) * d.itemsize) for d, s in shapes[:4])
+    content[at : at + sizes[2]] = b"\xff" * sizes[2]
+
+
+HOSTILE = {
+    **{f"{c} {v}": number(c, v) for c in module.COLUMNS for v in (-1, 3, 2**62)},
+    "actions out of range": code,
+    "longer": lambda content: content.extend(bytes(8)),
+}
+del HOSTILE["programs 3"], HOSTILE["repaired 3"]  # a count that may well be
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_a_right_checksum_is_not_enough(attack, folder, tmp_path, wanted, caplog):
+    solve(folder)
+    rewritten(groups(folder)[1], HOSTILE[attack])
+    again, resumed = solve(folder)
+    assert resumed == 1
+    assert saved(again, tmp_path) == wanted
+
+
+MANIFESTS = [b"", b"\x00", b"[]", b"{", b"[" * 60_000, b'{"a": 1, "a": 2}', b"x" * 2**20]
+
+
+@pytest.mark.parametrize("content", MANIFESTS, ids=lambda c: repr(c[:8]))
+def test_a_damaged_manifest_is_written_anew(content, folder, tmp_path, wanted, caplog):
+    solve(folder)
+    manifest = run_of(folder) / "manifest.json"
+    before = manifest.read_bytes()
+    manifest.write_bytes(content)
+    again, resumed = solve(folder)
+    assert resumed == LAYERS  # each file of layers says by itself what it is of
+    assert "manifest.json was missing or damaged" in caplog.text
+    assert manifest.read_bytes() == before
+    assert saved(again, tmp_path) == wanted
+
+
+# -- other solves
+
+
+OTHERS = {
+    "game": {"game": random_game(4, 8, 20, seed=1)},
+    "concept": {"concept": ace.CE(floor=2.0)},
+    "counted": {"epsilon": 16},
+    "dense": {"engine": ace.LocalEngine(dense=False)},
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_another_solve_starts_from_the_beginning_and_harms_nothing(what, folder, tmp_path, wanted, caplog):
+    solve(folder)
+    before = {p: p.read_bytes() for p in groups(folder)}
+    options = {"game": GAME, "concept": CONCEPT, **OTHERS[what]}
+    other, resumed = solve(folder, **options)
+    assert resumed == 0
+    assert f"holds layers of another solve ({what}" in caplog.text
+    assert saved(other, tmp_path) == saved(ace.solve(**options), tmp_path)
+    assert all(path.read_bytes() == content for path, content in before.items())
+    again, resumed = solve(folder)
+    assert resumed == LAYERS
+    assert saved(again, tmp_path) == wanted
+
+
+@pytest.mark.parametrize("name", ["VERSION", "__version__"])
+def test_another_version_starts_from_the_beginning(name, folder, tmp_path, wanted, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, 99)
+        solve(folder)
+    again, resumed = solve(folder)
+    assert resumed == 0
+    assert "holds layers of another solve (" in caplog.text
+    assert saved(again, tmp_path) == wanted
+
+
+def test_layers_of_another_solve_are_not_taken_for_ours(folder, tmp_path, wanted, caplog):
+    """Copied under our names, they still say of what they are."""
+    solve(folder)
+    mine = run_of(folder)
+    solve(folder, concept=ace.CE(floor=2.0))
+    (other,) = (p for p in folder.iterdir() if p != mine)
+    for path in other.iterdir():
+        (mine / path.name).write_bytes(path.read_bytes())
+    again, resumed = solve(folder)
+    assert resumed == 0
+    assert "of another solve" in caplog.text
+    assert saved(again, tmp_path) == wanted
+
+
+# -- the folder
+
+
+def test_leftovers_are_removed_and_what_is_not_ours_is_kept(folder):
+    break_off(folder, 3)
+    run = run_of(folder)
+    (run / ".acegames-0123456789ab-0123456789abcdef.tmp").write_bytes(b"half")
+    strangers = [
+        run / "notes.txt",
+        run / "layers-1-2.bin",
+        run / "layers-00000001-00000002.bin.old",
+        folder / "layers-00000000-00000007.bin",
+    ]
+    for path in strangers:
+        path.write_text("mine")
+    solve(folder)
+    assert all(path.read_text() == "mine" for path in strangers)
+    names = {p.name for p in run.iterdir()} - {p.name for p in strangers}
+    assert names == {"lock", "manifest.json", *(p.name for p in groups(folder))} - {p.name for p in strangers}
+
+
+def test_a_solution_file_that_was_not_finished_is_removed_by_the_next(tmp_path, wanted):
+    path = tmp_path / "solution.ace"
+    with replacing(path) as file:
+        (beside,) = tmp_path.iterdir()
+        ace.solve(GAME, CONCEPT).save(path)  # somebody else is writing: it stays
+        assert beside.exists()
+        file.write(wanted)
+    assert path.read_bytes() == wanted
+    beside.write_bytes(b"half")  # as a killed process leaves it
+    (tmp_path / ".acegames-of-another-file.tmp").write_bytes(b"half")
+    ace.solve(GAME, CONCEPT).save(path)
+    assert sorted(os.listdir(tmp_path)) == [".acegames-of-another-file.tmp", "solution.ace"]
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    solution = ace.solve(GAME, CONCEPT)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*solution.ace'$"):
+        solution.save(tmp_path / "solution.ace")
+    assert os.listdir(tmp_path) == []
+
+
+def test_two_processes_do_not_share_a_checkpoint(folder, tmp_path, wanted):
+    def second(progress):
+        with pytest.raises(ace.CheckpointError, match="another process"):
+            ace.solve(GAME, CONCEPT, checkpoint=folder)
+        ace.solve(GAME, ace.CCE(), checkpoint=folder)  # another solve is no trouble
+
+    first = ace.solve(GAME, CONCEPT, checkpoint=folder, progress=second)
+    assert saved(first, tmp_path) == wanted
+    assert solve(folder)[1] == LAYERS  # the lock is gone
+
+
+def test_a_folder_that_cannot_be_one(tmp_path):
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ace.CheckpointError, match="file"):
+            ace.solve(GAME, CONCEPT, checkpoint=wrong)
+    with pytest.raises(ace.InvalidOption, match="path of a folder"):
+        ace.solve(GAME, CONCEPT, checkpoint=3)
+    with pytest.raises(ace.InvalidOption, match="reference engine"):
+        ace.solve(GAME, CONCEPT, checkpoint=tmp_path / "x", engine=ace.ReferenceEngine())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_that_cannot_be_written(folder):
+    folder.mkdir(mode=0o500)
+    with pytest.raises(ace.CheckpointError, match="Permission denied"):
+        ace.solve(GAME, CONCEPT, checkpoint=folder)
+
+
+def test_a_full_disk_is_said_and_harms_nothing(folder, tmp_path, wanted, monkeypatch):
+    true, written = os.fsync, []
+
+    def full(handle):
+        written.append(handle)
+        if len(written) > 8:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        true(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(
+            ace.CheckpointError, match=r"bytes are needed, [\d,]+ are free.*run the same again"
+        ) as error:
+            ace.solve(GAME, CONCEPT, checkpoint=folder)
+    assert str(folder) in str(error.value)
+    assert not [p for p in folder.rglob("*") if p.suffix == ".tmp"]
+    stored = len(groups(folder))
+    again, resumed = solve(folder)
+    assert 0 < resumed == stored < LAYERS
+    assert saved(again, tmp_path) == wanted
+
+
+# -- processes
+
+
+def child(script, *arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+LIMITED_FILES = """
+import resource, sys
+import acegames as ace
+from acegames import checkpoint
+from acegames.bench import random_game
+checkpoint.EVERY_BYTES = 2**30
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    ace.solve(random_game(4, 8, 20), ace.CE(), checkpoint=sys.argv[1])
+except ace.CheckpointError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+def test_a_limit_of_the_system_is_said(folder):
+    told, problems = child(LIMITED_FILES, folder).communicate()
+    assert "File too large" in told, problems
+    assert sorted(p.name for p in run_of(folder).iterdir()) == ["lock", "manifest.json"]
+
+
+OUT_OF_CORE = """
+import resource, sys
+import acegames as ace
+from acegames import checkpoint
+from acegames.bench import random_game
+checkpoint.EVERY_BYTES = 2**20
+ace.solve(random_game(2, 2, 2))
+game = random_game(8, 60, 150)
+now = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
+limit = now + int(sys.argv[2]) * 2**20
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+try:
+    solution = ace.solve(game, engine=ace.LocalEngine(threads=1), checkpoint=sys.argv[1] or None)
+except MemoryError:
+    print("MemoryError")
+else:
+    solution.save("solution.ace")
+    arrays = [a for layer in solution.policy.layers for a in vars(layer).values() if hasattr(a, "nbytes")]
+    print(sum(a.nbytes for a in arrays) // 2**20)
+"""
+ROOM = 40  # MiB
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory that is not mapped from files")
+def test_a_policy_larger_than_memory_stays_on_disk(folder, tmp_path):
+    told, problems = child(OUT_OF_CORE, folder, ROOM, cwd=tmp_path).communicate()
+    assert int(told) > 2 * ROOM, problems
+    assert ace.Solution.load(tmp_path / "solution.ace").stats.pairs > 2_000_000
+    assert child(OUT_OF_CORE, "", ROOM, cwd=tmp_path).communicate()[0].strip() == "MemoryError"  # without it
+
+
+def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(estimates, "WAITING_BYTES", 2**16)
+    game, whole = random_game(6, 20, 60), ace.estimate(random_game(6, 20, 60), CONCEPT)
+    assert whole.policy > 5 * whole.working
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)
+    with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* would do"):
+        ace.solve(game, CONCEPT, engine=limited)
+    again, _ = solve(folder, game, engine=limited)
+    assert saved(again, tmp_path) == saved(ace.solve(game, CONCEPT), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kills with a signal")
+def test_killed_at_any_moment(tmp_path):
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(Path(__file__).parents[1] / "reliability" / "kill.py"),
+            "--kills",
+            "6",
+            "--games",
+            "2",
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("all the same\n")
+
+
+# -- the command line
+
+
+def test_the_command_line_goes_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plain = CliRunner().invoke(app, ["solve", "drones", "-o", "plain.ace"])
+    assert plain.exit_code == 0
+    true = ace.solve
+
+    def interrupted(*args, **options):
+        return true(*args, **{**options, "progress": Watch(2)})
+
+    command = ["solve", "drones", "-o", "kept.ace", "--checkpoint", "kept"]
+    with monkeypatch.context() as patch:
+        patch.setattr(ace, "solve", interrupted)
+        result = CliRunner().invoke(app, command)
+    assert result.exit_code == 130
+    assert "what was solved is in kept, the same command goes on" in result.stderr
+    assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0
+    assert "The checkpoint in kept is not needed" in result.stdout
+    assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
+    assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
+
+
+def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["solve", "drones", "--checkpoint", str(tmp_path / "file")])
+    assert result.exit_code == 2
+    assert "CheckpointError" in result.stderr
