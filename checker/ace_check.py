@@ -41,10 +41,7 @@ MOST_BYTES, MOST_OUTCOMES, FAR = 2**32, 2**26, 2**62  # of a file; of the situat
 LAYER = [("row_ptr", "<i8"), ("action", "<i4"), ("reward", "<f8"), ("out_ptr", "<i8")]
 LAYER += [("prob", "<f8"), ("next_state", "<i4"), ("cost", "<i4")]
 KINDS = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
-NOWHERE, DEAD = (
-    np.array([2**63 - 1]),
-    np.zeros(1, bool),
-)  # keys of a state that nothing leads to, and that they are not alive
+NOWHERE, DEAD = np.array([2**63 - 1]), np.zeros(1, bool)  # the keys of a state that is not reached, and their life
 Outcome = namedtuple("Outcome", "prob after key cost true")  # next state; costs as one number, as counted, as they are
 
 
@@ -56,9 +53,14 @@ class Refuted(Exception):
     """A claim is false."""
 
 
-def need(condition, sentence, error=Unreadable):
+def need(condition, sentence):
     if not condition:
-        raise error(sentence)
+        raise Unreadable(sentence)
+
+
+def hold(condition, sentence):
+    if not condition:
+        raise Refuted(sentence)
 
 
 # -- Reading: a line of text; a line with the SHA-256 of all that follows; a line of JSON; then arrays, byte after byte.
@@ -144,9 +146,8 @@ def read_layer(game, layer):
         need(((indices >= 0) & (indices < size)).all(), "an index is out of range")
     need((layer.prob > 0).all() and np.isfinite(layer.reward).all(), "a probability or a reward is none")
     need((abs(np.add.reduceat(layer.prob, layer.out_ptr[:-1]) - 1) < 1e-6).all(), "probabilities do not sum to one")
-    cost, true = (
-        [tuple(x[c] for x, c in zip(y, code)) for code in layer.cost.tolist()] for y in (game.cost, game.true)
-    )
+    codes = layer.cost.tolist()
+    cost, true = ([tuple(x[c] for x, c in zip(table, code)) for code in codes] for table in (game.cost, game.true))
     keys = [sum(x * stride for x, stride in zip(c, game.stride)) for c in cost]
     every, moves = [*map(Outcome, layer.prob.tolist(), layer.next_state.tolist(), keys, cost, true)], []
     for begin, end in pairwise(layer.row_ptr.tolist()):
@@ -201,17 +202,17 @@ def feasible(game):
                 kept[:, r] &= (before + np.array(o.cost, np.int64) <= game.limits[t]).all(axis=1)
         return kept
 
-    reach, safe = forward(game, within), []
+    reach, safe = forward(game, within), [{}] * game.horizon
     alive = {s: np.ones(len(keys), bool) for s, keys in reach[-1].items()}
     for t in reversed(range(game.horizon)):
-        safe.insert(0, {s: within(t, s, keys) for s, keys in reach[t].items()})
+        safe[t] = {s: within(t, s, keys) for s, keys in reach[t].items()}
         for s, keys in reach[t].items():
             for r, outcomes in enumerate(game.moves[t][s].outcomes):
                 for o in outcomes:
                     at, found = find(reach[t + 1].get(o.after, NOWHERE), keys + o.key)
-                    safe[0][s][:, r] &= found & alive.get(o.after, DEAD)[at]
-        alive = {s: x.any(axis=1) for s, x in safe[0].items()}
-    need(all(x.all() for x in alive.values()), "no policy keeps every budget for certain", Refuted)
+                    safe[t][s][:, r] &= found & alive.get(o.after, DEAD)[at]
+        alive = {s: x.any(axis=1) for s, x in safe[t].items()}
+    hold(all(x.all() for x in alive.values()), "no policy keeps every budget for certain")
 
     def still_safe(t, s, keys):
         return safe[t][s][find(reach[t][s], keys)[0]]
@@ -226,14 +227,14 @@ def feasible(game):
 def read_policy(safe, told):
     """The policy, {state: (P, R)} for each time: for each situation in turn, a probability for each joint action."""
     plans, at = [], 0
-    need(told.shape == (sum(x.size for may in safe for x in may.values()),), "not a policy for this game", Refuted)
+    hold(told.shape == (sum(x.size for may in safe for x in may.values()),), "not a policy for this game")
     for t, stage in enumerate(safe):
         plans.append({})
         for s, may in stage.items():
             plan = plans[t][s] = told[at : at + may.size].reshape(may.shape)
             at += may.size
-            need((plan >= 0).all() and (abs(plan.sum(axis=1) - 1) < 1e-6).all(), f"at t={t}: no distribution", Refuted)
-            need(not plan[~may].any(), f"at t={t} the policy may play a joint action that is not safe", Refuted)
+            hold((plan >= 0).all() and (abs(plan.sum(axis=1) - 1) < 1e-6).all(), f"at t={t}: no distribution")
+            hold(not plan[~may].any(), f"at t={t} the policy may play a joint action that is not safe")
     return plans
 
 
@@ -262,9 +263,7 @@ def spending(game, stages, plans):
 
 
 def shorten(x, side):
-    if x.denominator.bit_length() <= 4096:
-        return x
-    return Fraction(math.ceil(x * 2**2048) if side > 0 else math.floor(x * 2**2048), 2**2048)
+    return x if x.denominator < 2**4096 else Fraction(-side * math.floor(-side * x * 2**2048), 2**2048)
 
 
 def numbers_of(game, exact):
@@ -300,7 +299,8 @@ def independent(action, weight, t):
         product = product * np.column_stack([mine[a] for a in own])
         cells = cells * sum((x > 0).astype(int) for x in mine.values())
     same = (played.sum(axis=1) == cells).all() and (abs(product - weight)[played] <= 1e-9).all()
-    need(same and (product[played] > 1e-290).all(), f"at t={t} the players do not draw independently", Refuted)
+    hold(same, f"at t={t} the players do not draw independently")
+    need(weight.dtype == object or (product[played] > 1e-290).all(), "probabilities too small for floats; try --exact")
     return np.where(played, product, 0)
 
 
@@ -321,7 +321,7 @@ def deviation(numbers, move, safe, weight, q, i, told):
 def judge(game, stages, safe, plans, concept, numbers):
     """Bounds on each player's value, from V and W, as W is no less than V; the most it gains in any situation; and where."""
     n = len(game.players)
-    gain, where, nothing = [Fraction(0)] * n, [""] * n, numbers.of(np.zeros((1, n)))
+    gain, where, nothing = [Fraction(0)] * n, [""] * n, [numbers.of(np.zeros((1, n)))] * 2
     bounds = {s: [numbers.of(np.zeros((len(keys), n)))] * 2 for s, keys in stages[-1].items()}
     for t in reversed(range(game.horizon)):
         following, bounds = bounds, {}
@@ -330,9 +330,7 @@ def judge(game, stages, safe, plans, concept, numbers):
             for reward, outcomes in zip(numbers.of(move.reward), move.outcomes):
                 places = [find(stages[t + 1].get(o.after, NOWHERE), keys + o.key)[0] for o in outcomes]
                 for k, side in enumerate((-1, 1)):  # V from below, W from above
-                    values = [
-                        following[o.after][k][x] if o.after in following else nothing for o, x in zip(outcomes, places)
-                    ]
+                    values = [following.get(o.after, nothing)[k][x] for o, x in zip(outcomes, places)]
                     q[k].append(mean(numbers, [numbers.of(o.prob) for o in outcomes], values, side, reward))
             weight = numbers.of(plans[t][s])
             weight = independent(move.action, weight, t) if concept == "Nash" else weight
@@ -364,11 +362,9 @@ def figure(x, rounding):
 def check(path, exact, digest):
     header, arrays = read(path)
     game, claims, name = read_game(header, arrays), header["claims"], shown(str(header["name"]))
-    print(
-        f"Game {name}: {len(game.players)} players, {len(game.states)} states, {game.horizon} steps, {game.m} budgets."
-    )
-    print(f"  Its digest is {game.digest}.")
-    need(digest in (None, game.digest), "this is another game than the one asked for", Refuted)
+    sizes = f"players {len(game.players)}, states {len(game.states)}, steps {game.horizon}, budgets {game.m}"
+    print(f"Game {name}: {sizes}.\n  Its digest is {game.digest}.")
+    hold(digest in (None, game.digest), "this is another game than the one asked for")
     if "tails" in header["game"]:
         print("  It is the beginning of play without end; what comes later is no part of this proof.")
     stages, safe = feasible(game)
@@ -379,8 +375,8 @@ def check(path, exact, digest):
     for m, label in enumerate(map(shown, game.constraints)):
         worst, limits = max(row[m] for row in peaks), [row[m] for row in game.budgets]
         excess = max([Fraction(0), *(row[m] - b for row, b in zip(peaks, limits) if b is not None)])
-        need(worst <= rational(claims["spent"][m]), f"{label} may come to {worst}, more than claimed", Refuted)
-        need(excess <= rational(claims["excess"][m]), f"{label} may exceed its budget by {excess}", Refuted)
+        hold(worst <= rational(claims["spent"][m]), f"{label} may come to {worst}, more than claimed")
+        hold(excess <= rational(claims["excess"][m]), f"{label} may exceed its budget by {excess}")
         budget = " .. ".join(dict.fromkeys("none" if b is None else str(b) for b in (limits[0], limits[-1])))
         kept = f"exceeded by {excess} at most, as costs are rounded" if excess else "never exceeded"
         print(f"  {label}: at most {worst} is spent; budget {budget}, {kept}.")
@@ -388,21 +384,19 @@ def check(path, exact, digest):
     which = "safe deviation" if game.covered else "deviation that is safe as the policy counts costs"
     print(f"Stable: a {KINDS[header['concept']]} in all of them ({'exact' if exact else 'floating-point'} arithmetic).")
     for i, label in enumerate(map(shown, game.players)):
-        least, most, claimed = (Fraction(x) for x in (*claims["values"][i], claims["gain"][i]))
+        least, most, claimed = map(float.__pos__, (*claims["values"][i], claims["gain"][i]))
         bounds = f"between {figure(low[i], ROUND_FLOOR)} and {figure(high[i], ROUND_CEILING)}"
         gains = figure(gain[i], ROUND_CEILING)
-        need(gain[i] <= claimed, f"{label} may gain {gains} by a {which}, more than claimed, at {where[i]}", Refuted)
-        need(least <= low[i] and high[i] <= most, f"{label} expects {bounds}, not what is claimed", Refuted)
-        print(f"  {label}: expects {bounds}; no {which} gains more than {gains} (claimed: {float(claimed):.7g}).")
+        hold(gain[i] <= Fraction(claimed), f"{label} may gain {gains} by a {which}, more than claimed, at {where[i]}")
+        hold(Fraction(least) <= low[i] and high[i] <= Fraction(most), f"{label} expects {bounds}, not what is claimed")
+        print(f"  {label}: expects {bounds}; no {which} gains more than {gains} (claimed: {claimed:.7g}).")
 
 
 def main():
     parser = argparse.ArgumentParser(description="Check a proof written by `acegames certify`.")
     parser.add_argument("proof")
     parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")
-    parser.add_argument(
-        "--game", metavar="DIGEST", help="the game it must be about: 64 digits, see `acegames check GAME`"
-    )
+    parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, as `acegames check GAME` tells it")
     options = parser.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -72,6 +72,7 @@ ALLOWED = {
     "acegames.tracker": ("feasibility", "model", "errors"),
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
+    "acegames.proof": ("verify", "solve", "store", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),

@@ -38,6 +38,7 @@ from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner
+from acegames.proof import Proof, certify
 from acegames.reduction import Reduction, reduce
 from acegames.simulate import Rollouts, simulate
 from acegames.solve import Solution, Stats, estimate, solve
@@ -87,6 +88,8 @@ __all__ = [
     # checks
     "verify",
     "Certificate",
+    "certify",
+    "Proof",
     "simulate",
     "Rollouts",
     # to compare with, and to look at

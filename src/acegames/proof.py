@@ -61,6 +61,14 @@ class Proof:
     spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
     excess: tuple[str, ...]  # M the most by which a budget is truly exceeded: 0 unless the policy rounds costs down
 
+    def __str__(self) -> str:
+        return (
+            f"Written to {self.path} ({self.size:,} bytes): no player gains more than {float(self.gain.max()):.3g} by any safe deviation, "
+            f"in any of {self.situations:,} situations.\n"
+            f"It is about the game {self.game_digest}.\n"
+            f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
+        )
+
 
 def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
     """Write a proof of a solution: game, policy and claims, for `python checker/ace_check.py PROOF` to confirm.
@@ -77,7 +85,9 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
         TooLarge: there are too many situations to be listed.
     """
     if not isinstance(solution, Solution):
-        raise InvalidOption(f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives")
+        raise InvalidOption(
+            f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"
+        )
     game = solution.game
     _check_costs(game)
     certificate = verify(game, solution.policy, solution.concept, tol=tol)
@@ -104,8 +114,8 @@ def _check_costs(game: MarkovGame) -> None:
     for label, values in zip(game.constraints, game.cost_values, strict=True):
         if any(isinstance(cost, RandomCost) for cost in values):
             raise InvalidOption(
-                f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with rounded "
-                "costs is possible: rounded = round_costs(game, epsilon).game, then certify(solve(rounded), path)"
+                f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
+                "rounded costs is possible: rounded = round_costs(game, epsilon).game, then certify(solve(rounded), path)"
             )
 
 
@@ -123,7 +133,7 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
     arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
     arrays["policy.prob"] = np.concatenate(listed)
     counted = [
-        [text(rule.counted(exact(cost))) for cost in values]  # type: ignore[arg-type]
+        [text(rule.counted(exact(cost))) for cost in values]
         for rule, values in zip(rules, game.cost_values, strict=True)
     ]
     header = {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
