@@ -63,7 +63,8 @@ class Proof:
 
     def __str__(self) -> str:
         return (
-            f"Written to {self.path} ({self.size:,} bytes): no player gains more than about {float(self.gain.max()):.3g} by a safe deviation, "
+            f"Written to {self.path} ({self.size:,} bytes): no player gains more than about "
+            f"{float(self.gain.max()):.3g} by a safe deviation, "
             f"in any of {self.situations:,} situations.\n"
             f"It is about the game {self.game_digest}.\n"
             f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
