@@ -74,6 +74,7 @@ ALLOWED = {
     "acegames.tracker": ("feasibility", "model", "errors"),
     "acegames.guarantee": ("tracker", "model", "concepts"),
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
+    "acegames.proof": ("verify", "solve", "store", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
     "acegames.shield": (

@@ -39,6 +39,7 @@ from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner
+from acegames.proof import Proof, certify
 from acegames.reduction import Reduction, reduce
 from acegames.shield import Shield, ShieldRunner
 from acegames.simulate import Rollouts, simulate
@@ -90,6 +91,8 @@ __all__ = [
     # checks
     "verify",
     "Certificate",
+    "certify",
+    "Proof",
     "simulate",
     "Rollouts",
     # to compare with, and to look at

@@ -445,6 +445,26 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command(epilog="Example:  acegames certify solution.ace -o solution.proof")
+@_verb
+def certify(
+    file: Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")],
+    tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF."""
+    if tol is not None and not np.isfinite(tol):
+        raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
+    with working("checking, and writing the proof"):
+        proof = ace.certify(ace.Solution.load(file), output, tol=tol)
+    if as_json:
+        print_json({**vars(proof), "path": str(proof.path)})
+    else:
+        out.print(escape(str(proof)), soft_wrap=True)
+
+
 @app.command(epilog="Example:  acegames simulate solution.ace --episodes 10000 --seed 1")
 @_verb
 def simulate(

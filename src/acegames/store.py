@@ -18,7 +18,7 @@ import math
 import os
 import secrets
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -93,6 +93,12 @@ def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 at exactly `path`, whole or not at all."""
     with replacing(path) as file:
         file.write(text.encode())
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> int:
+    """Write bytes at exactly `path`, whole or not at all; return how many."""
+    with replacing(path) as file:
+        return sum(file.write(part) for part in parts)
 
 
 def check_version(version: Any) -> None:

@@ -262,6 +262,20 @@ class MarkovGame:
     def _action_index(self) -> tuple[dict[Label, int], ...]:
         return tuple({a: i for i, a in enumerate(labels)} for labels in self.actions)
 
+    def content(self) -> dict[str, Any]:
+        """The game but for the arrays of its layers, as the texts and numbers that its digest is taken of."""
+        content: dict[str, Any] = {
+            "players": [_label_text(x) for x in self.players],
+            "states": [_label_text(x) for x in self.states],
+            "actions": [[_label_text(x) for x in labels] for labels in self.actions],
+            "constraints": [_label_text(x) for x in self.constraints],
+            "initial": [[s, p.hex()] for s, p in self.initial],
+            "budgets": [[text(b) for b in row] for row in self.budgets],
+            "cost_values": [[cost_text(c) for c in values] for values in self.cost_values],
+            "layer_at": list(self.layer_at),
+        }
+        return content if self.tails is None else {**content, "tails": self.tails.to_data()}
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the game's content: labels, budgets, costs, rewards, probabilities. Stable across machines."""
@@ -273,19 +287,7 @@ class MarkovGame:
                 seen[id(array)] = hashlib.sha256(repr(array.shape).encode() + little.tobytes()).hexdigest()
             return seen[id(array)]
 
-        content = {
-            "players": [_label_text(x) for x in self.players],
-            "states": [_label_text(x) for x in self.states],
-            "actions": [[_label_text(x) for x in labels] for labels in self.actions],
-            "constraints": [_label_text(x) for x in self.constraints],
-            "initial": [[s, p.hex()] for s, p in self.initial],
-            "budgets": [[text(b) for b in row] for row in self.budgets],
-            "cost_values": [[cost_text(c) for c in values] for values in self.cost_values],
-            "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers],
-            "layer_at": list(self.layer_at),
-        }
-        if self.tails is not None:
-            content["tails"] = self.tails.to_data()
+        content = {**self.content(), "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers]}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:

@@ -1,0 +1,190 @@
+"""Proofs: a solution as a file that a stranger can check, with nothing but `checker/ace_check.py` and numpy.
+
+    line 1   acegames-proof 1                 the kind of file and its version
+    line 2   SHA-256 of every byte that follows, so that no byte can change unnoticed
+    line 3   JSON: the game but for its arrays (what `MarkovGame.digest` is taken of), the concept, what each cost counts as,
+             the claims, and the arrays [name, type, *shape] in the order in which they follow
+    then     the arrays, little-endian, one after another
+
+The arrays are those of the game's layers, and `policy.prob`: for each situation (t, state, spent) that safe play can reach, in this
+order, one probability for each joint action of the state. Which situations these are the checker finds itself.
+
+Whoever changes a proof and its digest with it has another claim about another game or policy, and the checker judges that. So
+the checker prints the game's digest, which is `MarkovGame.digest`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, TooLarge
+from acegames.model.game import LAYER_FIELDS, MarkovGame
+from acegames.model.numbers import exact, text
+from acegames.model.random_cost import RandomCost
+from acegames.solve import Solution
+from acegames.store import write_parts
+from acegames.verify import Certificate, verify
+from acegames.verify._counted import Counted
+from acegames.verify._feasible import Stage, feasible_stages, offsets
+from acegames.verify._reading import Reader
+from acegames.verify._rounding import Rule, read_rules
+from acegames.verify._units import Units
+
+__all__ = ["Proof", "certify"]
+
+Arrays = dict[str, NDArray[Any]]
+
+MOST_ENTRIES = 50_000_000
+"""Joint actions of situations that a proof may hold: some gigabytes while it is written, and minutes to check."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What was written: where, about which game, and the claims that the checker confirms."""
+
+    path: Path
+    size: int  # bytes
+    game_digest: str
+    situations: int  # (t, state, spent) that safe play can reach
+    gain: NDArray[np.float64]  # (N,) no player gains more by any safe deviation, in any of them
+    values: NDArray[np.float64]  # (N, 2) bounds on each player's expected total reward
+    spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
+    excess: tuple[str, ...]  # M the most by which a budget is truly exceeded: 0 unless the policy rounds costs down
+
+    def __str__(self) -> str:
+        return (
+            f"Written to {self.path} ({self.size:,} bytes): no player gains more than about "
+            f"{float(self.gain.max()):.3g} by a safe deviation, "
+            f"in any of {self.situations:,} situations.\n"
+            f"It is about the game {self.game_digest}.\n"
+            f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
+        )
+
+
+def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
+    """Write a proof of a solution: game, policy and claims, for `python checker/ace_check.py PROOF` to confirm.
+
+    The solution is verified first. The claims are about the game with its true costs, also where the policy rounds them.
+
+    Args:
+        solution: what `solve` found, or `Solution.load` read.
+        path: where to write the proof.
+        tol: the largest gain by a deviation that is accepted, as in `verify`. What rounding errors can add is added to it.
+
+    Raises:
+        InvalidOption: costs of the game are drawn from distributions, or the solution does not pass `verify`.
+        TooLarge: there are too many situations to be listed.
+    """
+    if not isinstance(solution, Solution):
+        raise InvalidOption(
+            f"solution: got {type(solution).__name__}, must be what solve(...) or Solution.load(...) gives"
+        )
+    game = solution.game
+    _check_costs(game)
+    certificate = verify(game, solution.policy, solution.concept, tol=tol)
+    if not certificate.ok:
+        raise InvalidOption(f"solution: it is not certified, so there is nothing to prove. {certificate.problems[0]}")
+    rules, _ = read_rules(game, solution.policy)
+    header, arrays = _content(solution, rules)
+    claims = _claims(game, certificate)
+    proof = {"name": game.name, **header, "claims": claims}
+    size = write_parts(path, _parts(proof, arrays))
+    return Proof(
+        path=Path(fspath(path)),
+        size=size,
+        game_digest=game.digest,
+        situations=certificate.pairs,
+        gain=np.array(claims["gain"]),
+        values=np.array(claims["values"]),
+        spent=tuple(claims["spent"]),
+        excess=tuple(claims["excess"]),
+    )
+
+
+def _check_costs(game: MarkovGame) -> None:
+    for label, values in zip(game.constraints, game.cost_values, strict=True):
+        if any(isinstance(cost, RandomCost) for cost in values):
+            raise InvalidOption(
+                f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
+                "rounded costs is possible: rounded = round_costs(game, epsilon).game, then certify(solve(rounded), path)"
+            )
+
+
+def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
+    """The header but for the claims, and the arrays."""
+    game = solution.game
+    rounds = any(rule.direction != "exact" for rule in rules)
+    seen = Counted.of(game, rules).game if rounds else game
+    units = Units(seen)
+    stages = feasible_stages(seen, units, MOST_ENTRIES)
+    if stages is None:
+        raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
+    reader = Reader(seen, solution.policy, units, rounded=rounds)
+    listed = [_probabilities(game, t, stage, reader) for t, stage in enumerate(stages)]
+    arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
+    arrays["policy.prob"] = np.concatenate(listed)
+    counted = [
+        [text(rule.counted(exact(cost))) for cost in values]
+        for rule, values in zip(rules, game.cost_values, strict=True)
+    ]
+    header = {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
+    return header, arrays
+
+
+def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
+    """One probability for each joint action of each situation of one time, situations in ascending order."""
+    order = np.lexsort((*stage.spent.T[::-1], stage.state))
+    state = stage.state[order]
+    answers, row_ptr = reader.read(t, state, stage.spent[order]), game.layer(t).row_ptr
+    first = offsets(row_ptr[state + 1] - row_ptr[state])
+    pair = np.repeat(np.arange(len(state)), np.diff(answers.ptr))
+    prob = np.zeros(int(first[-1]))
+    prob[first[pair] + answers.row - row_ptr[state[pair]]] = answers.prob
+    return prob
+
+
+def _claims(game: MarkovGame, certificate: Certificate) -> dict[str, Any]:
+    slack = _rounding(game)
+    gain = certificate.tol + slack
+    return {
+        "spent": [text(exact(x)) for x in certificate.max_spent.tolist()],
+        "excess": [text(exact(x)) for x in certificate.excess.tolist()],
+        "values": [[float(v - e), float(v + g)] for v, e, g in zip(certificate.values, slack, gain, strict=True)],
+        "gain": gain.tolist(),
+    }
+
+
+def _rounding(game: MarkovGame) -> NDArray[np.float64]:
+    """What floating point can add to a bound of the checker, (N,): each step moves it by at most five times n 2^-51 of what is at stake."""
+    rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+    outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
+    n = max(rows, outcomes, len(game.initial)) * (len(game.players) + 1) + 8
+    largest = np.array([np.abs(game.layer(t).reward).max(axis=0) for t in range(game.horizon)])
+    at_stake = np.cumsum(largest[::-1], axis=0).sum(axis=0)
+    found: NDArray[np.float64] = 6 * n * (math.ldexp(1, -51) * at_stake + game.horizon * math.ldexp(1, -1070))
+    return found
+
+
+def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[bytes]:
+    """The bytes of a proof."""
+    little = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
+    kinds = [[name, f"<{a.dtype.kind}{a.dtype.itemsize}", *a.shape] for name, a in little.items()]
+    line = json.dumps({**header, "arrays": kinds}, allow_nan=False).encode() + b"\n"
+    digest = hashlib.sha256(line)
+    for array in little.values():
+        digest.update(array.tobytes())
+    yield b"acegames-proof 1\n"
+    yield digest.hexdigest().encode() + b"\n"
+    yield line
+    for array in little.values():
+        yield array.tobytes()

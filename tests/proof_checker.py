@@ -1,0 +1,38 @@
+"""The checker of proofs as tests run it: loaded from its file, in this process, since starting one takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+ROOT = Path(__file__).parents[1]
+CHECKER = ROOT / "checker" / "ace_check.py"
+
+
+def load(path):
+    """A script that is in no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+CHECK = load(CHECKER)
+
+
+def check(path, *options):
+    """Exit status and output of the checker."""
+    before, sys.argv = sys.argv, [str(CHECKER), str(path), *options]
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    try:
+        with contextlib.redirect_stdout(out):
+            code = CHECK.main()
+    finally:
+        sys.argv = before
+    out.flush()
+    return SimpleNamespace(returncode=code, stdout=out.buffer.getvalue().decode())

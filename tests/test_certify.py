@@ -1,0 +1,165 @@
+"""Proofs are written for every kind of exact answer, say what they claim, and are refused where nothing can be proved."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+import oracle
+from acegames.cli import app
+from acegames.errors import BadFile, InvalidOption
+from proof_checker import check
+
+
+def parts(path):
+    kind, digest, line, data = path.read_bytes().split(b"\n", 3)
+    return kind, digest, json.loads(line), data
+
+
+@pytest.mark.parametrize("name", ["intersection", "medium_access_3", "net_zero", "knapsack", "rendezvous", "six_cycle"])
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.Nash()], ids=repr)
+def test_catalog_games_are_proved(name, concept, tmp_path):
+    game = ace.catalog.get(name)
+    try:
+        solution = ace.solve(game, concept)
+    except ace.NoEquilibrium:
+        pytest.skip("no such equilibrium")
+    proof = ace.certify(solution, tmp_path / "a.proof")
+    done = check(proof.path, "--game", game.digest)
+    assert done.returncode == 0, done.stdout
+    assert f"Its digest is {game.digest}." in done.stdout
+    assert f"in all {proof.situations:,} situations" in done.stdout
+    assert (proof.values[:, 0] <= solution.values).all() and (solution.values <= proof.values[:, 1]).all()
+    assert proof.size == proof.path.stat().st_size
+
+
+def test_the_file_is_what_the_docstring_says(tmp_path):
+    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
+    proof = ace.certify(solution, tmp_path / "a.proof")
+    first, digest, header, data = parts(proof.path)
+    assert first == b"acegames-proof 1"
+    assert digest.decode() == hashlib.sha256(proof.path.read_bytes().split(b"\n", 2)[2]).hexdigest()
+    assert header["concept"] == "CE"
+    assert len(data) == sum(int(np.prod(shape)) * int(kind[2]) for _, kind, *shape in header["arrays"])
+    ace.certify(solution, tmp_path / "b.proof")
+    assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
+
+
+def test_another_game_is_refused_when_this_one_is_asked_for(tmp_path):
+    proof = ace.certify(ace.solve(ace.catalog.get("knapsack")), tmp_path / "a.proof")
+    done = check(proof.path, "--game", ace.catalog.get("intersection").digest)
+    assert done.returncode == 1 and "another game" in done.stdout
+
+
+def fine_game(costs=(0.37, 0.61), budget=2.05, horizon=5):
+    """Two players who pay in hundredths for what they like to do."""
+    table = {"go": (2.0, costs[0]), "run": (3.0, costs[1]), "stay": (0.0, 0)}
+    return ace.MarkovGame.from_functions(
+        players=["a", "b"],
+        actions=lambda t, s: [list(table)] * 2,
+        outcomes=lambda t, s, x: [(0.5, "even", table[x[0]][1]), (0.5, "odd", table[x[1]][1])],
+        reward=lambda t, s, x: [table[x[0]][0] - (x[0] == x[1]), table[x[1]][0] - (s == "odd")],
+        budget={"fuel": budget},
+        horizon=horizon,
+        initial="even",
+    )
+
+
+@pytest.mark.parametrize(("rounding", "covers"), [("down", "no safe deviation"), ("up", "as the policy counts costs")])
+def test_a_policy_that_rounds_is_proved_for_the_true_costs(rounding, covers, tmp_path):
+    game = fine_game()
+    solution = ace.solve(game, ace.CCE(), epsilon=0.5, rounding=rounding)
+    assert not solution.policy.tracker.exact
+    certificate = ace.verify(game, solution.policy, ace.CCE())
+    proof = ace.certify(solution, tmp_path / "a.proof")
+    assert Fraction(proof.spent[0]) == Fraction(str(certificate.max_spent[0]))
+    assert (Fraction(proof.excess[0]) > 0) == (rounding == "down")
+    done = check(proof.path, "--game", game.digest)
+    assert done.returncode == 0, done.stdout
+    assert covers in done.stdout
+    assert f"at most {proof.spent[0]} is spent" in done.stdout
+
+
+def test_discounted_play_is_proved_for_its_first_steps(tmp_path):
+    solution = ace.solve(ace.discount(fine_game(horizon=2), 0.5, epsilon=0.5))
+    done = check(ace.certify(solution, tmp_path / "a.proof").path)
+    assert done.returncode == 0, done.stdout
+    assert "what comes later is no part of this proof" in done.stdout
+
+
+def test_costs_from_distributions_are_refused_with_a_way_out(tmp_path):
+    stats = pytest.importorskip("scipy.stats")
+    game = fine_game(costs=(stats.uniform(0, 0.5), 0.61))
+    with pytest.raises(InvalidOption, match="round_costs"):
+        ace.certify(ace.solve(game, epsilon=0.5), tmp_path / "a.proof")
+    assert not (tmp_path / "a.proof").exists()
+    rounded = ace.round_costs(game, 0.5).game
+    proof = ace.certify(ace.solve(rounded), tmp_path / "a.proof")
+    assert check(proof.path, "--game", rounded.digest).returncode == 0
+
+
+def rock_paper_scissors():
+    """A tie costs both; the best coarse equilibrium never ties, and told an action one knows what the other does."""
+    wins = {("rock", "scissors"), ("scissors", "paper"), ("paper", "rock")}
+    return ace.MarkovGame.from_functions(
+        players=["a", "b"],
+        actions=lambda t, s: [["rock", "paper", "scissors"]] * 2,
+        outcomes=lambda t, s, x: [(1.0, s, 0)],
+        reward=lambda t, s, x: [-2.0] * 2 if x[0] == x[1] else [1.0, -1.0] if x in wins else [-1.0, 1.0],
+        budget=[0],
+        horizon=1,
+        initial=0,
+    )
+
+
+def test_what_is_not_certified_is_not_proved(tmp_path):
+    solution = ace.solve(rock_paper_scissors(), ace.CCE())
+    other = replace(solution, concept=ace.CE())
+    with pytest.raises(InvalidOption, match="gains"):
+        ace.certify(other, tmp_path / "a.proof")
+    with pytest.raises(InvalidOption, match="must be what solve"):
+        ace.certify(solution.policy, tmp_path / "a.proof")
+    assert not (tmp_path / "a.proof").exists()
+
+
+def test_a_game_without_budgets_and_one_with_wide_totals(tmp_path):
+    bare = oracle.random_game(np.random.default_rng(3), constraints=0, players=2)
+    assert check(ace.certify(ace.solve(bare), tmp_path / "a.proof").path).returncode == 0
+    wide = fine_game(costs=(Fraction(1, 3) + Fraction(1, 10**15), Fraction(1, 7)), budget=1, horizon=3)
+    assert check(ace.certify(ace.solve(wide), tmp_path / "b.proof").path, "--exact").returncode == 0
+
+
+def test_three_budgets_whose_totals_together_do_not_fit_into_64_bits(tmp_path):
+    sevenths = Fraction(1, 7) + Fraction(1, 10**14)
+    game = ace.MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda t, s: [["go", "stay"]],
+        outcomes=lambda t, s, x: [(0.5, s, (sevenths * (x[0] == "go"),) * 3), (0.5, s, (0, -1, 1))],
+        reward=lambda t, s, x: [float(x[0] == "go")],
+        budget=[2, 2, 3],
+        horizon=3,
+        initial=0,
+    )
+    done = check(ace.certify(ace.solve(game), tmp_path / "a.proof").path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_command_line(tmp_path):
+    solution, proof = tmp_path / "s.ace", tmp_path / "s.proof"
+    run = CliRunner().invoke
+    assert run(app, ["solve", "intersection", "-q", "-o", str(solution)]).exit_code == 0
+    done = run(app, ["certify", str(solution), "-o", str(proof)])
+    assert done.exit_code == 0 and "checker/ace_check.py" in done.output
+    assert check(proof).returncode == 0
+    told = json.loads(run(app, ["certify", str(solution), "-o", str(proof), "--json"]).output)
+    assert told["game_digest"] == ace.catalog.get("intersection").digest and told["situations"] == 53
+    assert run(app, ["certify", str(proof), "-o", str(proof)]).exit_code == 2
+    with pytest.raises(BadFile):
+        ace.Solution.load(proof)
