@@ -73,7 +73,7 @@ def _check(
     for g in sorted([*found.without, *found.too_large])[:1]:
         joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
         where = (game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
-        raise none_found(*where) if g in found.without else too_large(*where, concept)
+        raise (none_found if g in found.without else too_large)(*where, concept)
 
 
 def _policy_layer(
