@@ -100,7 +100,8 @@ def read_text(path: str | PathLike[str]) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadFile(f"line {raw.count(b'\n', 0, error.start) + 1}: not UTF-8 text (byte {error.start})") from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
 
 
 def repeated(

@@ -120,7 +120,7 @@ def _expected(payoff: Floats, profile: Profile, kept: tuple[int, ...]) -> Any:
 def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64]]) -> Profile | None:
     """Newton's method for mixtures on these supports that make every player indifferent over its own."""
     n = len(start)
-    inner = payoffs[np.ix_(range(n), *support)]
+    inner = payoffs[np.ix_(np.arange(n), *support)]
     x = [p[s] / p[s].sum() for p, s in zip(start, support, strict=True)]
     first = np.concatenate([[0], np.cumsum([len(s) for s in support])])
     total = int(first[-1])
