@@ -64,7 +64,7 @@ ALLOWED = {
     "acegames.store": ("errors",),
     "acegames.model": ("model", "errors", "extras", "numerics", "store"),
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
-    "acegames.stage": ("stage", "concepts", "errors", "numerics", "kernels", "nash_kernels"),
+    "acegames.stage": ("stage", "concepts", "errors", "extras", "numerics", "kernels", "nash_kernels"),
     "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
     "acegames.episode_costs": ("model", "numerics"),
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
@@ -75,6 +75,16 @@ ALLOWED = {
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
+    "acegames.adapters.gambit": ("solve", "report", "reduction", "feasibility", "model", "errors", "extras", "store"),
+    "acegames.adapters.table_files": ("model", "errors", "extras", "store"),
+    "acegames.adapters.policy_table": (
+        *("adapters.table_files", "engines.reference", "policy", "product", "tracker", "approximate"),
+        *("feasibility", "model", "concepts", "errors"),
+    ),
+    "acegames.adapters.tables": (
+        *("adapters.table_files", "adapters.policy_table", "policy", "model", "concepts", "errors", "extras", "store"),
+    ),
+    "acegames.exporting": ("adapters", "policy", "model", "errors"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
 }
 

@@ -56,7 +56,7 @@ def write_archive(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapp
         raise BadFile(f"{os.fspath(path)}: the labels take {len(content)} bytes, the limit is {HEADER_LIMIT}")
     total = sum(array.nbytes for array in arrays.values())
     method = zipfile.ZIP_DEFLATED if total <= STORE_ABOVE else zipfile.ZIP_STORED
-    with _replacing(path) as file, zipfile.ZipFile(file, "w", compresslevel=3) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w", compresslevel=3) as archive:
         archive.writestr(_member(HEADER, zipfile.ZIP_DEFLATED), content, compresslevel=3)
         for name, array in arrays.items():
             little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
@@ -88,7 +88,7 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 at exactly `path`, whole or not at all."""
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(text.encode())
 
 
@@ -118,7 +118,7 @@ def strict_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file beside `path`; on success it takes the place of `path`, else it is removed."""
     target = os.fspath(path)
     if os.path.isdir(target):

@@ -1,7 +1,7 @@
 """Strategic games of Gambit, NashPy and QuantEcon: in as games, out as the stage games that a solution faces.
 
-A *stage game* is what the players face at (t, state, spent): each joint action that keeps every budget, whatever happens, is worth its reward
-plus the expected value of what follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
+A *stage game* is what the players face at (t, state, spent): each joint action that keeps every budget, whatever happens, is worth its
+reward plus the expected value of what follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ class StageGame:
             missing = np.argwhere(~self.feasible)
             labels = tuple(own[k] for own, k in zip(self.actions, missing[0].tolist(), strict=True))
             raise InvalidOption(
-                f"the feasible joint actions are no product: {len(missing)} combinations such as {labels!r} are infeasible, which a normal-form "
-                "game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody wants it"
+                f"the feasible joint actions are no product: {len(missing)} combinations such as {labels!r} are infeasible, which a "
+                "normal-form game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody wants "
+                "it"
             )
         price = np.broadcast_to(np.asarray(outside, dtype=np.float64), len(self.players))
         if not np.isfinite(price).all():
@@ -178,8 +179,8 @@ def _one_shot(game: MarkovGame) -> StageGame:
     check_game(game)
     if game.horizon != 1 or len(game.initial) != 1:
         raise InvalidOption(
-            f"the game has horizon {game.horizon} and {len(game.initial)} initial states, a normal-form game is one step from one state; solve it "
-            "and write what is faced at one place: stage_game(solution, t, state, spent).to_nfg(path)"
+            f"the game has horizon {game.horizon} and {len(game.initial)} initial states, a normal-form game is one step from "
+            "one state; solve it and write what is faced at one place: stage_game(solution, t, state, spent).to_nfg(path)"
         )
     safe = feasibility(game)
     if not safe.feasible:

@@ -26,8 +26,8 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
         )
     else:
         reason = (
-            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is asked where the feasible "
-            "joint actions are a product."
+            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is asked where the "
+            "feasible joint actions are a product."
         )
     if t < game.horizon - 1:
         reason += " Its utilities depend on the equilibria chosen at later steps: with another objective there may be one here."

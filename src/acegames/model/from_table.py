@@ -103,7 +103,9 @@ def _once(
     if len(other):
         line, i = map(int, other[0])
         before = int(first[which.reshape(-1)[line]])
-        raise table.wrong(prizes[i], line, f"{reward[line, i]}, but line {before} of the same joint action says {reward[before, i]}")
+        raise table.wrong(
+            prizes[i], line, f"{reward[line, i]}, but line {before} of the same joint action says {reward[before, i]}"
+        )
     return _Lines(None if lines.t is None else lines.t[first], lines.state[first], lines.action[first]), reward[first]
 
 

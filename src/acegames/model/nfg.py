@@ -3,7 +3,7 @@
     NFG 1 R "title" { "player" ... } { { "action" ... } ... } "comment"
     payoffs, all players' for each joint action, the first player's action changing fastest
 
-or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of the outcome of each joint action, 0 for none (payoffs of zero).
+or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of each joint action's outcome, 0 for none (payoffs of zero).
 In place of the lists of actions there may be their numbers, `{ 2 3 }`. Payoffs are whole numbers, decimals or ratios; each is read as the
 nearest float. Files may come from strangers: what they announce is compared with their length before memory is taken.
 """

@@ -108,5 +108,9 @@ class _Table:
         wrong = np.union1d(np.flatnonzero(~whole), self.row[apart])
         if len(wrong):
             row = int(wrong[0])
-            where = place(self.t, self.game.states[int(self.state[row])], self.game.joint_action(self.layer.action[row]))
-            raise InvalidOption(f"{where}: the cost depends on the next state, which dense arrays cannot say; use to_table")
+            where = place(
+                self.t, self.game.states[int(self.state[row])], self.game.joint_action(self.layer.action[row])
+            )
+            raise InvalidOption(
+                f"{where}: the cost depends on the next state, which dense arrays cannot say; use to_table"
+            )
