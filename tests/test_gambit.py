@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from acegames.model.nfg import format_nfg, parse_nfg
 from acegames.stage.backend import polished, regret
 
 PAYOFFS = st.floats(allow_nan=False, allow_infinity=False, width=64)
-NAMES = st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="\\"), min_size=1, max_size=5)
+NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\\"), min_size=1, max_size=5)
 
 CHICKEN = """NFG 1 R "A game of \\"chicken\\"" { "red" "blue" }
 { { "dare" "yield" } { "dare" "yield" } }
@@ -82,11 +83,12 @@ def test_labels_that_are_missing_or_repeated_get_numbers():
         ('NFG 1 R "t', "the end of the text"),
         ('NFG 1 R "t" { } { }', "between 1 and 30 players"),
         ('NFG 1 R "t" { ' + '"p" ' * 31 + "} {", "between 1 and 30 players"),
-        ('NFG 1 R "t" { "a" "b" } { 2 }', "the actions of each player"),
+        ('NFG 1 R "t" { "a" "b" } { 2 } 1 2', "the actions of each player"),
         ('NFG 1 R "t" { "a" "b" } { 0 2 } 1', "a number of actions"),
         ('NFG 1 R "t" { "a" "b" } { 999999999 999999999 } 1 2', "a number of actions"),
         ('NFG 1 R "t" { "a" "b" } { 9999999999999 2 } 1 2', "the number of a player's actions"),
         ('NFG 1 R "t" { "a" "b" "c" "d" } { 9 9 9 9 }' + " 1" * 99, "more than the rest of the file can hold"),
+        ('NFG 1 R "' + "t" * 10**6, "the end of the text"),
         ('NFG 1 R "t" { "a" } { 2 }\n1 x', "line 2: there is 'x'"),
         ('NFG 1 R "t" { "a" } { 2 }\n1 1/0', "a float can hold"),
         ('NFG 1 R "t" { "a" } { 2 }\n1 1e999', "a float can hold"),
@@ -106,10 +108,8 @@ def test_hostile_and_damaged_text_is_refused(text, says):
 @settings(max_examples=200, deadline=None)
 def test_any_text_is_read_or_refused(text):
     for body in (text, 'NFG 1 R "t" { "a" "b" } { 2 2 } ' + text):
-        try:
+        with contextlib.suppress(ace.BadFile):
             parse_nfg(body)
-        except ace.BadFile:
-            pass
 
 
 def test_files_that_are_no_text_are_refused_with_their_name(tmp_path):
@@ -170,7 +170,7 @@ def test_actions_that_are_never_feasible_are_left_out(tmp_path):
     assert parse_nfg((tmp_path / "out.nfg").read_text()).actions == (("yield",), ("dare", "yield"))
 
 
-@pytest.mark.parametrize("label", ["back\\slash", "line\nend", ""])
+@pytest.mark.parametrize("label", ["back\\slash", "line\nend", "", "x", "ü", " x", "a  b"])
 def test_labels_that_a_file_cannot_hold_are_refused(label):
     with pytest.raises(ace.InvalidOption, match="actions of player 'a'"):
         format_nfg("", ["a"], [[label, "x"]], np.zeros((1, 2)))
@@ -190,7 +190,7 @@ def test_the_policy_earns_its_value_in_the_stage_game(name, concept):
             index = [{a: k for k, a in enumerate(own)} for own in stage.actions]
             joint = {tuple(index[i][x] for i, x in enumerate(a)): a for a in safe.actions(t, state, spent)}
             assert {tuple(at) for at in np.argwhere(stage.feasible).tolist()} == set(joint)
-            played = {a: p for a, p in solution.policy.distribution(t, state, spent).items()}
+            played = solution.policy.distribution(t, state, spent)
             worth = sum(p * stage.payoffs[(slice(None), *at)] for at, a in joint.items() if (p := played.get(a)))
             np.testing.assert_allclose(worth, solution.policy.values(t, state, spent), atol=1e-9)
 
@@ -238,7 +238,7 @@ def test_nashpy_games_go_out_and_come_back():
     faced = gambit.stage_game(solution, 0, 0, ()).to_nashpy()
     assert np.array_equal(faced.payoff_matrices[0], one) and np.array_equal(faced.payoff_matrices[1], two)
     ours = [
-        list(own.get(a, 0.0) for a in labels)
+        [own.get(a, 0.0) for a in labels]
         for own, labels in zip(solution.policy.strategies(0, 0, ()), game.actions, strict=True)
     ]
     assert any(np.allclose(x, ours[0]) and np.allclose(y, ours[1]) for x, y in faced.support_enumeration())

@@ -49,7 +49,7 @@ def games(draw, costs=COSTS, independent=False):
         outcomes=outcomes,
         reward=lambda t, s, a: np.random.default_rng([t * timed, *map(ord, "".join(a))]).normal(size=players),
         horizon=horizon,
-        initial={s: 1 / states for s in names},
+        initial=dict.fromkeys(names, 1 / states),
         budget={f"c{m}": float(rng.integers(0, 5)) if m else [float("inf")] * horizon for m in range(constraints)}
         or None,
         name="random",
@@ -79,11 +79,11 @@ def test_a_game_in_a_file_is_the_same_game(folder, ending, game):
 @given(games(independent=True))
 @settings(max_examples=40, deadline=None)
 def test_a_game_as_dense_arrays_is_the_same_game(game):
-    try:
-        arrays = game.to_arrays()
-    except ace.InvalidOption as error:
-        assert "no joint action" in str(error)  # of a state that cannot occur
+    if any((np.diff(layer.row_ptr) == 0).any() for layer in game.layers):
+        with pytest.raises(ace.InvalidOption, match="no joint action"):
+            game.to_arrays()
         return
+    arrays = game.to_arrays()
     assert ace.MarkovGame.from_arrays(**arrays).digest == game.digest
 
 
@@ -105,7 +105,7 @@ def test_dense_arrays_cannot_tie_costs_to_next_states():
 def test_dense_arrays_that_would_be_huge_are_refused():
     many = 4000
     game = ace.MarkovGame.from_functions(
-        players=["p"], actions=lambda t, s: [range(9)], reward=lambda t, s, a: 0, horizon=1, initial={s: 1 / many for s in range(many)},
+        players=["p"], actions=lambda t, s: [range(9)], reward=lambda t, s, a: 0, horizon=1, initial=dict.fromkeys(range(many), 1 / many),
         outcomes=lambda t, s, a: [(1.0, s, None)],
     )  # fmt: skip
     with pytest.raises(ace.TooLarge, match="use to_table"):
@@ -270,7 +270,7 @@ def test_a_table_that_ends_early_says_where_play_would_be_lost(folder, chicken):
     game, lines = chicken
     path = folder / "short.csv"
     path.write_text("\n".join(lines[:-1]))
-    with pytest.raises(ace.BadFile, match="for which the table has no line|sum to"):
+    with pytest.raises(ace.BadFile, match=r"for which the table has no line|sum to"):
         tables.read_policy(path, game)
     path.write_text("\n".join(line for line in lines if not line.startswith("3")))
     with pytest.raises(ace.BadFile, match="t=3: the table has no lines"):
@@ -280,8 +280,9 @@ def test_a_table_that_ends_early_says_where_play_would_be_lost(folder, chicken):
         tables.read_policy(path, game)
 
 
-def test_verify_notices_a_policy_that_was_changed(folder, chicken):
-    game, lines = chicken
+def test_a_policy_that_was_changed_is_worth_what_it_plays():
+    pytest.importorskip("pandas")
+    game = ace.catalog.get("intersection")
     frame = tables.policy_frame(ace.solve(game).policy)
     first = frame[(frame.t == 0)].index
     frame.loc[first, "probability"] = [1.0] + [0.0] * (len(first) - 1)

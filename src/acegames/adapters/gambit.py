@@ -64,8 +64,8 @@ class StageGame:
             labels = tuple(own[k] for own, k in zip(self.actions, missing[0].tolist(), strict=True))
             raise InvalidOption(
                 f"the feasible joint actions are no product: {len(missing)} combinations such as {labels!r} are infeasible, which a "
-                "normal-form game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody wants "
-                "it"
+                "normal-form game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody "
+                "wants it"
             )
         price = np.broadcast_to(np.asarray(outside, dtype=np.float64), len(self.players))
         if not np.isfinite(price).all():

@@ -248,8 +248,8 @@ class MarkovGame:
         """The game as one long table {column: values}, and the other arguments of `from_table`.
 
         `table, rest = game.to_table()`; then `MarkovGame.from_table(table, **rest)` is the same game. There is a line for each outcome,
-        with the columns `t` (where the game depends on time), `state`, one per player (its action), `next_state`, `probability`, `reward_` and
-        each player, and one per constraint (its cost).
+        with the columns `t` (where the game depends on time), `state`, one per player (its action), `next_state`, `probability`,
+        `reward_` and each player, and one per constraint (its cost).
         """
         from acegames.model.to_table import to_table
 

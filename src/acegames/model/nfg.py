@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,7 +33,7 @@ MOST_PLAYERS = 30
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<mark>[{},])
-    |"(?P<text>(?:[^"]|(?<=\\)")*)"
+    |"(?P<text>[^"]*+(?:(?<=\\)"[^"]*+)*+)"
     |(?P<number>[+-]?(?:[0-9]+(?:/[0-9]+|\.?[0-9]*(?:[eE][+-]?[0-9]+)?)|\.[0-9]+(?:[eE][+-]?[0-9]+)?)(?=[\s{},"]|\Z))
     |(?P<word>[^\s{},"]+)
     |(?P<broken>"))""",
@@ -250,11 +251,11 @@ def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
 def _distinct(labels: list[str]) -> tuple[str, ...]:
     """Labels that occur once stay; empty and repeated ones get a number, as in Gambit."""
     used, found = set(labels), []
-    counts = {label: labels.count(label) for label in used} if len(used) < len(labels) else {}
+    counts = Counter(labels)
     last: dict[str, int] = {}
     for label in labels:
         name = label
-        if not label or counts.get(label, 1) > 1:
+        if not label or counts[label] > 1:
             while name in used or not name:
                 last[label] = last.get(label, 0) + 1
                 name = f"{label}_{last[label]}"
@@ -264,23 +265,27 @@ def _distinct(labels: list[str]) -> tuple[str, ...]:
 
 
 def _written(kind: str, labels: Sequence[Any]) -> list[str]:
+    """Labels in quotes. Gambit takes different texts of plain letters, signs and single spaces."""
     texts = [str(label) for label in labels]
-    for k, text in enumerate(texts):
-        if not text or text in texts[:k]:
+    seen: set[str] = set()
+    for text in texts:
+        if not text or text in seen or not text.isascii() or text != " ".join(text.split()):
             raise InvalidOption(
-                f"{kind}: the labels must be different texts in an .nfg file, {text!r} is empty or occurs twice"
+                f"{kind}: {text!r} cannot be a label in an .nfg file: labels must be different there, not empty, of ASCII characters and "
+                "single spaces; relabel it"
             )
+        seen.add(text)
     return [_quoted(kind, text) for text in texts]
 
 
 def _quoted(kind: str, text: str) -> str:
     if "\\" in text or not text.isprintable():
         raise InvalidOption(
-            f"{kind}: {text!r} cannot be written to an .nfg file, which has no way to say a backslash or a line end"
+            f"{kind}: {text!r} cannot be written to an .nfg file, which knows no backslashes and line ends"
         )
     return '"' + text.replace('"', '\\"') + '"'
 
 
 def _number(x: float) -> str:
-    """A float to the last digit, as Gambit reads it."""
-    return str(int(x)) if x.is_integer() and abs(x) < 2**53 else repr(x)
+    """A float to the last digit, as Gambit reads it: with no plus sign in the exponent."""
+    return str(int(x)) if x.is_integer() and abs(x) < 2**53 else repr(x).replace("e+", "e")

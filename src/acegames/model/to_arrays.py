@@ -72,9 +72,9 @@ class _Table:
         chances = np.zeros((len(layer.reward), widest))
         np.add.at(chances, (self.row, self.place), layer.prob)
         # With one next state or one cost the other's probabilities are the outcomes' own, to the last bit.
-        for table in (moves, chances):
-            sure = (table > 0).sum(axis=1) == 1
-            table[sure] = table[sure] > 0
+        one_cost = (chances > 0).sum(axis=1) == 1
+        one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
+        chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0
         self._check_independent(moves, chances)
         found: dict[str, NDArray[Any]] = {"legal": np.zeros(shape, dtype=bool)}
         for name, rows, width in (("transition", moves, len(game.states)), ("reward", layer.reward, len(game.players))):
