@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,24 @@ class StageGame:
     def to_gambit(self, *, outside: Any = None) -> Any:
         """A `pygambit.Game`."""
         pygambit = optional("pygambit", "games of Gambit", "gambit")
-        return pygambit.read_nfg(io.StringIO(self.to_nfg(outside=outside)))
+        self.to_nfg(outside=outside)  # says what is wrong with the labels, if anything
+        game = pygambit.read_nfg(io.StringIO(self._unlabelled().to_nfg(outside=outside)))
+        for player, label, own in zip(game.players, self.players, self.actions, strict=True):
+            player.label = str(label)
+            for strategy, action in zip(player.strategies, own, strict=True):
+                strategy.label = str(action)
+        return game
+
+    def _unlabelled(self) -> StageGame:
+        """The same game with labels that no label of it equals.
+
+        Gambit 16.7 gives labels one by one, and will not call the second action "3" while the third still has that name from the start.
+        """
+        mark = "~"
+        while any(str(x).startswith(mark) for labels in (self.players, *self.actions) for x in labels):
+            mark += "~"
+        players, *actions = (tuple(f"{mark}{k}" for k in range(len(x))) for x in (self.players, *self.actions))
+        return replace(self, players=players, actions=tuple(actions))
 
     def to_nashpy(self, *, outside: Any = None) -> Any:
         """A `nashpy.Game`; two players only."""
