@@ -135,6 +135,34 @@ def write(results, folder: Path):
             ],
         )
     )
+    parts.append(
+        "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "
+        "second: masks of rows, rows and masks of (t, state, spent), steps to the next rows; beside it thousands a second asked one at a time.\n"
+    )
+    parts.append(
+        table(
+            (
+                "pairs",
+                "distinct masks",
+                "to build",
+                "masks of rows",
+                "of pairs",
+                "steps",
+                "`joint`, one by one",
+                "`feasibility.actions`",
+            ),
+            [
+                (
+                    f"{r['pairs']:,}",
+                    str(r["masks"]),
+                    f"{r['build'] * 1e3:.0f} ms",
+                    *(f"{r[k] / 1e6:.1f} million/s" for k in ("by_row", "by_pair", "steps")),
+                    *(f"{r[k] / 1e3:.1f} thousand/s" for k in ("one_by_one", "from_feasibility")),
+                )
+                for r in results["shield"]
+            ],
+        )
+    )
     start = results["start_up"]
     parts.append("## Start-up\n")
     parts.append(

@@ -353,6 +353,77 @@ def _fine_game(m, horizon=12):
     )
 
 
+# -- (e'') the shield -------------------------------------------------------------------------------------------------------
+
+BATCH = 4096
+
+
+def shield():
+    """Building a shield, and look-ups in batches on one core: rows of pairs, their masks, and steps."""
+    sizes = ((4, 12, 24), (8, 30, 90), (10, 45, 150))
+    return [_shielded(random_game(*size)) for size in sizes]
+
+
+def _shielded(game):
+    made = ace.Shield(game)
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, made.first[-2], (50, BATCH))
+    batches = [made.situations(batch) for batch in rows]
+    plays = [_drawn_steps(game, made, batch, rng) for batch in rows]
+    _check_shield(game, made, rows, batches, plays)
+
+    def by_row():
+        for batch in rows:
+            made.masks[made.mask_of[batch]]
+
+    def by_pair():
+        for t, states, spent in batches:
+            made.masks[made.mask_of[made.pairs(t, states, spent)]]
+
+    def steps():
+        for batch, play in zip(rows, plays, strict=True):
+            made.step(batch, *play)
+
+    few = [(int(t[0]), game.states[s[0]], made.amounts(c[0])) for t, s, c in batches]
+    return {
+        "pairs": int(made.first[-2]),
+        "masks": len(made.masks) - 1,
+        "build": median_seconds(lambda: ace.Shield(game), 5),
+        "by_row": rows.size / median_seconds(by_row, 9),
+        "by_pair": rows.size / median_seconds(by_pair, 9),
+        "steps": rows.size / median_seconds(steps, 9),
+        "one_by_one": len(few) / median_seconds(lambda: [made.joint(*at) for at in few], 9),
+        "from_feasibility": len(few) / median_seconds(lambda: [made.feasibility.actions(*at) for at in few], 3),
+    }
+
+
+def _drawn_steps(game, made, batch, rng):
+    """A safe joint action of each row and one of its outcomes: actions, next states, costs in units."""
+    t, state, _ = made.situations(batch)
+    actions, after, costs = [], [], []
+    for k, row in enumerate(batch):
+        layer = game.layer(int(t[k]))
+        safe = [r for r in layer.rows(int(state[k])) if made.masks[(made.mask_of[row], *layer.action[r])]]
+        r = safe[rng.integers(len(safe))]
+        o = rng.integers(layer.out_ptr[r], layer.out_ptr[r + 1])
+        actions.append(layer.action[r])
+        after.append(layer.next_state[o])
+        costs.append([values[c] for values, c in zip(game.cost_values, layer.cost[o], strict=True)])
+    return np.array(actions), np.array(after), made.cost_units(costs)
+
+
+def _check_shield(game, made, rows, batches, plays):
+    """Every timed answer against the slow path: feasibility asked about one pair at a time."""
+    for batch, (t, states, spent), (actions, after, costs) in zip(rows, batches, plays, strict=True):
+        assert (made.pairs(t, states, spent) == batch).all()
+        assert (made.step(batch, actions, after, costs) == made.pairs(t + 1, after, spent + costs)).all()
+        for k in range(0, BATCH, BATCH // 8):
+            at = (int(t[k]), game.states[states[k]], made.amounts(spent[k]))
+            mask = made.masks[made.mask_of[batch[k]]]
+            assert (mask == made.joint(*at)).all()
+            assert {game.joint_action(a) for a in np.argwhere(mask)} == set(made.feasibility.actions(*at))
+
+
 # -- (f) start-up ---------------------------------------------------------------------------------------------------------
 
 
@@ -390,7 +461,7 @@ def main():
     started = time.perf_counter()
     path, only = HERE / "results.json", sys.argv[1:]
     results = json.loads(path.read_text()) if only else {}
-    for part in (start_up, stage_programs, knapsacks, growth, constraints, approximation, whole_solve):
+    for part in (start_up, stage_programs, knapsacks, growth, constraints, approximation, shield, whole_solve):
         if only and part.__name__ not in only:
             continue
         print(f"{part.__name__} ...", flush=True)

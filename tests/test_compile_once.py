@@ -9,16 +9,29 @@ import acegames as ace
 from acegames.stage import StageBatch
 from acegames.stage.nash import NashStageSolver
 from acegames import kernels, nash_kernels
+from acegames.feasibility import space
+from acegames.shield import _kernels
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
     for concept in (ace.CE(), ace.CCE("fair")):
         ace.solve(ace.catalog.get(name), concept)
     ace.feasibility(ace.catalog.get(name))
+for prefer in (space._prefer_dense, lambda _: False):
+    space._prefer_dense = prefer
+    for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones", "knapsack"):
+        shield = ace.Shield(ace.catalog.get(name))
+        t, states, spent = shield.situations(np.arange(shield.first[-2]))
+        for frozen in (False, True):
+            for array in (t, states, spent):
+                array.setflags(write=not frozen)
+            shield.step(shield.pairs(t, states, spent), None, states, spent)
+        shield.pairs(0, [0], spent[:1])
+        shield.start().joint()
 ace.solve(ace.catalog.get("knapsack"))
 for name in ("intersection", "rendezvous", "corridor", "knapsack"):
     for engine in (ace.LocalEngine(), ace.LocalEngine(dense=False)):
         ace.solve(ace.catalog.get(name), ace.Nash(), engine=engine)
 NashStageSolver().solve(StageBatch(np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros((1, 2))), ace.Nash(), ("p", "q"))
-compiled = [f for m in (kernels, nash_kernels) for f in vars(m).values() if hasattr(f, "signatures")]
+compiled = [f for m in (kernels, nash_kernels, _kernels) for f in vars(m).values() if hasattr(f, "signatures")]
 for f in compiled:
     print(f.__name__, len(f.signatures))
 """
@@ -27,5 +40,12 @@ for f in compiled:
 def test_one_signature_per_kernel():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     counts = dict(line.split() for line in done.stdout.splitlines())
-    assert counts["solve_dense"] == counts["solve_nash"] == "1"
+    assert (
+        counts["solve_dense"]
+        == counts["solve_nash"]
+        == counts["dense_sets"]
+        == counts["sparse_sets"]
+        == counts["find_rows"]
+        == "1"
+    )
     assert {name: n for name, n in counts.items() if int(n) > 1 and not name.startswith("_")} == {}

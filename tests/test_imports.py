@@ -74,7 +74,17 @@ ALLOWED = {
     "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
     "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
     "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
-    "acegames.shield": ("shield", "counting", "tracker", "feasibility", "model", "errors", "numerics", "machine"),
+    "acegames.shield": (
+        "shield",
+        "counting",
+        "tracker",
+        "feasibility",
+        "model",
+        "errors",
+        "numerics",
+        "machine",
+        "kernels",
+    ),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.pettingzoo": (

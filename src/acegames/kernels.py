@@ -1345,3 +1345,148 @@ def sparse_stages(
         first_row[p - begin] = row_ptr[s]
         ptr[p - begin + 1] = R
     return end - begin
+
+
+# -- the sets of safe joint actions, each held once ---------------------------------------------------------------------
+#
+# sets (C, W) found so far, one bit per joint action of the state; lists (C,) the number of the state's list of joint actions, `block`;
+# index a hash table over both, -1 empty, at least twice as long.
+
+
+@_inner
+def _set_slot(bits, block, size):
+    h = np.uint64(block) + np.uint64(1)
+    for k in range(len(bits)):
+        h = (h ^ bits[k]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    h *= np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
+
+
+@_inner
+def _same_set(bits, block, other, other_block):
+    same = block == other_block
+    for k in range(len(bits)):
+        same &= bits[k] == other[k]
+    return same
+
+
+@_inner
+def _number_of_set(bits, block, sets, lists, index, count):
+    """Number of a set, which is put down where it is new (there must be room); and how many there are."""
+    h = _set_slot(bits, block, len(index))
+    while index[h] >= 0:
+        if _same_set(bits, block, sets[index[h]], lists[index[h]]):
+            return np.int64(index[h]), count
+        h = (h + 1) & (len(index) - 1)
+    for k in range(len(bits)):
+        sets[count, k] = bits[k]
+    lists[count] = block
+    index[h] = count
+    return count, count + 1
+
+
+@_jit
+def index_sets(sets, lists, count, index):
+    """Put the first `count` sets into an empty index."""
+    for d in range(count):
+        h = _set_slot(sets[d], lists[d], len(index))
+        while index[h] >= 0:
+            h = (h + 1) & (len(index) - 1)
+        index[h] = d
+
+
+@_inner
+def _line_set(bits, stop, rows, k):
+    """The rows that are feasible at place k of a line, as bits; and up to which place they stay the same."""
+    bits[:] = 0
+    end = np.int64(2**62)
+    for r in range(rows):
+        if stop[r] > k:
+            bits[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+            end = min(end, stop[r])
+    return end
+
+
+@_inner
+def _fill_marked(code, pair, mark, number):
+    for k in range(len(mark)):
+        if mark[k]:
+            code[pair] = number
+            pair += 1
+    return pair
+
+
+@_jit
+def dense_sets(
+    a, nth, pair, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base,
+    n_line, n_height, widest, block, sets, lists, index, count, code,
+):
+    """The number of each marked cell's set of feasible rows, into code, from line `nth` of box `a` on; the first gets code[pair].
+
+    Along a line a row is feasible up to its threshold, so that sets change at few places. Returns the box, line and pair to go on from
+    and the number of sets: before the end where there might be no room for a line's sets.
+    """
+    last = cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    stop = np.empty(widest[0], np.int64)
+    first = np.empty(widest[1], np.int64)
+    shift = np.empty(widest[1], np.int64)
+    bits = np.zeros(sets.shape[1], np.uint64)
+    while a < len(states):
+        s = states[a]
+        rows = row_ptr[s + 1] - row_ptr[s]
+        width = size[a, last]
+        while nth < line[a + 1] - line[a]:
+            if count + rows > len(sets):
+                return a, nth, pair, count
+            start = base[a] + nth * width
+            if _any(mark[start : start + width]):
+                _line_totals(c, nth, lo, size, a, last)
+                _line_rows(
+                    s, c, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height, lo[a, last],
+                    last, stop, first, shift,
+                )
+                k = np.int64(0)
+                while k < width:
+                    end = min(_line_set(bits, stop, rows, k), width)
+                    if _any(mark[start + k : start + end]):
+                        number, count = _number_of_set(bits, block[s], sets, lists, index, count)
+                        pair = _fill_marked(code, pair, mark[start + k : start + end], number)
+                    k = end
+            nth += 1
+        nth = np.int64(0)
+        a += 1
+    return a, nth, pair, count
+
+
+@_jit
+def sparse_sets(
+    pair, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_keys, n_index, block,
+    sets, lists, index, count, code,
+):
+    """As `dense_sets`, for the listed cells from number `pair` on. Returns the pair to go on from and the number of sets."""
+    c = np.zeros(cost.shape[1], np.int64)
+    bits = np.zeros(sets.shape[1], np.uint64)
+    a = np.int64(0)
+    while pair < len(keys):
+        if count == len(sets):
+            return pair, count
+        while base[a + 1] <= keys[pair]:
+            a += 1
+        s = states[a]
+        _cell_totals(c, keys[pair] - base[a], lo, size, a)
+        bits[:] = 0
+        for r in range(row_ptr[s], row_ptr[s + 1]):
+            fine = True
+            for o in range(out_ptr[r], out_ptr[r + 1]):
+                cell = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
+                if cell < 0 or find(cell, n_keys, n_index) < 0:
+                    fine = False
+                    break
+            if fine:
+                k = r - row_ptr[s]
+                bits[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+        code[pair], count = _number_of_set(bits, block[s], sets, lists, index, count)
+        pair += 1
+    return pair, count

@@ -1,4 +1,4 @@
-"""The compiled look-ups of a shield: which row is a pair, which pair is a row, and which joint actions are safe there.
+"""The compiled look-ups of a shield: which row a pair is, and which pair a row is.
 
 A *row* is the number of a safe pair (t, state, spent), counted through all times t = 0 .. H. A *place* says where rows are:
 
@@ -25,15 +25,11 @@ from numpy.typing import NDArray
 
 Int = Any  # a number that numba types
 Ints = NDArray[np.int64]
-Small = NDArray[np.int32]
 Words = NDArray[np.uint64]
 Place = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Words, Ints, Ints]
-Rules = tuple[Ints, Ints, Ints, Small]  # of one time: row_ptr (S+1,), out_ptr (R+1,), cost (K, D), next_state (K,)
-Known = tuple[Words, Small, Small]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ONE = np.uint64(1)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _jit(function: F) -> F:
@@ -51,7 +47,7 @@ def _inner(function: F) -> F:
     import numba
 
     jit: Any = numba.njit
-    compiled = jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    compiled = jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
     return cast(F, compiled(function))
 
 
@@ -82,16 +78,6 @@ def _bit(cell: Int) -> Int:
 
 
 @_inner
-def _is_row(t: Int, cell: Int, place: Place) -> bool:
-    """Whether a cell of time t is a safe pair."""
-    first, word, words, keys = place[5], place[6], place[7], place[9]
-    if len(words):
-        return bool((words[word[t] + (cell >> 6)] >> _bit(cell)) & _ONE)
-    at = _last_at_most(keys, first[t], first[t + 1], cell)
-    return bool(at >= first[t] and keys[at] == cell)
-
-
-@_inner
 def _row(t: Int, cell: Int, place: Place) -> Int:
     """The row of a cell of time t, -1 where it is none."""
     first, word, words, counts, keys = place[5], place[6], place[7], place[8], place[9]
@@ -114,7 +100,7 @@ def _cell_of_row(t: Int, row: Int, place: Place) -> Int:
     word, words, counts, keys = place[6], place[7], place[8], place[9]
     if not len(words):
         return keys[row]
-    block = _last_at_most(counts, word[t] >> 3, len(counts), row)
+    block = _last_at_most(counts, word[t] >> 3, word[t + 1] >> 3, row)
     left = row - counts[block]
     at = block << 3
     here = _ones(words[at])
@@ -196,110 +182,3 @@ def find_pairs(row: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spent:
         t[q], state[q] = time, states[box]
         for k in range(len(dims)):
             spent[q, dims[k]] = total[k]
-
-
-@_inner
-def _hash(words: Words, block: Int) -> Int:
-    h = np.uint64(block) + _ONE
-    for k in range(len(words)):
-        h = (h ^ words[k]) * _GOLDEN
-        h ^= h >> np.uint64(29)
-    return h * _GOLDEN
-
-
-@_inner
-def _same(words: Words, block: Int, known: Words, known_block: Int) -> bool:
-    if block != known_block:
-        return False
-    for k in range(len(words)):  # noqa: SIM110 (numba compiles the loop)
-        if words[k] != known[k]:
-            return False
-    return True
-
-
-@_jit
-def safe_sets(
-    t: Int,
-    row: Int,
-    cell: Int,
-    place: Place,
-    rules: Rules,
-    budget: Ints,
-    block: Small,
-    known: Known,
-    count: Int,
-    code: Small,
-) -> tuple[Int, Int, Int]:
-    """For the rows of time t from `row` (at `cell` or after) on: which of the state's joint actions are safe, as a number of `known`.
-
-    known: sets (C, W) found so far, one bit per joint action of the state; (C,) the state's list of joint actions, `block`; and a hash
-    table over both, -1 empty. Returns the row and the cell to go on from and the number of sets: before the end when there is no room.
-    """
-    start, states, base, first, word, words, keys = place[0], place[1], place[4], place[5], place[6], place[7], place[9]
-    row_ptr, out_ptr, cost, next_state = rules
-    sets, lists, table = known
-    n_states = len(row_ptr) - 1
-    slot = np.full(n_states, -1, np.int64)
-    for after in range(start[t + 1], start[t + 2]):
-        slot[states[after]] = after
-    dims = place[2].shape[1]
-    total, then = np.zeros(dims, np.int64), np.zeros(dims, np.int64)
-    safe = np.zeros(sets.shape[1], np.uint64)
-    box = start[t] + 0
-    while row < first[t + 1]:
-        if len(words):
-            rest = words[word[t] + (cell >> 6)] >> _bit(cell)
-            if rest == np.uint64(0):
-                cell = ((cell >> 6) + 1) << 6
-                continue
-            while rest & _ONE == np.uint64(0):
-                rest >>= _ONE
-                cell += 1
-        else:
-            cell = keys[row]
-        while base[box + t + 1] <= cell:
-            box += 1
-        s = states[box]
-        _totals(t, box, cell, place, total)
-        safe[:] = 0
-        for r in range(row_ptr[s], row_ptr[s + 1]):
-            fine = True
-            for o in range(out_ptr[r], out_ptr[r + 1]):
-                to = slot[next_state[o]]
-                fine = to >= 0
-                for m in range(dims):
-                    then[m] = total[m] + cost[o, m]
-                    fine &= then[m] <= budget[m]
-                if fine:
-                    there = _cell(t + 1, to, then, place)
-                    fine = there >= 0 and _is_row(t + 1, there, place)
-                if not fine:
-                    break
-            if fine:
-                k = r - row_ptr[s]
-                safe[k >> 6] |= _ONE << _bit(k)
-        h = np.int64(_hash(safe, block[s]) >> np.uint64(33)) & (len(table) - 1)
-        while table[h] >= 0 and not _same(safe, block[s], sets[table[h]], lists[table[h]]):
-            h = (h + 1) & (len(table) - 1)
-        if table[h] < 0:
-            if count == len(sets):
-                return row, cell, count
-            sets[count, :] = safe
-            lists[count] = block[s]
-            table[h] = count
-            count += 1
-        code[row] = table[h]
-        row += 1
-        cell += 1
-    return row, cell, count
-
-
-@_jit
-def fill_table(known: Known, count: Int) -> None:
-    """Put the first `count` sets into an empty hash table."""
-    sets, lists, table = known
-    for k in range(count):
-        h = np.int64(_hash(sets[k], lists[k]) >> np.uint64(33)) & (len(table) - 1)
-        while table[h] >= 0:
-            h = (h + 1) & (len(table) - 1)
-        table[h] = k

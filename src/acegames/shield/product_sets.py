@@ -9,9 +9,9 @@ U_i, the joint action is safe. What is found is always *maximal*: no action can 
 Ties go to the product whose sets hold the earlier actions: U_1 is compared first, then U_2 and so on, each by its first action that the
 other lacks. Finding the largest product is NP-hard (two players: the biclique with the most edges), so there are two ways:
 
-*Exact*, where subsets of all players but the one with the most actions can be listed (MOST_CELLS). Intersecting X over every subset of a
-player's actions, player by player, leaves for each choice of subsets what the last player may do. An optimum is maximal: one action more
-would raise the number of joint actions and shrink no set.
+*Exact*, where subsets can be listed (MOST_CELLS). Actions of a player that are safe with the same actions of the others are one *kind*.
+Intersecting X over every subset of a player's kinds, for all players but the one with the most, leaves for each choice of subsets what the
+last player may do. An optimum is maximal: one action more would raise the number of joint actions and shrink no set.
 
 *Greedy*, beyond that: from each of the SEEDS safe joint actions that have the most safe ones beside them (one player changed), add the
 action that gives the best product, again and again until none can be added; keep the best end. Maximal, because it stops nowhere else.
@@ -19,6 +19,7 @@ action that gives the best product, again and again until none can be added; kee
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -28,11 +29,13 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
-Sets = tuple[NDArray[np.bool_], ...]  # N masks
+Mask = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Sets = tuple[Mask, ...]  # N masks
 
 CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
-"""Bytes that listing subsets may take: two players with 16 actions each, three with 7, four with 5, or ten with two."""
+"""Bytes that listing subsets may take: two players with 16 kinds of actions each, three with 8, four with 5, or ten with 2."""
 SEEDS = 16
 
 
@@ -49,8 +52,7 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
         return tuple(np.zeros(n, dtype=bool) for n in shape)
     used = [np.unique(safe[:, i], return_inverse=True) for i in range(len(shape))]
     small = np.column_stack([inverse for _, inverse in used])
-    sizes = tuple(len(own) for own, _ in used)
-    found = _exactly(small, sizes, criterion) if _cells(sizes) <= MOST_CELLS else _greedily(small, sizes, criterion)
+    found = _best(small, tuple(len(own) for own, _ in used), criterion)
     sets = []
     for (own, _), n, chosen in zip(used, shape, found, strict=True):
         mask = np.zeros(n, dtype=bool)
@@ -59,58 +61,75 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     return tuple(sets)
 
 
-def _cells(sizes: tuple[int, ...]) -> float:
+def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
+    """The same where every action of every player occurs."""
+    if math.prod(sizes) <= MOST_CELLS:
+        allowed = np.zeros(sizes, dtype=bool)
+        allowed[tuple(safe.T)] = True
+        kinds = [_kinds(allowed, i) for i in range(len(sizes))]
+        if _cells([int(kind.max()) + 1 for kind in kinds]) <= MOST_CELLS:
+            return _exactly(allowed, kinds, criterion)
+    return _greedily(safe, sizes, criterion)
+
+
+def _kinds(allowed: Mask, player: int) -> Ints:
+    """Actions of a player that are safe with the same actions of the others have the same number; in order of the first of a kind."""
+    rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
+
+
+def _cells(kinds: list[int]) -> float:
     """Bytes that the exact way takes."""
-    longest = max(sizes)
-    return math.prod(2.0**n for n in sizes) / 2.0**longest * longest
+    most = max(kinds)
+    return 2.0 ** (sum(kinds) - most) * most
 
 
-def _exactly(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[NDArray[np.bool_]]:
-    players, last = len(sizes), int(np.argmax(sizes))
-    allowed = np.zeros(sizes, dtype=bool)
-    allowed[tuple(safe.T)] = True
-    order = [i for i in range(players) if i != last] + [last]
-    allowed = allowed.transpose(order)
-    for axis, i in enumerate(order[:-1]):
-        allowed = _intersected(allowed, axis, sizes[i])
-    counts = [_subset_sizes(sizes[i]) for i in order[:-1]]
-    own = np.ix_(*counts) if counts else ()
-    left = allowed.sum(axis=-1)
-    number = left.astype(np.int64)
-    smallest = left
-    for c in own:
-        number = number * c
-        smallest = np.minimum(smallest, c)
-    score = smallest * (number.max() + 1) + number if criterion == "fair" else number
-    best = np.argwhere(score == score.max()) if counts else np.zeros((1, 0), dtype=np.int64)
-    masks: dict[int, NDArray[np.bool_]] = {
-        i: (best[:, k, None] >> np.arange(sizes[i] - 1, -1, -1) & 1).astype(bool) for k, i in enumerate(order[:-1])
-    }
-    masks[last] = allowed[tuple(best.T)].reshape(len(best), -1)
-    keys = np.column_stack([masks[i] for i in range(players)])
-    first = int(np.lexsort(~keys.T[::-1])[0])
-    return [masks[i][first] for i in range(players)]
+def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
+    """The best product. Actions of a kind are in it together or not at all, or it could be added to."""
+    players = range(allowed.ndim)
+    last = max(players, key=lambda i: (int(kinds[i].max()), -i))
+    order = [i for i in players if i != last]
+    left = allowed[np.ix_(*(np.unique(kind, return_index=True)[1] for kind in kinds))].transpose([*order, last])
+    for axis in range(len(order)):
+        left = _intersected(left, axis)
+    held = [_subset_weights(np.bincount(kinds[i])) for i in order]
+    sizes = [left @ np.bincount(kinds[last]), *(np.ix_(*held) if held else ())]
+    number = functools.reduce(np.multiply, sizes)
+    score = functools.reduce(np.minimum, sizes) * (number.max() + 1) + number if criterion == "fair" else number
+    best = np.argwhere(score == score.max())
+    masks = {i: _as_mask(best[:, k], len(np.unique(kinds[i]))) for k, i in enumerate(order)}
+    masks[last] = left[tuple(best.T)].reshape(len(best), -1)
+    full = [masks[i][:, kinds[i]] for i in players]
+    first = int(np.lexsort(~np.column_stack(full).T[::-1])[0])
+    return [mask[first] for mask in full]
 
 
-def _intersected(allowed: NDArray[np.bool_], axis: int, size: int) -> NDArray[np.bool_]:
-    """The intersection over every subset of an axis in its place, all of them counted in binary, the axis' first entry highest.
+def _intersected(allowed: Mask, axis: int) -> Mask:
+    """An axis replaced by its subsets, counted in binary with the first entry as the highest digit: what all entries of a subset allow.
 
     The empty subset allows nothing.
     """
-    rows = np.moveaxis(allowed, axis, 0)
-    found = np.ones((1 << size, *rows.shape[1:]), dtype=bool)
-    for k in range(size):  # subsets whose last entry, the lowest bit, is k: earlier ones and k
-        bit = 1 << (size - 1 - k)
-        found[bit :: 2 * bit] = found[:: 2 * bit] & rows[k]
+    entries = np.moveaxis(allowed, axis, 0)
+    found = np.ones((1 << len(entries), *entries.shape[1:]), dtype=bool)
+    for k, entry in enumerate(entries):  # the subsets whose last entry is k have what those without it have, and k
+        digit = 1 << (len(entries) - 1 - k)
+        found[digit :: 2 * digit] = found[:: 2 * digit] & entry
     found[0] = False
     return np.moveaxis(found, 0, axis)
 
 
-def _subset_sizes(size: int) -> NDArray[np.int64]:
-    return np.array([subset.bit_count() for subset in range(1 << size)], dtype=np.int64)
+def _as_mask(subset: Ints, size: int) -> Mask:
+    """The subsets of a set of so many, counted as in `_intersected`, as masks (Q, size)."""
+    return (subset[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
 
 
-def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[NDArray[np.bool_]]:
+def _subset_weights(weight: Ints) -> Ints:
+    """The weight of each subset, counted as in `_intersected`."""
+    return np.asarray(_as_mask(np.arange(1 << len(weight)), len(weight)) @ weight)
+
+
+def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
     ends = [_grown(safe, sizes, safe[k], criterion) for k in _best_connected(safe, sizes)]
     return min(
         ends,
@@ -134,7 +153,7 @@ def _best_connected(safe: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.in
     return np.argsort(-beside, kind="stable")[:SEEDS]
 
 
-def _grown(safe: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[NDArray[np.bool_]]:
+def _grown(safe: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Mask]:
     """Add actions to the seed's own, one at a time, as long as any can be."""
     sets = [np.arange(n) == a for n, a in zip(sizes, seed.tolist(), strict=True)]
     while True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.lattice import read_amounts
-from acegames.model.game import JointAction, Label, place
+from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
+from acegames.model.written import unknown
+from acegames.shield.situation import Chosen, Situation
 from acegames.tracker import Spent
 
 if TYPE_CHECKING:
@@ -20,13 +22,14 @@ if TYPE_CHECKING:
 
 
 class ShieldRunner:
-    """Follows one episode: asks the shield about where it is, and adds up what is spent."""
+    """Follows one episode: asks the shield about where it is, and adds up what is spent, exactly."""
 
     def __init__(self, shield: Shield, state: Label) -> None:
         self.shield = shield
         self.t, self.state = 0, state
         self._total = shield.tracker.start()
         self._spent = (Fraction(0),) * len(shield.game.constraints)
+        self._situation = shield.at(0, state, self.counted)
 
     @property
     def spent(self) -> Spent:
@@ -40,7 +43,7 @@ class ShieldRunner:
 
     @property
     def left(self) -> tuple[int | float | Fraction, ...]:
-        """What is left of each budget for the step that comes next, one exact number per constraint; `inf` where there is no bound."""
+        """What is left of each budget for the next step, one exact number per constraint; `inf` where there is no bound now."""
         bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
         return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self._spent, strict=True))
 
@@ -50,52 +53,55 @@ class ShieldRunner:
         return self.t >= self.shield.game.horizon
 
     def joint(self) -> NDArray[np.bool_]:
-        """`Shield.joint` here."""
-        return self.shield.joint(*self._here())
+        """Which joint actions are safe here; see `Shield.joint`."""
+        return self._here().joint()
 
-    def turn(
-        self, chosen: Sequence[Label] | Mapping[Label, Label] = (), *, player: Label | None = None
-    ) -> NDArray[np.bool_]:
-        """`Shield.turn` here."""
-        return self.shield.turn(*self._here(), chosen, player=player)
+    def turn(self, chosen: Chosen = (), *, player: Label | None = None) -> NDArray[np.bool_]:
+        """What the next player may choose here; see `Shield.turn`."""
+        return self._here().turn(chosen, player)
 
     def product(self) -> tuple[NDArray[np.bool_], ...]:
-        """`Shield.product` here."""
-        return self.shield.product(*self._here())
+        """What each player may choose alone here; see `Shield.product`."""
+        return self.shield._product(self._here().number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """`Shield.repair` here."""
-        return self.shield.repair(*self._here(), action, prefer=prefer)
+        """The nearest safe joint action here; see `Shield.repair`."""
+        return self._here().repair(action, prefer)
 
     def safe(self, action: Sequence[Label]) -> bool:
-        """`Shield.safe` here."""
-        return self.shield.safe(*self._here(), action)
+        """Whether a joint action is safe here."""
+        return self._here().allows(action)
 
     def step(self, action: Sequence[Label], next_state: Label, cost: Any) -> None:
         """Take in the joint action played, the next state and the cost (as in `MarkovGame.from_functions`).
 
         Raises:
-            InvalidOption: the joint action is not safe here, or the cost is none that the shield can count.
-            UnknownPair: a safe joint action came to where the game says that it cannot come; the model is wrong.
+            InvalidOption: the joint action is not safe here, or the state or the cost is none of the game. Nothing has changed.
+            UnknownPair: a safe joint action came to where by the game it cannot come: the game does not describe what happens.
         """
-        if not self.safe(action):
+        here, shield = self._here(), self.shield
+        if not here.allows(action):
             raise InvalidOption(
-                f"{place(self.t, self.state, action)}, spent {self.counted!r}: not safe here; `repair` gives the nearest that is"
+                f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest that is"
             )
-        total = self.shield.tracker.add(self._total, cost)
-        spent = self.shield.tracker.spent(total)
+        if not isinstance(next_state, Hashable) or next_state not in shield.game._state_index:
+            raise InvalidOption(
+                f"{here}: {unknown('state', next_state, shield.game.states)}; give step(action, next_state, cost)"
+            )
+        total = shield.tracker.add(self._total, cost)
         try:
-            self.shield.row(self.t + 1, next_state, spent)
+            there = shield.at(self.t + 1, next_state, shield.tracker.spent(total))
         except UnknownPair as error:
             raise UnknownPair(
-                f"{place(self.t, self.state, action)}: came to state {next_state!r} at a cost of {cost!r}, which no outcome of "
-                f"the game explains ({error})"
+                f"{here}: the joint action {tuple(action)!r} is safe, but came to {next_state!r} at a cost of {cost!r}, which no outcome "
+                f"of the game does ({error})"
             ) from None
-        step = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
+        step = read_amounts(shield.game.constraints, {} if cost is None else cost)
         self._total, self._spent = total, tuple(a + b for a, b in zip(self._spent, step, strict=True))
         self.t, self.state = self.t + 1, next_state
+        self._situation = there
 
-    def _here(self) -> tuple[int, Label, Spent]:
+    def _here(self) -> Situation:
         if self.done:
             raise InvalidOption(f"the episode is over: the horizon is {self.shield.game.horizon}")
-        return self.t, self.state, self.counted
+        return self._situation

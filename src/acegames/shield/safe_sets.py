@@ -1,12 +1,13 @@
 """The safe joint actions of every safe pair, each distinct set of them held once.
 
 A pair of FS_t gets a number, its *row*; a joint action is safe there when every outcome of it keeps the budgets of time t and leads to
-a pair of FS_{t+1} (spec 2). Time is linear in pairs times joint actions times outcomes; four bytes per pair are kept.
+a pair of FS_{t+1} (spec 2). Four bytes per pair are kept. Time is linear in pairs, and in joint actions times
+outcomes of each line of pairs where spending is held as boxes, of each pair where it is listed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.feasibility.cells import RANK_BLOCK, Cells
+from acegames.feasibility.explore import index_table
 from acegames.feasibility.space import Space
 from acegames.machine import available_memory
 from acegames.model.game import MarkovGame
@@ -40,12 +42,12 @@ class Rows:
         """The rows of time t are first[t] : first[t+1], (H+2,)."""
         return self.place[5]
 
-    def find(self, t: Any, state: Any, spent: Any) -> Ints:
+    def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
         """The row of each pair: t one or (B,), state (B,), spent (B, M) whole units; -1 where no safe play comes."""
         from acegames.shield import _kernels as kernels
 
         row = np.empty(len(state), dtype=np.int64)
-        kernels.find_rows(t, state, spent, self.dims, self.place, row)
+        kernels.find_rows(frozen(t), frozen(state), frozen(spent), self.dims, self.place, row)
         return row
 
     def pairs(self, row: Ints) -> tuple[Ints, Ints, Ints]:
@@ -54,7 +56,7 @@ class Rows:
 
         t, state = np.empty(len(row), dtype=np.int64), np.zeros(len(row), dtype=np.int64)
         spent = np.zeros((len(row), self.constraints), dtype=np.int64)
-        kernels.find_pairs(row, self.dims, self.place, t, state, spent)
+        kernels.find_pairs(frozen(row), self.dims, self.place, t, state, spent)
         return t, state, spent
 
 
@@ -74,8 +76,8 @@ class SafeSets:
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only from now on."""
-    array = np.ascontiguousarray(array)
+    """A view of the array, read-only. (Kernels are compiled for such alone: for arrays that can be written they would be again.)"""
+    array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array
 
@@ -106,8 +108,6 @@ def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
 
 def find_safe_sets(space: Space, rows: Rows) -> SafeSets:
     """Find the safe joint actions of every row; TooLarge where four bytes for each do not fit."""
-    from acegames.shield import _kernels as kernels
-
     game, tables = space.game, space.tables
     number = int(rows.first[-1])
     if 4 * number > available_memory():
@@ -116,28 +116,88 @@ def find_safe_sets(space: Space, rows: Rows) -> SafeSets:
             "coarser costs, fewer constraints or smaller budgets would help"
         )
     blocks, lists = _action_lists(game)
-    width = -(-tables.widest[0] // 64)
-    known = _room(np.zeros((0, width), dtype=np.uint64), np.zeros(0, dtype=np.int32))
     code = np.empty(number, dtype=np.int32)
-    count = 0
+    known = _Known.empty(tables.widest[0])
     for t in range(game.horizon):
-        row, cell = int(rows.first[t]), 0
-        while row < rows.first[t + 1]:
-            row, cell, count = kernels.safe_sets(
-                t, row, cell, rows.place, tables.stepping(t), space.budget[t], blocks[game.layer_at[t]], known, count, code
-            )  # fmt: skip
-            if row < rows.first[t + 1]:
-                known = _room(known[0], known[1])
-                kernels.fill_table(known, count)
-    return _merged(rows, code, known[0][:count], known[1][:count], lists)
+        into = code[rows.first[t] : rows.first[t + 1]]
+        sets = _dense_layer if space.dense else _sparse_layer
+        known = sets(space, t, blocks[game.layer_at[t]], known, into)
+    return _merged(rows, code, known.sets[: known.count], known.lists[: known.count], lists)
 
 
-def _room(sets: Words, lists: NDArray[np.int32]) -> tuple[Words, NDArray[np.int32], NDArray[np.int32]]:
-    """Room for twice as many sets, with an empty hash table."""
-    more = max(FIRST_SETS, len(sets))
-    sets = np.concatenate([sets, np.zeros((more, sets.shape[1]), dtype=np.uint64)])
-    lists = np.concatenate([lists, np.zeros(more, dtype=np.int32)])
-    return sets, lists, np.full(1 << (4 * len(sets) - 1).bit_length(), -1, dtype=np.int32)
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The sets found so far, with room for more; see the kernels."""
+
+    sets: Words  # (C, W)
+    lists: NDArray[np.int32]  # (C,)
+    index: NDArray[np.int32]
+    count: int
+
+    @staticmethod
+    def empty(rows: int) -> _Known:
+        """Room for sets of so many joint actions, a few times as many as one line can have."""
+        room = max(FIRST_SETS, 2 * rows)
+        return _Known._with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), 0, room)
+
+    def larger(self) -> _Known:
+        """Twice the room."""
+        return self._with_room(self.sets, self.lists, self.count, len(self.sets))
+
+    @staticmethod
+    def _with_room(sets: Words, lists: NDArray[np.int32], count: int, more: int) -> _Known:
+        from acegames import kernels
+
+        sets = np.concatenate([sets, np.zeros((more, sets.shape[1]), dtype=np.uint64)])
+        lists = np.concatenate([lists, np.zeros(more, dtype=np.int32)])
+        index = np.full(1 << (2 * len(sets)).bit_length(), -1, dtype=np.int32)
+        kernels.index_sets(sets, lists, count, index)
+        return _Known(sets, lists, index, count)
+
+
+def _dense_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
+    """Number the sets of the pairs of time t, line by line."""
+    from acegames import kernels
+
+    here, after = space.layers[t], space.layers[t + 1]
+    assert here.cells is not None
+    mark, into = here.cells.marks(here.total), after.boxes(len(space.game.states))
+    a = nth = pair = 0
+    while True:
+        a, nth, pair, count = kernels.dense_sets(
+            a, nth, pair, here.states, here.lo, here.size, here.base, here.line, mark, *space.tables.stepping(t),
+            space.budget[t], *into, after.line, space.heights(t + 1), space.tables.widest, block, known.sets, known.lists,
+            known.index, known.count, code,
+        )  # fmt: skip
+        known = replace(known, count=count)
+        if a == len(here.states):
+            return known
+        known = known.larger()
+
+
+def _sparse_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
+    """Number the sets of the pairs of time t, one by one."""
+    from acegames import kernels
+
+    here, after = space.layers[t], space.layers[t + 1]
+    assert (
+        here.cells is not None
+        and here.cells.keys is not None
+        and after.cells is not None
+        and after.cells.keys is not None
+    )
+    keys, there = here.cells.keys, after.cells.keys
+    into, index = after.boxes(len(space.game.states)), index_table(there)
+    pair = 0
+    while True:
+        pair, count = kernels.sparse_sets(
+            pair, keys, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t], *into, there,
+            index, block, known.sets, known.lists, known.index, known.count, code,
+        )  # fmt: skip
+        known = replace(known, count=count)
+        if pair == len(keys):
+            return known
+        known = known.larger()
 
 
 def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:

@@ -1,0 +1,119 @@
+"""What may be played in one situation: the ways to ask about one set of safe joint actions, in the user's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.written import unknown
+
+Mask = NDArray[np.bool_]
+Chosen = Sequence[Label] | Mapping[Label, Label]
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """A safe pair and its safe joint actions."""
+
+    game: MarkovGame
+    t: int
+    state: Label
+    spent: Any
+    number: int  # of the set among the distinct ones
+    safe: NDArray[np.int32]  # (E, N) indices, in lexicographic order; at least one where t < H
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of actions of each player."""
+        return tuple(map(len, self.game.actions))
+
+    def joint(self) -> Mask:
+        """The safe joint actions as a mask of `shape`."""
+        mask = np.zeros(self.shape, dtype=bool)
+        mask[tuple(self.safe.T)] = True
+        mask.setflags(write=False)
+        return mask
+
+    def allows(self, action: Sequence[Label]) -> bool:
+        """Whether a joint action is safe."""
+        return bool((self.safe == self._indices(action)).all(axis=1).any())
+
+    def turn(self, chosen: Chosen, player: Label | None) -> Mask:
+        """The actions of the next player that some safe joint action has, together with what was chosen."""
+        given, following = self._given(chosen), self.safe
+        for i, a in given.items():
+            following = following[following[:, i] == a]
+        if not len(following):
+            raise InvalidOption(f"{self}: chosen {chosen!r} cannot be completed safely")
+        i = self._next_player(given, player)
+        mask = np.zeros(self.shape[i], dtype=bool)
+        mask[following[:, i]] = True
+        mask.setflags(write=False)
+        return mask
+
+    def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
+        """The safe joint action in which the fewest players change, the preferred one of several, then the first."""
+        changed = (self.safe != self._indices(action)).sum(axis=1)
+        nearest = self.safe[changed == changed.min()]
+        return self.game.joint_action(nearest[int(np.argmax(self._scores(prefer, nearest)))])
+
+    def _indices(self, action: Sequence[Label]) -> NDArray[np.int64]:
+        """Indices of a joint action."""
+        players = self.game.players
+        if isinstance(action, (str, Mapping)) or len(action) != len(players):
+            raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
+        return np.array([self._index(i, a) for i, a in enumerate(action)], dtype=np.int64)
+
+    def _index(self, player: int, action: Label) -> int:
+        try:
+            return self.game._action_index[player][action]
+        except (KeyError, TypeError):
+            said = unknown("action", action, self.game.actions[player])
+            raise InvalidOption(f"player {self.game.players[player]!r}: {said}") from None
+
+    def _player(self, player: Label) -> int:
+        if player not in self.game.players:
+            raise InvalidOption(unknown("player", player, self.game.players))
+        return self.game.players.index(player)
+
+    def _given(self, chosen: Chosen) -> dict[int, int]:
+        """Player and action indices of what was chosen."""
+        players = self.game.players
+        if isinstance(chosen, Mapping):
+            return {i: self._index(i, a) for i, a in ((self._player(p), a) for p, a in chosen.items())}
+        if isinstance(chosen, str) or len(chosen) > len(players):
+            raise InvalidOption(
+                f"chosen: got {chosen!r}, must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
+            )
+        return {i: self._index(i, a) for i, a in enumerate(chosen)}
+
+    def _next_player(self, given: dict[int, int], player: Label | None) -> int:
+        waiting = [i for i in range(len(self.game.players)) if i not in given]
+        if player is not None:
+            waiting = [i for i in waiting if i == self._player(player)]
+        if not waiting:
+            who = "every player" if player is None else f"player {player!r}"
+            raise InvalidOption(f"chosen: {who} has chosen already")
+        return waiting[0]
+
+    def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The score of each joint action."""
+        if prefer is None:
+            return np.zeros(len(safe))
+        if isinstance(prefer, np.ndarray) and prefer.shape == self.shape:
+            return np.asarray(prefer[tuple(safe.T)], dtype=np.float64)
+        own = [np.asarray(scores, dtype=np.float64) for scores in prefer]
+        if tuple(scores.shape for scores in own) != tuple((n,) for n in self.shape):
+            raise InvalidOption(
+                f"prefer: must be an array of the shape {self.shape}, or one sequence of scores per player, of these lengths"
+            )
+        return np.asarray(np.sum([scores[safe[:, i]] for i, scores in enumerate(own)], axis=0))
+
+    def __str__(self) -> str:
+        return f"{place(self.t, self.state)}, spent {self.spent!r}"

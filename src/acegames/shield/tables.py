@@ -1,0 +1,95 @@
+"""The answers for every distinct set of safe joint actions in arrays, to be indexed in batches: `table[mask_of[rows]]`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidOption, TooLarge
+from acegames.feasibility.lattice import to_units
+from acegames.machine import available_memory
+from acegames.shield.safe_sets import SafeSets, frozen
+from acegames.tracker import CostTracker
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
+PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
+
+
+def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -> None:
+    """Refuse arrays over joint actions that do not fit."""
+    size = number * math.prod(shape) * entry
+    if size > ALWAYS_FINE and size > available_memory():
+        raise TooLarge(
+            f"{what}: {number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players take {size / 2**30:.3g} GiB, more "
+            "than can be used; asked about one situation, `turn`, `product`, `repair` and `safe` do without"
+        )
+
+
+def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Mask:
+    """(D, *shape)."""
+    check_size("masks", len(sets), shape)
+    masks = np.zeros((len(sets), *shape), dtype=bool)
+    number = np.repeat(np.arange(len(sets)), np.diff(sets.ptr))
+    masks[(number, *sets.action.T)] = True
+    return frozen(masks)
+
+
+def turn_masks(masks: Mask) -> tuple[Mask, ...]:
+    """For each player what may follow the choices of those before, (D, n_1, ..., n_i)."""
+    players = masks.ndim - 1
+    found = [masks]
+    for _ in range(players - 1):
+        found.append(np.asarray(found[-1].any(axis=-1)))
+    return tuple(map(frozen, reversed(found)))
+
+
+def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
+    """The nearest safe joint action to every joint action, (D, *shape, N) indices; -1 where nothing is safe."""
+    check_size("repairs", len(sets), shape, 4 * len(shape))
+    wanted = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T
+    nearest = np.full((len(sets), len(wanted), len(shape)), -1, dtype=np.int32)
+    for d in range(len(sets)):
+        safe = sets[d]
+        run = max(1, PAIRS_AT_ONCE // max(len(safe), 1))
+        for a in range(0, len(wanted), run) if len(safe) else ():
+            changed = np.zeros((len(wanted[a : a + run]), len(safe)), dtype=np.int32)
+            for i in range(len(shape)):
+                changed += wanted[a : a + run, i, None] != safe[:, i]
+            nearest[d, a : a + run] = safe[changed.argmin(axis=1)]
+    return frozen(nearest.reshape(len(sets), *shape, len(shape)))
+
+
+def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
+    """Whole units of amounts, (M,), or (B, M) of an array or of sequences; costs are rounded first where the tracker rounds."""
+    try:
+        many = np.ndim(amounts) == 2
+        if not many:
+            counted = tracker.counted(amounts) if costs else amounts
+            return np.array(tracker.total(counted), dtype=np.int64)
+        columns = np.asarray(amounts).T
+        if len(columns) != len(tracker.units):
+            raise ValueError(f"{len(columns)} columns given, there are {len(tracker.units)} constraints")
+        whole = [_column(tracker, m, column, costs) for m, column in enumerate(columns)]
+        return np.stack(whole, axis=1) if whole else np.zeros((len(amounts), 0), dtype=np.int64)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidOption(f"{'costs' if costs else 'spent'}: {error}") from None
+
+
+def _column(tracker: CostTracker, m: int, column: NDArray[Any], costs: bool) -> Ints:
+    """One constraint's amounts, each distinct one read once."""
+    rule = tracker.rounding[m] if costs and tracker.rounding else None
+    one = CostTracker(tracker.constraints[m : m + 1], tracker.units[m : m + 1], (rule,))
+    values, inverse = np.unique(column, return_inverse=True)
+    return np.array(list(_each(one, values.tolist())), dtype=np.int64)[inverse.reshape(-1)]
+
+
+def _each(tracker: CostTracker, values: Iterable[Any]) -> Iterable[int]:
+    for value in values:
+        yield to_units(tracker.constraints, tracker.units, tracker.counted([value]))[0]

@@ -1,0 +1,646 @@
+"""The shield against brute force: what is safe, what players may choose in turn or alone, and repairs; in ones and in batches."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from scipy import stats
+
+import acegames as ace
+import oracle
+from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
+from acegames.feasibility import space
+from acegames.model.numbers import exact
+from acegames.shield import safe_sets
+from test_shield_products import check_maximal
+
+F = Fraction
+
+
+@pytest.fixture(params=["boxes", "lists"], autouse=True)
+def either_way(request, monkeypatch):
+    """Every test runs with pairs held as cells of boxes and as lists."""
+    if request.param == "lists":
+        monkeypatch.setattr(space, "_prefer_dense", lambda _: False)
+    monkeypatch.setattr(safe_sets, "FIRST_SETS", 1)  # room grows from the start
+
+
+def shield_and_sets(game):
+    """The shield and {(t, state, spent): set of joint action indices} by brute force; None, None where infeasible."""
+    feasible, _, safe = oracle.feasible_sets(game)
+    if not feasible:
+        with pytest.raises(Infeasible) as found:
+            ace.Shield(game)
+        assert found.value.minimal_budgets is not None
+        return None, None
+    return ace.Shield(game), {(t, game.states[s], c): actions for (t, s, c), actions in safe.items()}
+
+
+def labels(game, indices):
+    return tuple(own[i] for own, i in zip(game.actions, indices, strict=True))
+
+
+def two_players(safe, n=3):
+    """One step, n actions each, in which exactly the given joint actions are safe."""
+    return ace.MarkovGame.from_functions(
+        players=["p", "q"],
+        horizon=1,
+        initial="s",
+        budget=0,
+        actions=lambda t, s: [range(n), range(n)],
+        outcomes=lambda t, s, a: [(1.0, "s", 0 if a in safe else 1)],
+        reward=lambda t, s, a: [0, 0],
+    )
+
+
+# -- what is safe ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=80, deadline=None)
+@given(game=oracle.games())
+def test_safe_joint_actions_are_those_of_brute_force(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    assert shield.first[-2] == len(sets)
+    for (t, state, spent), safe in sets.items():
+        mask = shield.joint(t, state, spent)
+        assert mask.shape == shield.shape == tuple(map(len, shield.actions))
+        assert set(map(tuple, np.argwhere(mask).tolist())) == safe
+        for a in itertools.product(*map(range, shield.shape)):
+            assert shield.safe(t, state, spent, labels(game, a)) == (a in safe)
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(constraints=1))
+def test_outside_of_the_safe_pairs_there_is_no_answer(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    units = [F(k, 30) for k in range(-200, 200, 5)]
+    for t, state, c in itertools.product(range(game.horizon), game.states, units):
+        if (t, state, (c,)) not in sets:
+            for ask in (shield.joint, shield.turn, shield.product):
+                with pytest.raises(UnknownPair):
+                    ask(t, state, (c,))
+
+
+def test_a_pair_must_be_reached_through_safe_actions():
+    """Spec 2: x leads to p (fine) or q (a dead end), y to r: p could be played, but no safe play comes there."""
+    where = {"x": [(0.5, "p", 0), (0.5, "q", 0)], "y": [(1.0, "r", 0)]}
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=2,
+        initial="root",
+        budget=0,
+        actions=lambda t, s: [("x", "y") if s == "root" else ("go",)],
+        outcomes=lambda t, s, a: where.get(a[0]) or [(1.0, s, 1 if s == "q" else 0)],
+        reward=lambda t, s, a: 0,
+    )
+    shield = ace.Shield(game)
+    assert shield.actions == (("x", "y", "go"),)
+    assert shield.joint(0, "root", 0).tolist() == [False, True, False]  # `go` is not offered there
+    assert shield.joint(1, "r", 0).tolist() == [False, False, True]
+    for state in "pq":
+        with pytest.raises(UnknownPair, match="no safe play comes here"):
+            shield.joint(1, state, 0)
+
+
+@pytest.mark.parametrize(("chance", "safe"), [(0.0, True), (1e-300, False), (5e-324, False)])
+def test_what_cannot_happen_does_not_count_and_what_hardly_can_does(chance, safe):
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=1,
+        initial="s",
+        budget=1,
+        actions=lambda t, s: [("rest", "dare")],
+        outcomes=lambda t, s, a: [(1.0, s, 1)] if a == ("rest",) else [(1.0 - chance, s, 1), (chance, s, 2)],
+        reward=lambda t, s, a: 0,
+    )
+    assert ace.Shield(game).safe(0, "s", 0, ["dare"]) is safe
+
+
+def test_rewards_are_never_read():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=3,
+        initial="s",
+        budget=2,
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0])],
+        reward=lambda t, s, a: 1e308,
+    )
+    with pytest.raises(InvalidGame):
+        ace.solve(game)
+    shield = ace.Shield(game)
+    assert [shield.joint(2, "s", c).tolist() for c in (0, 1, 2)] == [[True, True], [True, True], [True, False]]
+
+
+def test_schedules_debts_and_shared_budgets():
+    """A budget that shrinks, a cost that gives back, one constraint for both players and one of a player's own."""
+    cost = {"work": 2, "rest": 0, "refuel": -1}
+    game = ace.MarkovGame.from_functions(
+        players=["p", "q"],
+        horizon=3,
+        initial="s",
+        budget={"both": [4, 3, 2], "q's": [2, 2, 2]},
+        actions=lambda t, s: [tuple(cost), tuple(cost)],
+        outcomes=lambda t, s, a: [(1.0, s, {"both": cost[a[0]] + cost[a[1]], "q's": cost[a[1]]})],
+        reward=lambda t, s, a: [0, 0],
+    )
+    shield, sets = shield_and_sets(game)
+    assert len(sets) > 20
+    assert shield.safe(0, "s", [0, 0], ("work", "work"))
+    assert not shield.safe(1, "s", [4, 2], ("rest", "rest"))  # 4 is above the 3 of the second step
+    assert shield.safe(1, "s", [4, 2], ("refuel", "rest"))
+    assert not shield.safe(1, "s", [2, 2], ("refuel", "work"))  # 1 + 2 in all is fine, q's 4 is not
+
+
+@settings(max_examples=25, deadline=None)
+@given(game=oracle.games(players=2, horizon=3))
+def test_play_under_the_shield_keeps_every_budget_and_never_gets_stuck(game):
+    """Everything that can happen, added up in fractions, by the game's own record; through masks, products, turns and repairs."""
+    shield, _ = shield_and_sets(game)
+    if shield is None:
+        return
+    g = oracle.spell_out(game)
+    ways = {
+        "joint": lambda *at: set(map(tuple, np.argwhere(shield.joint(*at)).tolist())),
+        "product": lambda *at: set(itertools.product(*(np.flatnonzero(m).tolist() for m in shield.product(*at)))),
+        "repair": lambda *at: {game.action_indices(shield.repair(*at, a)) for a in itertools.product(*game.actions)},
+    }
+    for way in ways.values():
+        here = {(s, (F(0),) * g.width) for s, _ in g.initial}
+        for t in range(g.horizon):
+            there = set()
+            for s, spent in here:
+                allowed = way(t, game.states[s], spent)
+                assert allowed
+                moves = [m for m in g.moves[t][s] if m.action in allowed]
+                assert len(moves) == len(allowed)
+                there |= {(s2, oracle.add(spent, g.cost(d))) for m in moves for _, s2, d in m.outcomes}
+            assert all(oracle.within(spent, game.budgets[t]) for _, spent in there)
+            here = there
+
+
+# -- in turn ----------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(horizon=2))
+def test_turns_reach_every_safe_joint_action_and_no_other_in_any_order(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    for (t, state, spent), safe in itertools.islice(sets.items(), 6):
+        for order in itertools.permutations(game.players):
+            found = [{}]
+            for player in order:
+                i = game.players.index(player)
+                found = [
+                    {**chosen, player: game.actions[i][k]}
+                    for chosen in found
+                    for k in np.flatnonzero(shield.turn(t, state, spent, chosen, player=player))
+                ]
+            assert {game.action_indices([c[p] for p in game.players]) for c in found} == safe
+        found = [()]
+        for i in range(len(game.players)):
+            found = [(*c, game.actions[i][k]) for c in found for k in np.flatnonzero(shield.turn(t, state, spent, c))]
+        assert set(map(game.action_indices, found)) == safe
+
+
+def test_turns_refuse_what_cannot_be_completed():
+    shield = ace.Shield(two_players({(0, 1), (2, 0), (2, 2)}))
+    assert shield.turn(0, "s", 0).tolist() == [True, False, True]
+    assert shield.turn(0, "s", 0, (2,)).tolist() == [True, False, True]
+    assert shield.turn(0, "s", 0, {"q": 1}).tolist() == [True, False, False]
+    assert shield.turn(0, "s", 0, player="q").tolist() == [True, True, True]
+    for chosen, said in (
+        ((1,), "cannot be completed safely"),
+        ({"q": 7}, "player 'q'"),
+        ({"r": 0}, "player"),
+        ((2, 0), "every player has chosen already"),
+        ((2, 0, 0), "actions of the first of the players"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            shield.turn(0, "s", 0, chosen)
+    with pytest.raises(InvalidOption, match="'p' has chosen already"):
+        shield.turn(0, "s", 0, (2,), player="p")
+
+
+# -- alone ------------------------------------------------------------------------------------------------------------------
+
+
+def test_fair_products_leave_every_player_a_choice():
+    safe = {(0, b) for b in range(5)} | {(1, 0), (1, 1)}
+    game = two_players(safe, n=5)
+    largest, fair = ace.Shield(game), ace.Shield(game, criterion="fair")
+    assert [np.flatnonzero(m).tolist() for m in largest.product(0, "s", 0)] == [[0], [0, 1, 2, 3, 4]]
+    assert [np.flatnonzero(m).tolist() for m in fair.product(0, "s", 0)] == [[0, 1], [0, 1]]
+    with pytest.raises(InvalidOption, match="criterion: got 'best'"):
+        ace.Shield(game, criterion="best")
+
+
+# -- repair -----------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(horizon=2), seed=some.integers(0, 2**32 - 1))
+def test_repair_changes_as_few_players_as_possible(game, seed):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    rng = np.random.default_rng(seed)
+    for (t, state, spent), safe in itertools.islice(sets.items(), 6):
+        joint, own = rng.integers(0, 3, shield.shape), [rng.integers(0, 3, n) for n in shield.shape]
+        for wanted in itertools.product(*map(range, shield.shape)):
+
+            def nearest(score, wanted=wanted, safe=safe):
+                return min(safe, key=lambda a: (sum(x != y for x, y in zip(a, wanted, strict=True)), -score(a), a))
+
+            asked = (t, state, spent, labels(game, wanted))
+            assert shield.repair(*asked) == labels(game, nearest(lambda a: 0))
+            assert shield.repair(*asked, prefer=joint) == labels(game, nearest(joint.__getitem__))
+            added = functools.reduce(np.add, np.ix_(*own))
+            assert shield.repair(*asked, prefer=own) == labels(game, nearest(added.__getitem__))
+            assert (shield.repair(*asked) == asked[-1]) == (wanted in safe)
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(game=oracle.games())
+def test_batches_say_what_single_questions_say(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    t = np.array([t for t, _, _ in sets])
+    states = np.array([game.state_index(s) for _, s, _ in sets])
+    spent = np.array([shield.units(c) for *_, c in sets]).reshape(len(sets), len(game.constraints))
+    rows = shield.pairs(t, states, spent)
+    assert sorted(rows.tolist()) == list(range(len(sets)))
+    back = shield.situations(rows)
+    assert all(np.array_equal(a, b) for a, b in zip(back, (t, states, spent), strict=True))
+    assert ((shield.first[t] <= rows) & (rows < shield.first[t + 1])).all()
+    numbers = shield.mask_of[rows]
+    for k, (t1, state, c) in enumerate(sets):
+        assert shield.pairs(t1, states[k : k + 1], spent[k : k + 1])[0] == rows[k]
+        assert np.array_equal(shield.masks[numbers[k]], shield.joint(t1, state, c))
+        for mine, one in zip(shield.products, shield.product(t1, state, c), strict=True):
+            assert np.array_equal(mine[numbers[k]], one)
+        for a in itertools.product(*map(range, shield.shape)):
+            action = labels(game, a)
+            assert labels(game, shield.repairs[(numbers[k], *a)]) == shield.repair(t1, state, c, action)
+            for i in range(len(a)):
+                mask = shield.turns[i][(numbers[k], *a[:i])]
+                if mask.any():
+                    assert np.array_equal(mask, shield.turn(t1, state, c, action[:i]))
+                else:
+                    with pytest.raises(InvalidOption):
+                        shield.turn(t1, state, c, action[:i])
+    assert len({m.tobytes() for m in shield.masks}) == len(shield.masks)
+    assert not shield.masks[shield.mask_of[-1]].any() and (shield.repairs[shield.mask_of[-1]] == -1).all()
+    assert shield.masks[shield.mask_of[: shield.first[-2]]].reshape(len(sets), -1).any(axis=1).all()
+    assert not shield.masks[shield.mask_of[shield.first[-2] :]].any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(game=oracle.games(constraints=1))
+def test_rows_of_any_spending(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    unit = shield.tracker.units[0]
+    ask = list(itertools.product(range(-1, game.horizon + 2), range(-1, len(game.states) + 1), range(-40, 40)))
+    t, states, spent = (np.array(column) for column in zip(*ask, strict=True))
+    rows = shield.pairs(t, states, spent[:, None])
+    at_end = {(game.state_index(s), exact(c)) for s, (c,) in shield.feasibility.states(game.horizon)}
+    for (t1, s, c), row in zip(ask, rows.tolist(), strict=True):
+        known = 0 <= s < len(game.states) and (t1, game.states[s], (c * unit,)) in sets
+        assert (row >= 0) == (known or (t1 == game.horizon and (s, c * unit) in at_end))
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(), seed=some.integers(0, 2**32 - 1))
+def test_steps_in_batches_follow_the_game(game, seed):
+    shield, _ = shield_and_sets(game)
+    if shield is None:
+        return
+    rng = np.random.default_rng(seed)
+    roots = np.array([s for s, _ in game.initial])
+    for _ in range(4):
+        state = int(rng.choice(roots))
+        runner = shield.start(state=game.states[state])
+        rows = shield.pairs(0, np.array([state]), np.zeros((1, len(game.constraints)), dtype=np.int64))
+        while not runner.done:
+            mask = shield.masks[shield.mask_of[rows[0]]]
+            assert np.array_equal(mask, runner.joint())
+            a = np.argwhere(mask)[rng.integers(mask.sum())]
+            layer = game.layer(runner.t)
+            r = next(r for r in layer.rows(game.state_index(runner.state)) if (layer.action[r] == a).all())
+            k = int(rng.integers(layer.out_ptr[r], layer.out_ptr[r + 1]))
+            cost = [values[c] for values, c in zip(game.cost_values, layer.cost[k], strict=True)]
+            units, after = shield.cost_units([cost]).reshape(1, -1), layer.next_state[k : k + 1]
+            for bad in np.argwhere(~mask)[:2]:
+                assert shield.step(rows, bad[None], after, units)[0] == -1
+                with pytest.raises(InvalidOption, match="is not safe; `repair`"):
+                    runner.step(labels(game, bad), game.states[after[0]], cost)
+            assert shield.step(rows, None, after, units) == shield.step(rows, a[None], after, units)
+            rows = shield.step(rows, a[None], after, units)
+            before = [exact(x) for x in runner.spent]
+            runner.step(labels(game, a), game.states[after[0]], cost)
+            assert [exact(x) for x in runner.spent] == [x + y for x, y in zip(before, cost, strict=True)]
+            assert shield.row(runner.t, runner.state, runner.spent) == rows[0] >= 0
+            assert oracle.within([exact(x) for x in runner.spent], game.budgets[runner.t - 1])
+        assert not shield.masks[shield.mask_of[rows]].any()
+        assert shield.step(rows, None, after, units)[0] == -1
+
+
+def test_large_batches_and_arrays_of_any_kind():
+    game = ace.catalog.get("rendezvous")
+    shield = ace.Shield(game)
+    rows = np.arange(shield.first[-1])
+    t, states, spent = shield.situations(rows)
+    for kind in (np.int32, np.int16, np.int8, np.int64):
+        assert np.array_equal(shield.pairs(t.astype(kind), states.astype(kind), spent.astype(kind)), rows)
+    spread = np.asfortranarray(np.repeat(spent, 2, axis=0))[::2]
+    assert np.array_equal(shield.pairs(t.tolist(), states.tolist(), spread), rows)
+    assert len(shield.pairs(0, np.zeros(0, int), np.zeros((0, 2), int))) == 0
+    t.setflags(write=False)
+    assert np.array_equal(shield.pairs(t, states, spent), rows)
+
+
+def test_arrays_cannot_be_written_and_share_memory():
+    shield = ace.Shield(ace.catalog.get("rendezvous"))
+    assert shield.masks is shield.masks and np.shares_memory(shield.masks[0], shield.masks)
+    arrays = [shield.masks, shield.mask_of, shield.first, shield.repairs, *shield.products, *shield.turns]
+    arrays += [shield.joint(0, "calm", (0, 0)), *shield.product(0, "calm", (0, 0)), shield.turn(0, "calm", (0, 0))]
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    assert shield.mask_of.dtype == np.int32 and shield.masks.dtype == bool
+
+
+def test_units_of_amounts():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=2,
+        initial="s",
+        budget={"a": 1, "b": 2},
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1.0, s, {"a": F(a[0], 3), "b": 0.1 * a[0]})],
+        reward=lambda t, s, a: 0,
+    )
+    shield = ace.Shield(game)
+    assert shield.units({"b": 0.2}).tolist() == [0, 2]
+    assert shield.units([F(1, 3), 0.3]).tolist() == [1, 3]
+    assert shield.units([[F(1, 3), 0.3], [0, 0]]).tolist() == [[1, 3], [0, 0]]
+    assert shield.units(np.array([[0.0, 0.1], [1.0, 0.2]])).tolist() == [[0, 1], [3, 2]]
+    assert shield.cost_units(np.zeros((0, 2))).shape == (0, 2)
+    assert shield.amounts([1, 3]) == (F(1, 3), 0.3)
+    for wrong in ([0.05, 0.05], [[1, 2, 3]], [[0.0, math.nan]], {"c": 1}, [[0, 10**30]], "x"):
+        with pytest.raises(InvalidOption, match="spent: "):
+            shield.units(wrong)
+
+
+# -- rounded costs ------------------------------------------------------------------------------------------------------------
+
+
+def fine_game(rng, horizon=3, budget=1.0):
+    """Costs of four digits, two outcomes each; resting is free."""
+    cost = rng.random((2, 2, 2, 2)).round(4)
+    cost[0, 0] = 0
+    return ace.MarkovGame.from_functions(
+        players=["p", "q"],
+        horizon=horizon,
+        initial="s",
+        budget=[budget, budget],
+        actions=lambda t, s: [(0, 1), (0, 1)],
+        outcomes=lambda t, s, a: [(0.5, s, cost[a[0], a[1], k].tolist()) for k in range(2)],
+        reward=lambda t, s, a: [0, 0],
+    )
+
+
+def everything_played(shield, game):
+    """The largest totals that play under a shield comes to, in fractions, following true and counted totals."""
+    layer, most = game.layer(0), [F(0)] * 2
+    here = {((F(0),) * 2, shield.tracker.start())}
+    for t in range(game.horizon):
+        there = set()
+        for spent, counted in here:
+            mask = shield.joint(t, "s", shield.amounts(counted))
+            assert mask.any()
+            for r in layer.rows(0):
+                if not mask[tuple(layer.action[r])]:
+                    continue
+                for k in range(layer.out_ptr[r], layer.out_ptr[r + 1]):
+                    cost = [values[c] for values, c in zip(game.cost_values, layer.cost[k], strict=True)]
+                    there.add((oracle.add(spent, cost), shield.tracker.add(counted, cost)))
+        here = there
+        most = [max(x, *(spent[m] for spent, _ in here)) for m, x in enumerate(most)]
+    return most
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=some.integers(0, 2**32 - 1), epsilon=some.sampled_from([0.05, 0.2, 0.5]))
+def test_rounding_up_never_breaks_a_budget_and_down_never_by_more_than_epsilon(seed, epsilon):
+    game = fine_game(np.random.default_rng(seed))
+    up, down = (ace.Shield(game, epsilon=epsilon, rounding=r) for r in ("up", "down"))
+    truth = ace.Shield(game)
+    first = [shield.joint(0, "s", [0, 0]) for shield in (up, truth, down)]
+    assert (first[0] <= first[1]).all() and (first[1] <= first[2]).all()
+    assert all(x <= 1 for x in everything_played(up, game))
+    assert all(x <= 1 + exact(epsilon) for x in everything_played(down, game))
+
+
+def test_continuous_costs_are_counted_as_they_are_rounded():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=4,
+        initial="s",
+        budget={"heat": 2},
+        actions=lambda t, s: [("idle", "run")],
+        outcomes=lambda t, s, a: [(1.0, s, stats.uniform(0, 0.9) if a == ("run",) else 0)],
+        reward=lambda t, s, a: 0,
+    )
+    with pytest.raises(InvalidOption, match="drawn from"):
+        ace.Shield(game)
+    shield = ace.Shield(game, epsilon=0.4)
+    rng = np.random.default_rng(0)
+    ran = 0
+    for _ in range(100):
+        runner = shield.start()
+        rows = shield.pairs(0, np.array([0]), np.zeros((1, 1), dtype=int))
+        while not runner.done:
+            action = ("run",) if runner.safe(("run",)) else ("idle",)
+            cost = rng.uniform(0, 0.9) if action == ("run",) else 0
+            ran += action == ("run",)
+            runner.step(action, "s", cost)
+            rows = shield.step(rows, [[int(action == ("run",))]], np.array([0]), shield.cost_units([[cost]]))
+            assert exact(runner.spent[0]) <= exact(runner.counted[0]) <= 2
+            assert exact(runner.left[0]) == 2 - exact(runner.spent[0])
+            assert shield.row(runner.t, "s", runner.counted) == rows[0]
+    assert ran > 200
+    with pytest.raises(InvalidOption, match="give epsilon too"):
+        ace.Shield(game, rounding="down")
+
+
+# -- errors, sizes, odds and ends ---------------------------------------------------------------------------------------------
+
+
+def test_infeasible_says_which_budgets_would_do():
+    game = two_players(set())
+    with pytest.raises(Infeasible) as found:
+        ace.Shield(game)
+    assert found.value.minimal_budgets.tolist() == [[1]]
+
+
+def test_errors_name_place_value_and_rule():
+    shield = ace.Shield(two_players({(0, 1), (2, 2)}))
+    with pytest.raises(InvalidGame, match="must be a MarkovGame"):
+        ace.Shield("intersection")
+    for t, state, spent in (
+        (0, "s", 1),
+        (0, "x", 0),
+        (2, "s", 0),
+        (1, "s", 0),
+        (-1, "s", 0),
+        (0, "s", (0, 0)),
+        ("a", "s", 0),
+    ):
+        with pytest.raises(UnknownPair, match="t="):
+            shield.joint(t, state, spent)
+    for action, said in (
+        ((0,), "one action per player"),
+        ("01", "one action per player"),
+        ((0, 5), "player 'q'"),
+        ((0, [1]), "'q'"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            shield.safe(0, "s", 0, action)
+    with pytest.raises(InvalidOption, match="prefer: "):
+        shield.repair(0, "s", 0, (0, 0), prefer=[[1, 2], [1, 2]])
+    zeros, totals = np.zeros(3, dtype=int), np.zeros((3, 1), dtype=int)
+    for t, states, spent, said in (
+        (0, zeros + 0.5, totals, "states: must be whole numbers"),
+        (0, zeros, totals[:, 0], "spent: must be whole numbers with 2 axes"),
+        (0, zeros, totals[:2], "spent: has the shape"),
+        ([0, 0], zeros, totals, "t: has 2 entries"),
+    ):
+        with pytest.raises(InvalidOption, match=said):
+            shield.pairs(t, states, spent)
+    with pytest.raises(InvalidOption, match="actions: has the shape"):
+        shield.step(zeros, totals, zeros, totals)
+    with pytest.raises(InvalidOption, match="costs: has the shape"):
+        shield.step(zeros, None, zeros, np.zeros((3, 2), dtype=int))
+    rows = shield.pairs(0, zeros, totals)
+    assert shield.step(rows, [[0, 1], [0, 9], [-1, 1]], zeros, totals).tolist() == [1, -1, -1]
+
+
+def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
+    runner = ace.Shield(two_players({(0, 1), (2, 2)})).start()
+    with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but came to 's' at a cost of 1"):
+        runner.step((0, 1), "s", 1)
+    with pytest.raises(InvalidOption, match="state"):
+        runner.step((0, 1), "nowhere", 0)
+    with pytest.raises(InvalidOption, match="cost"):
+        runner.step((0, 1), "s", "much")
+    assert (runner.t, runner.spent, runner.left) == (0, (0,), (0,))  # nothing has changed
+    runner.step((0, 1), "s", 0)
+    assert runner.done
+    with pytest.raises(InvalidOption, match="the episode is over"):
+        runner.joint()
+
+
+def test_a_start_among_several():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=1,
+        initial={"a": 0.5, "b": 0.5},
+        actions=lambda t, s: [(0,)],
+        outcomes=lambda t, s, a: [(1.0, "a", None)],
+        reward=lambda t, s, a: 0,
+    )
+    shield = ace.Shield(game)
+    with pytest.raises(InvalidOption, match="2 initial states"):
+        shield.start()
+    with pytest.raises(UnknownPair, match="not an initial state"):
+        shield.start(state="c")
+    assert shield.start(state="b").joint().tolist() == [True]
+    assert shield.pairs(0, np.array([0, 1]), np.zeros((2, 0), dtype=int)).tolist() == [0, 1]
+
+
+def test_many_players_do_without_joint_masks():
+    """Twenty players with ten actions each, of which a state offers few joint ones."""
+    players, n = 20, 10
+    offered = [tuple((k + i) % n for i in range(players)) for k in range(n)] + [(0,) * players]
+    game = ace.MarkovGame.from_table(
+        {
+            "state": ["s"] * len(offered),
+            **{f"p{i}": [a[i] for a in offered] for i in range(players)},
+            "probability": [1.0] * len(offered),
+            "next_state": ["s"] * len(offered),
+            "cost": [a[0] for a in offered],
+        },
+        {
+            "state": ["s"] * len(offered),
+            **{f"p{i}": [a[i] for a in offered] for i in range(players)},
+            **{f"reward_p{i}": [0] * len(offered) for i in range(players)},
+        },
+        players=[f"p{i}" for i in range(players)],
+        actions=[range(n)] * players,
+        horizon=2,
+        initial="s",
+        budget={"cost": 5},
+    )
+    shield = ace.Shield(game)
+    for ask in (lambda: shield.masks, lambda: shield.repairs, lambda: shield.turns, lambda: shield.joint(0, "s", 0)):
+        with pytest.raises(TooLarge, match="joint actions of 20 players"):
+            ask()
+    assert shield.safe(1, "s", 3, offered[2])
+    assert not shield.safe(1, "s", 3, offered[3])
+    assert np.flatnonzero(shield.turn(1, "s", 3)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(shield.turn(1, "s", 3, offered[2][:5])).tolist() == [offered[2][5]]
+    assert shield.repair(1, "s", 3, offered[9]) in [offered[k] for k in (0, 1, 2, 10)]
+    assert shield.repair(1, "s", 3, offered[2]) == offered[2]
+    assert [int(m.sum()) for m in shield.product(1, "s", 3)] == [1] * players
+    assert shield.step(shield.pairs(0, [0], [[0]]), None, [0], [[5]])[0] >= 0
+
+
+def test_more_joint_actions_than_a_word_has_bits():
+    rng = np.random.default_rng(3)
+    safe = {tuple(a) for a in np.argwhere(rng.random((13, 13)) < 0.5).tolist()}
+    shield = ace.Shield(two_players(safe, n=13))
+    assert set(map(tuple, np.argwhere(shield.joint(0, "s", 0)).tolist())) == safe
+    check_maximal(shield.joint(0, "s", 0), shield.product(0, "s", 0))
+
+
+def test_a_larger_game_agrees_with_feasibility():
+    from acegames.bench import random_game
+
+    game = random_game(4, 8, 20)
+    shield, found = ace.Shield(game), ace.feasibility(game)
+    rng = np.random.default_rng(0)
+    assert shield.first[-2] == found.pairs > 3000
+    for row in rng.integers(0, found.pairs, 300).tolist():
+        (t,), (s,), (units,) = shield.situations([row])
+        spent = shield.amounts(units)
+        mask = shield.masks[shield.mask_of[row]]
+        assert {game.joint_action(a) for a in np.argwhere(mask)} == set(found.actions(int(t), game.states[s], spent))
+
+
+def test_a_shield_can_be_pickled_and_says_what_it_is():
+    shield = ace.Shield(ace.catalog.get("intersection"))
+    again = pickle.loads(pickle.dumps(shield))
+    assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
+    assert "53 safe situations, 3 distinct masks" in repr(shield)
+    assert shield.feasible and shield.players == ("north", "east")
