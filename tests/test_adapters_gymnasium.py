@@ -105,6 +105,23 @@ def test_in_vectors_and_wrappers(game):
     assert made.unwrapped.game.digest == game.digest
 
 
+def test_amounts_in_vectors_of_environments_are_not_cut_to_whole_numbers():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial="s",
+        budget={"c": [1, float("inf")]},
+        actions=lambda t, s: [(0, 0.1)],
+        outcomes=lambda t, s, a: [(1, s, a[0])],
+        reward=lambda t, s, a: [0],
+    )
+    vector = gymnasium.vector.SyncVectorEnv([lambda: adapter.env(game)] * 2)
+    vector.reset(seed=0)
+    *_, infos = vector.step([0, 1])
+    assert infos["costs"]["c"].tolist() == infos["spent"]["c"].tolist() == [0, 0.1]
+    assert infos["remaining"]["c"].tolist() == [float("inf")] * 2
+
+
 def test_masks_for_maskable_learners():
     env = adapter.env(delivery(), mask="available")
     for seed in range(8):

@@ -255,6 +255,24 @@ def test_broken_budgets_are_told_and_masks_fall_back_on_what_is_offered():
     assert observations["east"]["observation"][env.layout.remaining["risk"]] == -1  # cut off
 
 
+def test_a_broken_budget_is_not_forgotten():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=3,
+        initial="s",
+        budget={"c": 1},
+        actions=lambda t, s: [(1, 0, -2)],
+        outcomes=lambda t, s, a: [(1, s, a[0])],
+        reward=lambda t, s, a: [0],
+    )
+    env = parallel_env(game)
+    env.reset()
+    told = [env.step({"p": action})[-1]["p"] for action in (0, 0, 2)]
+    assert [info["spent"]["c"] for info in told] == [1, 2, 0]
+    assert [info["violated"] for info in told] == [False, True, True]
+    assert [info["safe"] for info in told] == [True, False, False]
+
+
 # -- agreement with the game ------------------------------------------------------------------------------------------
 
 
@@ -326,11 +344,13 @@ def check_from(env, game, start, path, depth):
             total = [ace_exact(a) + c for a, c in zip(spent, costs, strict=True)]
             assert list(rewards.values()) == said[1]
             assert env.situation[:2] == (t + 1, there)
+            assert list(map(ace_exact, env.costs.values())) == costs
+            assert list(map(ace_exact, env.situation[2])) == total
             assert set(ended.values()) == {t + 1 == game.horizon}
             assert set(truncated.values()) == {False}
             for info in infos.values():
-                assert list(map(ace_exact, info["costs"].values())) == costs
-                assert list(map(ace_exact, info["spent"].values())) == total
+                assert list(info["costs"].values()) == list(map(float, costs))
+                assert list(info["spent"].values()) == list(map(float, total))
                 assert info["cost"] == pytest.approx(float(sum(costs)))
                 over = any(c > b for c, b in zip(total, game.budgets[t], strict=True))
                 assert info["violated"] or not over
@@ -364,7 +384,7 @@ def test_a_solved_policy_earns_its_values(name):
         while env.agents:
             action = runner.act()
             _, rewards, _, _, infos = env.step(env.encode(action))
-            runner.observe(action, infos[env.possible_agents[0]]["costs"], env.situation[1])
+            runner.observe(action, env.costs, env.situation[1])
             assert runner.spent == env.situation[2]
             total += list(rewards.values())
         assert not infos[env.possible_agents[0]]["violated"]
@@ -539,6 +559,13 @@ def test_bad_actions_are_told():
         env.step({})
 
 
+def test_bad_actions_in_turn_are_told():
+    env = raw_aec_env(GAMES["intersection"]())
+    env.reset(seed=0)
+    with pytest.raises(ace.InvalidOption, match="agent 'north' chose 5"):
+        env.step(5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -568,6 +595,15 @@ def test_without_the_package_it_is_said_what_to_install(monkeypatch):
     for make in (parallel_env, aec_env, raw_aec_env):
         with pytest.raises(ace.MissingExtra, match=r"acegames\[pettingzoo\]"):
             make(ace.catalog.get("intersection"))
+
+
+def test_pictures_need_matplotlib(monkeypatch):
+    game = ace.catalog.get("intersection")
+    assert parallel_env(game).metadata["render_modes"] == ["human", "ansi", "rgb_array"]
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert parallel_env(game).metadata["render_modes"] == ["human", "ansi"]
+    with pytest.raises(ace.MissingExtra, match=r"acegames\[plot\]"):
+        parallel_env(game, render_mode="rgb_array")
 
 
 # -- randomness -------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ ALLOWED = {
     "acegames.adapters.episode": ("episode_costs", "model"),
     "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
     "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
-    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors"),
+    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors", "extras"),
     "acegames.adapters.showing": ("adapters.play", "plot", "model"),
     "acegames.adapters.spaces": ("adapters.play",),
     "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),

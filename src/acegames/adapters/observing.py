@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ class Layout:
             seen[self.state] = self.table[state]
         seen[self.time] = t / self.horizon
         for k, (left, scale) in enumerate(zip(remaining, self.scales, strict=True), self.time + 1):
-            seen[k] = min(1.0, max(-1.0, _float(left) / scale))
+            seen[k] = min(1.0, max(-1.0, to_float(left) / scale))
         return seen
 
 
@@ -89,8 +88,8 @@ def _scale(game: MarkovGame, m: int) -> float:
     least, most = min(0.0, *(low for low, _ in costs)), max(0.0, *(high for _, high in costs))
     found = [0.0]
     for t, bounds in enumerate(bounds_in_force(game)):
-        before = math.inf if t == 0 else _float(game.budgets[t - 1][m])
-        bound = min(_float(bounds[m]), most * game.horizon)
+        before = math.inf if t == 0 else to_float(game.budgets[t - 1][m])
+        bound = min(to_float(bounds[m]), most * game.horizon)
         found += [abs(bound - t * least), abs(bound - min(t * most, before))]
     return max(found) or max(most, -least) or 1.0
 
@@ -103,5 +102,6 @@ def _ends(cost: Any) -> tuple[float, float]:
     return float(low), float(cost.upper)
 
 
-def _float(bound: Any) -> float:
-    return nearest_float(bound) if isinstance(bound, Fraction) else float(bound)
+def to_float(amount: Any) -> float:
+    """The float nearest to an exact amount, however large it is."""
+    return nearest_float(amount)

@@ -13,12 +13,14 @@ import numpy as np
 
 from acegames.adapters.episode import Action, Amounts, Episode
 from acegames.adapters.masks import Mask, MaskMaker, Masks, shield_for
-from acegames.adapters.observing import Layout, Vector, layout
+from acegames.adapters.observing import Layout, Vector, layout, to_float
 from acegames.errors import InvalidOption
+from acegames.extras import optional
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.written import unknown
 
 OBSERVATIONS = ("dict", "vector")
+RENDER_MODES = ("human", "ansi", "rgb_array")
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,7 @@ class Play:
         check_game(game)
         if options.observation not in OBSERVATIONS:
             raise InvalidOption(f"observation: got {options.observation!r}, must be one of {OBSERVATIONS!r}")
-        if options.render_mode not in (None, *render_modes()):
-            raise InvalidOption(
-                f"render_mode: got {options.render_mode!r}, must be None or one of {render_modes()!r}"
-                " (rgb_array needs matplotlib: pip install 'acegames[plot]')"
-            )
+        _check_render_mode(options.render_mode)
         self.game, self.options = game, options
         shield = shield_for(game, options.mask, options.shield, masks)
         self.layout: Layout = layout(game, options.features)
@@ -69,7 +67,7 @@ class Play:
         """Play one action number per player; return the rewards."""
         if not self.running:
             raise InvalidOption("the episode is over, or was never begun: call reset")
-        chosen = tuple(self._number(i, a) for i, a in enumerate(action))
+        chosen = tuple(self.number(i, a) for i, a in enumerate(action))
         rewards = self._play(chosen, rng) if chosen in self.episode.legal else self._refuse(chosen)
         self._update()
         return rewards
@@ -94,7 +92,8 @@ class Play:
         self.costs = (0,) * len(self.game.constraints)
         return tuple(float(self.options.illegal) if i in self.illegal else 0.0 for i in range(len(chosen)))
 
-    def _number(self, i: int, action: Any) -> int:
+    def number(self, i: int, action: Any) -> int:
+        """The number of an action that player i chose, checked."""
         n = len(self.game.actions[i])
         if isinstance(action, np.ndarray) and action.ndim == 0:
             action = action[()]
@@ -109,7 +108,7 @@ class Play:
         self.spent, self.remaining = episode.spent, episode.remaining
         self.vector: Vector = self.layout.vector(episode.t, episode.state, self.remaining)
         product = self.masks.product(episode) if self.running else None
-        self.safe = product is not None or (not self.running and not episode.violated and not self.illegal)
+        self.safe = not episode.violated and (product is not None if self.running else not self.illegal)
         self.mask: Masks = self._free() if not self.running else product or self.masks.offered(episode)
 
     def _free(self) -> Masks:
@@ -125,22 +124,24 @@ class Play:
         return {"observation": self.vector.copy(), "action_mask": self.mask[i].copy()}
 
     def info(self, i: int) -> dict[str, Any]:
-        """What player i is told beside the observation."""
-        labels = self.game.constraints
+        """What player i is told beside the observation. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
             "cost": self.cost(i),
-            "costs": dict(zip(labels, self.costs, strict=True)),
-            "spent": dict(zip(labels, self.spent, strict=True)),
-            "remaining": dict(zip(labels, self.remaining, strict=True)),
+            "costs": self._floats(self.costs),
+            "spent": self._floats(self.spent),
+            "remaining": self._floats(self.remaining),
             "violated": self.episode.violated,
             "safe": self.safe,
             "illegal": i in self.illegal,
         }
 
+    def _floats(self, amounts: Amounts) -> dict[Label, float]:
+        return {label: to_float(amount) for label, amount in zip(self.game.constraints, amounts, strict=True)}
+
     def cost(self, i: int) -> float:
         """What the last step is charged to player i: the costs of its own constraints and of those that are everybody's."""
-        return math.fsum(float(self.costs[m]) for m in self.charged[i])
+        return math.fsum(to_float(self.costs[m]) for m in self.charged[i])
 
     @property
     def situation(self) -> tuple[int, Label, Amounts]:
@@ -160,12 +161,19 @@ class Play:
 
     def decode(self, action: Sequence[Any]) -> JointAction:
         """A joint action in the words of the game, given by numbers."""
-        return self.game.joint_action(self._number(i, a) for i, a in enumerate(action))
+        return self.game.joint_action(self.number(i, a) for i, a in enumerate(action))
+
+
+def _check_render_mode(mode: Any) -> None:
+    if mode not in (None, *RENDER_MODES):
+        raise InvalidOption(f"render_mode: got {mode!r}, must be None or one of {RENDER_MODES!r}")
+    if mode == "rgb_array":
+        optional("matplotlib", "pictures", "plot")
 
 
 def render_modes() -> list[str]:
     """How a game can be shown here; pictures need matplotlib."""
-    return ["human", "ansi", *(["rgb_array"] if find_spec("matplotlib") else [])]
+    return [mode for mode in RENDER_MODES if mode != "rgb_array" or find_spec("matplotlib")]
 
 
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:

@@ -76,6 +76,11 @@ class GameEnv(gymnasium.Env[Any, Any]):
         """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
         return self.play.situation
 
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """What the last step cost, exactly, by constraint: what a Runner is told."""
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
     def encode(self, action: Sequence[Label]) -> int:
         """The (joint) action of a policy as what `step` takes."""
         return self.play.encode(action)[0]

@@ -103,6 +103,11 @@ class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
         """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
         return self.play.situation
 
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """What the last step cost, exactly, by constraint: what a Runner is told."""
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
     def encode(self, action: Sequence[Label]) -> dict[str, int]:
         """A joint action of a policy as what `step` takes."""
         return dict(zip(self.possible_agents, self.play.encode(action), strict=True))
@@ -138,6 +143,9 @@ class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
 
     def step(self, action: Any) -> None:
         """Take the choice of the agent whose turn it is."""
+        agent, play = self.agent_selection, self.env.play
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = play.number(self.possible_agents.index(agent), action)
         super().step(action)
         self._mask_next()
 
@@ -148,7 +156,7 @@ class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
             return
         agent = self.agent_selection
         before = self.possible_agents[: self.possible_agents.index(agent)]
-        mask = play.masks.turn(play.episode, tuple(int(self._actions[a]) for a in before))
+        mask = play.masks.turn(play.episode, tuple(self._actions[a] for a in before))
         if mask is None:
             mask = play.masks.offered(play.episode)[len(before)]
             self.infos[agent]["safe"] = False
