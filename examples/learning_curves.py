@@ -85,8 +85,8 @@ def read(path: Path) -> list[Bin]:
 def table(bins: Sequence[Bin]) -> str:
     """What happened over all seeds, as a table in Markdown."""
     lines = [
-        "| game | | steps | episodes | broke a budget | steps over budget | last fifth: broke | last fifth: earned |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| | steps | episodes | broke a budget | steps over | in the end: broke | earned |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for game, how in dict.fromkeys((b.game, b.how) for b in bins):
         own = [b for b in bins if (b.game, b.how) == (game, how)]
@@ -97,9 +97,9 @@ def table(bins: Sequence[Bin]) -> str:
         share = sum(b.broken for b in late) / late_episodes
         earned = sum(b.total * b.episodes for b in late) / late_episodes
         steps = last * len({b.seed for b in own})
-        lines.append(
-            f"| `{game}` | {how} | {steps:,} | {episodes:,} | {broken:,} | {over:,} | {share:.1%} | {earned:.2f} |"
-        )
+        if how == SHIELD:
+            lines.append(f"| **{game}** | | | | | | |")
+        lines.append(f"| {how} | {steps:,} | {episodes:,} | {broken:,} | {over:,} | {share:.1%} | {earned:.2f} |")
     return "\n".join(lines)
 
 
