@@ -82,7 +82,11 @@ def test_what_is_loaded_is_written_again_with_nothing_lost(path, facts, tmp_path
     solution = ace.Solution.load(path)
     solution.save(tmp_path / "again.ace")
     again = ace.Solution.load(tmp_path / "again.ace")
-    assert (again.game.digest, again.stats, again.guarantee) == (solution.game.digest, solution.stats, solution.guarantee)
+    assert (again.game.digest, again.stats, again.guarantee) == (
+        solution.game.digest,
+        solution.stats,
+        solution.guarantee,
+    )
     check_policy(again.policy, facts)
 
 

@@ -87,9 +87,11 @@ def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, mo
     def killed(*args):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as moment, pytest.raises(KeyboardInterrupt):
+    newer = module(SOURCE.replace("+ 1", "+ 100"))
+    with monkeypatch.context() as moment:
         moment.setattr(kernel_cache.DataFirst, "_save_index", killed)
-        module(SOURCE.replace("+ 1", "+ 100")).answer(1)
+        with pytest.raises(KeyboardInterrupt):
+            newer.answer(1)
     later = module(SOURCE.replace("+ 1", "+ 100"))
     assert (later.answer(1), hits(later.answer)) == (101, 0)
 

@@ -105,7 +105,9 @@ class HighsStageSolver:
         n = len(free)
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
-        for row, bounds in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):  # all at once needs a newer HiGHS
+        for row, bounds in enumerate(
+            zip(lower.tolist(), upper.tolist(), strict=True)
+        ):  # all at once needs a newer HiGHS
             self._highs.changeRowBounds(row, *bounds)
 
 
