@@ -30,7 +30,8 @@ def module(tmp_path, monkeypatch):
     path = tmp_path / "one_kernel.py"
 
     def fresh(source=SOURCE):
-        path.write_text(source)
+        if not path.exists() or path.read_text() != source:  # older numba goes by the time of the file
+            path.write_text(source)
         spec = importlib.util.spec_from_file_location("one_kernel", path)
         found = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(found)
@@ -157,7 +158,7 @@ def test_an_installation_in_which_nothing_can_be_written(installed, tmp_path):
     assert list(home.rglob("*.nbi"))
     _, err = finish(start(installed, tmp_path / "c.ace", HOME=str(home)))
     assert err == ""
-    assert len({(tmp_path / f"{name}.ace").stat().st_size for name in "abc"}) == 1
+    assert len({policy_bytes(tmp_path / f"{name}.ace") for name in "abc"}) == 1
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import licences
 
 CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
+BROUGHT_ALONG = {"pyparsing"}  # by matplotlib; today's warns of what the oldest matplotlib does
 UNTESTED = {"pygambit"}  # has no binaries for the Python of the oldest versions
 
 
@@ -38,7 +39,7 @@ def pinned(name):
 
 
 def test_the_oldest_versions_are_the_lower_bounds():
-    oldest = {name: version for name, version, _ in pinned("oldest.txt")}
+    oldest = {name: version for name, version, _ in pinned("oldest.txt") if name not in BROUGHT_ALONG}
     assert oldest == {name: version for name, version in for_users().items() if name not in UNTESTED}
 
 
