@@ -15,9 +15,12 @@ Kernels that call each other live in one file, because numba's cache does not se
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
+from acegames.kernel_cache import kernel
 from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
@@ -28,12 +31,7 @@ PIVOT = 1e-12  # smaller pivots are rounding; what a small one spoils, the certi
 HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
 
 
-def _jit(function):
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no place for a cache: compile in each process
-        return numba.njit(nogil=True, error_model="numpy")(function)
+_jit: Any = kernel  # numba infers the types
 
 
 def _inner(function):

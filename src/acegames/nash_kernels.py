@@ -14,9 +14,12 @@ These kernels call none of the other files' (numba's cache does not see changes 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
+from acegames.kernel_cache import kernel
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, LP_CERTIFICATE, SUPPORT, TIE
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
@@ -29,12 +32,7 @@ FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many
 PIVOT = 1e-11  # smaller pivots are rounding; what a small one spoils, the certificate notices
 
 
-def _jit(function):
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no place for a cache: compile in each process
-        return numba.njit(nogil=True, error_model="numpy")(function)
+_jit: Any = kernel  # numba infers the types
 
 
 def _inner(function):

@@ -102,10 +102,13 @@ class HighsStageSolver:
         self._highs.passModel(lp)
 
     def _fix(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: Floats, upper: Floats) -> None:
-        n, rows = len(free), len(lower)
+        n = len(free)
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
-        self._highs.changeRowsBounds(rows, np.arange(rows, dtype=np.int32), lower, upper)
+        for row, bounds in enumerate(
+            zip(lower.tolist(), upper.tolist(), strict=True)
+        ):  # all at once needs a newer HiGHS
+            self._highs.changeRowBounds(row, *bounds)
 
 
 def _certified(
