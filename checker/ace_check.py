@@ -81,9 +81,10 @@ def is_distribution(chances):
 
 def read_game(header, arrays, exact=False):
     """Labels; costs (as they are, and as the policy counts them) and budgets in whole units; and the moves of each time."""
-    told, tables = header["game"], (header["game"]["cost_values"], header["counted"], header["game"]["budgets"])
+    told = header["game"]
     labels = {k: [x if x.isprintable() else ascii(x) for x in told[k]] for k in ("players", "states", "constraints")}
     game = Record(**labels, exact=exact, number=Fraction if exact else float)
+    tables = told["cost_values"], header["counted"], told["budgets"]
     tables = [[[*map(rational, row)] for row in table] for table in tables]
     denominators = {x.denominator for table in tables for row in table for x in row if x != math.inf}
     need(sum(map(int.bit_length, denominators)) < 2**13, "costs have no common unit of sensible size")
@@ -112,8 +113,10 @@ def pieces(pointers, items):
 
 def read_layer(game, sizes, row_ptr, action, reward, out_ptr, prob, next_state, cost):
     """{joint action: (rewards, chances, outcomes)} of each state; an outcome: (next state, counted costs, true costs)."""
-    shapes = (len(out_ptr) - 1, len(game.players)), (len(prob), len(game.cost)), prob.shape
-    need((action.shape, cost.shape, next_state.shape) == shapes and reward.shape == shapes[0], "arrays do not fit")
+    rows, outs, n = len(out_ptr) - 1, len(prob), len(game.players)
+    shapes = [x.shape for x in (action, reward, prob, next_state, cost)]
+    need(shapes == [(rows, n), (rows, n), (outs,), (outs,), (outs, len(game.cost))], "arrays do not fit together")
+    need(len(sizes) == n > 0, "not actions for each player")
     for codes, size in ((action, sizes), (cost, [*map(len, game.cost)]), (next_state, len(game.states))):
         need(((codes >= 0) & (codes < size)).all(), "an index is out of range")
     need(np.isfinite(reward).all(), "a reward is not finite")
@@ -121,9 +124,9 @@ def read_layer(game, sizes, row_ptr, action, reward, out_ptr, prob, next_state, 
     outcomes, chances = pieces(out_ptr, [*zip(next_state.tolist(), *costs)]), pieces(out_ptr, prob.tolist())
     need(all(map(is_distribution, chances)), "probabilities do not sum to one")
     rewards, chances = ([[*map(game.number, x)] for x in table] for table in (reward.tolist(), chances))
-    rows = [*zip(map(tuple, action.tolist()), zip(rewards, chances, outcomes))]
-    moves = [dict(part) for part in pieces(row_ptr, rows)]
-    need(len(moves) == len(game.states) and sum(map(len, moves)) == len(rows), "a joint action comes twice")
+    every = [*zip(map(tuple, action.tolist()), zip(rewards, chances, outcomes))]
+    moves = [dict(part) for part in pieces(row_ptr, every)]
+    need(len(moves) == len(game.states) and sum(map(len, moves)) == rows, "a joint action comes twice")
     return moves
 
 
