@@ -156,6 +156,8 @@ def feasible(game):
 
 def follow(game, stages, told, concept):
     """The policy as told, {situation: {joint action: chance}} of each time, and the largest true totals after each step."""
+    size = sum(len(moves[state]) for moves, stage in zip(game.moves, stages) for state, _ in stage)
+    need(told.shape == (size,), "not a policy for this game", Refuted)
     plans, peaks, chances, most = [], [], map(float, told), dict.fromkeys(game.start, (0,) * len(game.true))
     for t, moves in enumerate(game.moves):
         plans.append({})
@@ -171,7 +173,6 @@ def follow(game, stages, told, concept):
                     totals = tuple(map(add, before[here], costs))
                     most[after] = tuple(map(max, totals, most.get(after, totals)))
         peaks.append([*map(max, zip(*most.values()))])
-    need(next(chances, None) is None, "not a policy for this game", Refuted)
     return plans, peaks
 
 
