@@ -108,8 +108,9 @@ ALLOWED = {
         *("feasibility", "model", "concepts", "errors"),
     ),
     "acegames.adapters.tables": (
-        *("adapters.table_files", "adapters.policy_table", "policy", "model", "concepts", "errors", "extras", "store"),
+        *("adapters.table_files", "adapters.policy_table", "solve", "policy", "model", "concepts", "errors", "extras", "store"),
     ),
+    "acegames.loading": ("adapters.tables", "model"),
     "acegames.exporting": ("adapters", "policy", "model", "errors"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
     "acegames.adapters.episode": ("episode_costs", "model"),
