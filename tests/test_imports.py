@@ -108,7 +108,17 @@ ALLOWED = {
         *("feasibility", "model", "concepts", "errors"),
     ),
     "acegames.adapters.tables": (
-        *("adapters.table_files", "adapters.policy_table", "solve", "policy", "model", "concepts", "errors", "extras", "store"),
+        *(
+            "adapters.table_files",
+            "adapters.policy_table",
+            "solve",
+            "policy",
+            "model",
+            "concepts",
+            "errors",
+            "extras",
+            "store",
+        ),
     ),
     "acegames.loading": ("adapters.tables", "model"),
     "acegames.exporting": ("adapters", "policy", "model", "errors"),

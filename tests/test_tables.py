@@ -241,10 +241,10 @@ def chicken(folder):
 @pytest.mark.parametrize(
     ("line", "change", "says"),
     [
-        (0, ("spent_risk", "risk"), "the column 'risk' has no meaning here"),
+        (0, ("spent_risk", "risk"), "the column 'spent_risk' is missing: there are 't', 'state', 'risk'"),
         (0, ("state", "t"), "each once"),
-        (1, ("0,dry", "9,dry"), "line 0, column 't': 9, must be a whole number from 0 to 5"),
-        (1, ("0,dry", "x,dry"), "line 0, column 't': 'x' is not a number"),
+        (1, ("0,dry", "9,dry"), "line 2, column 't': 9, must be a whole number from 0 to 5"),
+        (1, ("0,dry", "x,dry"), "line 2, column 't': 'x' is not a number"),
         (1, ("dry", "dri"), "unknown state 'dri', did you mean 'dry'"),
         (1, ("dry,0", "dry,1/2"), "no whole multiple of 1"),
         (1, ("dry,0", "dry,much"), "column 'spent_risk': 'much' is not a finite number"),

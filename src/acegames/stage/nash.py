@@ -104,7 +104,9 @@ def _repaired(
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
-        if mixtures is None and len(players) == 2:  # of more players every joint action was looked at, by comparisons alone
+        if (
+            mixtures is None and len(players) == 2
+        ):  # of more players every joint action was looked at, by comparisons alone
             repaired += 1
             try:
                 exact = solve_nash_exactly(action, utility[rows], concept, players, noise)
