@@ -42,7 +42,7 @@ from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.random_cost import RandomCost
 from acegames.model.table_columns import cost_columns
 from acegames.model.to_table import column_names, objects, outcome_lines
-from acegames.model.written import labels_from_data, read_bound, show
+from acegames.model.written import label_to_data, labels_from_data, read_bound, show
 from acegames.model.written_costs import read_written_cost, write_cost
 from acegames.policy import CostTracker, Policy
 from acegames.solve import Solution
@@ -133,9 +133,10 @@ def read_game(path: Source) -> MarkovGame:
 
 def _frame(columns: dict[str, Any]) -> Any:
     """A data frame of these very values; pandas would put NaN for a label that is None."""
+    for name in columns:
+        label_to_data("column", name)  # says what is wrong with the name, if anything
     pandas = optional("pandas", "data frames", "tables")
-    found = {name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()}
-    return pandas.DataFrame(found, columns=pandas.Index(list(columns), dtype=object))
+    return pandas.DataFrame({name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()})
 
 
 def _policy(given: Any) -> Policy:
