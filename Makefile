@@ -5,7 +5,7 @@ OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-oldest wheel-test licences lock bench gallery learners docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock bench gallery learners docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -23,6 +23,10 @@ demo: install  ## solve a bundled game, verify it and play it
 
 test: install  ## every test that is not marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gambit]'
+	$(BIN)/python -m pytest tests/test_gambit.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS)
