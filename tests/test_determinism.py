@@ -25,8 +25,8 @@ def note(name, path):
 
 named = ace.MarkovGame.from_functions(
     players=("ann", "bob"), actions=lambda t, s: [("stay", "go")] * 2,
-    outcomes=lambda t, s, a: [(0.5, frozenset(a), 1 if "go" in a else 0), (0.5, frozenset({"stay", "rest", "go"}), 0)],
-    reward=lambda t, s, a: (a.count("go"), a[0] == a[1]), budget=2, horizon=4, initial=frozenset({"stay"}),
+    outcomes=lambda t, s, a: [(0.5, max(set(a) | {"rest"}), 1 if "go" in a else 0), (0.5, "-".join(sorted({"stay", "rest", *a})), 0)],
+    reward=lambda t, s, a: (a.count("go"), a[0] == a[1]), budget=2, horizon=4, initial="rest",
 )
 games = {"two": random_game(4, 10, 20), "own": own_costs(small=True), "fine": fine(small=True), "one": alone(small=True), "named": named}
 for name, game in games.items():
@@ -78,9 +78,11 @@ def load():
         process.wait()
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
-    ("threads", "hashing"),
-    [(2, 1), pytest.param(4, 12345, marks=pytest.mark.slow), pytest.param(1, 7, marks=pytest.mark.slow)],
+    ("threads", "hashing"), [(2, 1), pytest.param(4, 12345, marks=SLOW), pytest.param(1, 7, marks=SLOW)]
 )
 def test_the_same_bytes(alone_and_quiet, load, tmp_path, threads, hashing):
     again = digests(tmp_path / "run", threads, hashing)

@@ -122,3 +122,105 @@ def test_memory_of_one_shape():
     found = measured("dense")
     assert found["grown"] > 10 * 2**20
     assert found["grown"] <= found["working"] + found["policy"], found
+    assert found["peak"] <= found["memory"], found
+
+
+# -- limits
+
+
+def test_a_limit_is_kept_beforehand():
+    """Refused before anything is computed, in Python and on the command line."""
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**20)
+    seen = []
+    with pytest.raises(ace.TooLarge, match="was allowed"):
+        ace.solve(two(), ace.CE(), engine=limited, progress=seen.append)
+    assert not seen
+
+
+def test_a_limit_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    two().save("game.npz")
+    done = CliRunner().invoke(app, ["solve", "game.npz", "-o", "out.ace", "--memory", "321MiB"])
+    assert done.exit_code == 5 and "TooLarge" in done.output + done.stderr
+    assert os.listdir() == ["game.npz"]
+
+
+def scattered(horizon=7):
+    """Boxes of many gigabytes of which few cells are reached: each state has 27 outcomes, but most of them cost the same."""
+    rng = np.random.default_rng(0)
+    shape = (3, 3, 3)
+    transition = rng.dirichlet(np.ones(3), size=shape)
+    cost = rng.integers(1, 10**8, size=(*shape, 1))
+    cost[:, 0, 0] = 0
+    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [2 * 10**8], horizon=horizon)
+
+
+def test_lists_where_boxes_do_not_fit():
+    game, small = scattered(4), ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**26)
+    with pytest.raises(ace.TooLarge):
+        ace.solve(game, engine=ace.LocalEngine(memory=small.memory, dense=True))
+    planned = ace.LocalEngine(dense=True).estimate(game, ace.feasibility.lattice.lattice(game), ace.CCE())
+    assert planned.memory > small.memory
+    assert ace.solve(game, engine=small).stats.pairs > 100
+
+
+# -- interrupts
+
+
+def interrupted(folder, command, output, load, rng, times):
+    """Interrupt a command at random moments; what it leaves is the old file or a whole new one, and nothing else."""
+    target, before = folder / output, None
+    beside = set(os.listdir(folder)) | {output}
+    ended = {"interrupted": 0, "finished": 0}
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-m", "acegames", *command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
+    )
+    whole, before = time.monotonic() - started, target.read_bytes()
+    for number in range(times):
+        if number % 2:
+            target.unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "acegames", *command],
+            cwd=folder,
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.3, 1.05) * whole)
+        process.send_signal(signal.SIGINT)
+        finished = process.wait() == 0
+        ended["finished" if finished else "interrupted"] += 1
+        assert set(os.listdir(folder)) <= beside, os.listdir(folder)
+        if target.exists():
+            assert load(target)
+            assert target.read_bytes() == before
+        else:
+            assert not finished
+    return ended
+
+
+def loads(path):
+    return ace.Solution.load(path).stats.pairs > 0
+
+
+def is_page(path):
+    return path.read_text().rstrip().endswith("</html>")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="interrupts with a signal")
+@pytest.mark.parametrize("verb", ["solve", "report", "checkpoint"])
+def test_an_interrupt_leaves_nothing_behind(tmp_path, verb):
+    game = random_game(6, 20, 40)
+    game.save(tmp_path / "game.npz")
+    ace.solve(game, ace.CE()).save(tmp_path / "solved.ace")
+    command, output, load = {
+        "solve": (["solve", "game.npz", "-o", "out.ace", "--concept", "ce"], "out.ace", loads),
+        "checkpoint": (["solve", "game.npz", "-o", "out.ace", "--checkpoint", "layers"], "out.ace", loads),
+        "report": (["report", "solved.ace", "-o", "page.html"], "page.html", is_page),
+    }[verb]
+    if verb == "checkpoint":
+        (tmp_path / "layers").mkdir()
+    ended = interrupted(tmp_path, command, output, load, random.Random(verb), 10)
+    assert ended["interrupted"] > 0

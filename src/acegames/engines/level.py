@@ -1,7 +1,7 @@
 """Rewards without the part that no choice can change, where that part is so large that its rounding would hide the rest.
 
-A constant c_t taken from all rewards of time t takes sum of c over t' >= t from all values of time t and changes no equilibrium. Floats near
-zero are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Rewards of
+A constant c_t taken from all rewards of time t takes c_t + c_{t+1} + ... from all values of time t and changes no equilibrium.
+Floats near zero are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Rewards of
 joint actions that no safe play can take do not count either: they become zero. Under "egalitarian" and "fair" players are
 compared with each other, so all of them share their constants.
 """
