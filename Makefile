@@ -25,7 +25,7 @@ test: install  ## every test that is not marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gambit]'
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
 	$(BIN)/python -m pytest tests/test_gambit.py
 
 test-all: install  ## every test, the slow ones too

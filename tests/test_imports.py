@@ -89,7 +89,7 @@ ALLOWED = {
         "machine",
         "kernels",
     ),
-    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
+    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras", "numerics"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.openspiel": ("adapters.openspiel", "solve", "policy", "model", "errors", "extras", "numerics"),
     "acegames.adapters.pettingzoo": (

@@ -21,14 +21,10 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
-from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+from acegames.numerics import HARRIS, LP_CERTIFICATE, PIVOT, ROW_FEASIBLE, SUPPORT, TIE
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
-
-FEASIBLE = 1e-11  # rows violated by less are rounding, in unit utilities
-PIVOT = 1e-12  # smaller pivots are rounding; what a small one spoils, the certificate notices
-HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
 
 
 _jit: Any = kernel  # numba infers the types
@@ -73,7 +69,7 @@ def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
     for step in range(limit):
         bland = step > limit // 2
         r = -1
-        worst = -FEASIBLE
+        worst = -ROW_FEASIBLE
         for i in range(m):
             if rhs[i] < worst:
                 r = i
@@ -111,7 +107,7 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
     for step in range(limit):
         bland = step > limit // 2
         j = -1
-        worst = -FEASIBLE
+        worst = -ROW_FEASIBLE
         for k in range(n):
             if not barred[nonbasic[k]] and d[k] < worst:
                 j = k
@@ -260,7 +256,7 @@ def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[rows_of[a], target]
-            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + FEASIBLE:
+            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + ROW_FEASIBLE:
                 return False
     return True
 

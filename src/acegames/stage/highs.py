@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import Concept, Nash
-from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+from acegames.numerics import HIGHS, LP_CERTIFICATE, SUPPORT, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
@@ -31,8 +31,8 @@ class HighsStageSolver:
             "presolve": "off",
             "solver": "simplex",
             "threads": 1,
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
+            "primal_feasibility_tolerance": HIGHS,
+            "dual_feasibility_tolerance": HIGHS,
         }
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
