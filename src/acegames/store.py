@@ -25,7 +25,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import BadFile
+from acegames.errors import BadFile, TooLarge
+from acegames.limits import COMPRESSED as COMPRESSED_LIMIT
+from acegames.limits import HEADER as HEADER_LIMIT
+from acegames.limits import HEADER_VALUES
+from acegames.limits import STORED_ABOVE as STORE_ABOVE
 from acegames.locks import try_lock
 
 Path = str | os.PathLike[str]
@@ -37,9 +41,6 @@ VERSION = 1
 PLAIN = "npz"
 """The kind of a file made by `numpy.savez`: arrays without our header."""
 
-COMPRESSED_LIMIT = 2**31
-HEADER_LIMIT = 2**29
-STORE_ABOVE = 2**30  # half of COMPRESSED_LIMIT: the rest is room for the header and the names
 HEADER = "header.json"
 CHUNK = 2**24
 TEMPORARY, TEMPORARY_END = ".acegames-", ".tmp"  # how the names of files begin and end that are being written
@@ -83,7 +84,7 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
         except BadFile as error:
             raise BadFile(f"{os.fspath(path)}: {error}") from None
         except MemoryError:
-            raise
+            raise TooLarge(f"{os.fspath(path)}: the machine has not enough memory for what is in it") from None
         except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds of errors on damaged bytes
             reason = str(error) or type(error).__name__
             raise BadFile(f"{os.fspath(path)}: not an archive, or damaged or truncated ({reason})") from None
@@ -223,7 +224,7 @@ def _read(archive: zipfile.ZipFile, size: int, wanted: tuple[str, ...]) -> tuple
     if HEADER in archive.NameToInfo:
         if archive.getinfo(HEADER).file_size > HEADER_LIMIT:
             raise BadFile(f"{HEADER} is larger than {HEADER_LIMIT} bytes")
-        kind, header = _read_header(archive.read(HEADER))
+        kind, header = _read_header(archive.read(HEADER), HEADER_VALUES + size)
     if kind not in wanted:
         found = "has no acegames header" if kind == PLAIN else f"holds {kind!r}"
         raise BadFile(f"{found}, expected {' or '.join(map(repr, wanted))}")
@@ -259,7 +260,9 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
         raise BadFile(f"would unfold to {unfolded} bytes, the limit is {COMPRESSED_LIMIT}; store it uncompressed")
 
 
-def _read_header(content: bytes) -> tuple[str, dict[str, Any]]:
+def _read_header(content: bytes, most: int) -> tuple[str, dict[str, Any]]:
+    if sum(map(content.count, (b",", b"[", b"{"))) > most:  # no value without one of these
+        raise BadFile(f"{HEADER} holds more than {most} values, too many for a file of that size")
     try:
         header = strict_json(content)
     except (ValueError, RecursionError) as error:

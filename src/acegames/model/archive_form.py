@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame
+from acegames.limits import HORIZON
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
@@ -32,9 +33,6 @@ from acegames.model.written import (
 )
 from acegames.model.written_costs import read_written_cost, write_cost
 from acegames.store import Arrays
-
-MAX_HORIZON = 1_000_000
-"""Longest horizon in a file, so that a few written digits cannot ask for all the memory."""
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
@@ -123,8 +121,8 @@ def labels_to_data(game: MarkovGame) -> dict[str, Any]:
 
 def check_file_horizon(horizon: Any) -> int:
     """Return a horizon that a file may have."""
-    if check_horizon(horizon) > MAX_HORIZON:
-        raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {MAX_HORIZON}")
+    if check_horizon(horizon) > HORIZON:
+        raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {HORIZON}")
     return int(horizon)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from acegames import store
-from acegames.errors import BadFile, InvalidGame
+from acegames.errors import BadFile, InvalidGame, TooLarge
+from acegames.limits import TEXT_BYTES
 from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
 from acegames.model.game import MarkovGame
 from acegames.model.text_form import FORMAT, TABLES, check_format, game_from_document, header_document
@@ -25,7 +26,6 @@ SOLUTION = "acegames-solution"
 TEXT = (".yaml", ".yml", ".json")
 ARCHIVE = ".npz"
 TEXT_LIMIT = 20_000
-TEXT_BYTES = 2**28
 
 
 def save_game(game: MarkovGame, path: store.Path) -> None:
@@ -73,6 +73,7 @@ def load_game(path: store.Path) -> MarkovGame:
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.
         InvalidGame: a text file or plain arrays that break a rule of the model, naming the place and the value.
+        TooLarge: the machine has not the memory for it, or it asks for more than a file may (see `limits`).
     """
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     try:
@@ -86,9 +87,11 @@ def load_game(path: store.Path) -> MarkovGame:
         if kind == SOLUTION:
             header, arrays = _inner_game(header, arrays)
         return game_from_archive(header, arrays)
-    except (BadFile, InvalidGame) as error:
+    except (BadFile, InvalidGame, TooLarge) as error:
         message = str(error)
         raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
+    except MemoryError:
+        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
 
 
 def _suffix_sentence(path: store.Path) -> str:

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.limits import DIGITS
+
 Bound = Fraction | float
 """A budget: a Fraction, or the float `inf` (the only float that occurs)."""
 
 
-_DIGITS, _BITS = 3900, 12_955
-"""The longest numerator or denominator. Python refuses to write out much longer ones, which are a slip of the pen in any case."""
+_BITS = int(DIGITS * math.log2(10))
 
 
 def exact(value: Any) -> Fraction:
@@ -25,7 +26,7 @@ def exact(value: Any) -> Fraction:
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
-            raise ValueError(f"the number has more than {_DIGITS} digits")
+            raise ValueError(f"the number has more than {DIGITS} digits")
         return Fraction(value)
     if isinstance(value, np.integer):
         return Fraction(int(value))
@@ -36,8 +37,8 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, (float, Decimal)):
         if not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
-        if isinstance(value, Decimal) and max(abs(value.adjusted()), len(value.as_tuple().digits)) > _DIGITS:
-            raise ValueError(f"the number has more than {_DIGITS} digits")
+        if isinstance(value, Decimal) and max(abs(value.adjusted()), len(value.as_tuple().digits)) > DIGITS:
+            raise ValueError(f"the number has more than {DIGITS} digits")
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return exact(value.item())

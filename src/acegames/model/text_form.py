@@ -18,7 +18,7 @@ from acegames.model.archive_form import (
     tails_from_data,
 )
 from acegames.model.assemble import Names, assemble, read_budget
-from acegames.model.game import Label, MarkovGame, check_labels, read_initial
+from acegames.model.game import Label, MarkovGame, check_labels, read_initial, spread
 from acegames.model.numbers import Bound
 from acegames.model.rule_tables import RuleTables
 from acegames.model.rules import Vocabulary, mentioned_states, read_rules
@@ -190,7 +190,7 @@ def _companion_name(name: Any) -> str:
 
 def _actions(data: Any, players: Any) -> tuple[tuple[Label, ...], ...]:
     if isinstance(data, Mapping):
-        known = list(players or ())
+        known = dict.fromkeys(players or ())
         for player in data:
             if player not in known:
                 raise InvalidGame(f"actions: {unknown('player', player, known)}")
@@ -218,7 +218,8 @@ def _initial(data: Any) -> Any:
     start: dict[Label, float] = {}
     for entry in data:
         check_keys("initial", entry, ("state", "probability"), ("state", "probability"))
-        state = label_from_data("initial", entry["state"])
+    states = spread("initial", [label_from_data("initial", entry["state"]) for entry in data])
+    for entry, state in zip(data, states, strict=True):
         if state in start:
             raise InvalidGame(f"initial: the state {state!r} occurs twice")
         try:
@@ -235,9 +236,10 @@ def _budget(document: Mapping[str, Any]) -> tuple[Any, list[Label] | None]:
     if data is None:
         return None, labels
     if isinstance(data, Mapping):
+        known = dict.fromkeys(labels or ())
         for label in data:
-            if labels is not None and label not in labels:
-                raise InvalidGame(f"budget: {unknown('constraint', label, labels)}")
+            if labels is not None and label not in known:
+                raise InvalidGame(f"budget: {unknown('constraint', label, known)}")
         keys = [label_from_data("budget", label) for label in data]
         return {k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels
     return _bounds("budget", data, 2), labels
