@@ -25,8 +25,9 @@ HORIZON = 1_000_000
 """Steps of a game in a file, so that a few written digits cannot ask for all the memory."""
 
 EXPANDED = 2**25
-"""Numbers in the tables that the rules of one file make (by wildcards, several outcomes, several times). Above this a game
-belongs in arrays. They take a quarter of a GiB, and about three times that while they are made."""
+"""Numbers in the tables that the rules of one file make (by wildcards, several outcomes, several times); above this a game
+belongs in arrays. They take a quarter of a GiB, and about three times that while they are made. Also the outcomes that the
+arrays of a plain numpy file stand for (applied at several times, or to several costs), besides four per entry."""
 
 REACH_WORK = 2**32
 """Steps from a state to a next one that are looked at to find which states can occur; sets that come again are not counted."""

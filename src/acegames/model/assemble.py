@@ -67,8 +67,13 @@ def assemble(
     initial: Any,
     budgets: tuple[tuple[Bound, ...], ...],
     name: str = "",
+    settled: bool = False,
 ) -> MarkovGame:
-    """Check raw layers that together cover every time, and build the game."""
+    """Check raw layers that together cover every time, and build the game.
+
+    `settled` says that the layers are as they were left here, as those of archives are: a few arrays combined to ever new layers
+    would otherwise take memory without bound.
+    """
     if not names.players:
         raise InvalidGame("players: a game needs at least one player")
     start = _check_initial(initial, names.states)
@@ -79,6 +84,8 @@ def assemble(
     layer_at = [-1] * horizon
     for raw in sorted(layers, key=lambda r: r.times):
         layer = store.share(_canonical_layer(raw, names, codes, every_t=len(raw.times) == horizon))
+        if settled:
+            _check_settled(layer, raw)
         key = tuple(id(getattr(layer, f)) for f in LAYER_FIELDS)
         if key not in distinct:
             distinct[key] = len(built)
@@ -241,6 +248,18 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
         next_state=keys[new, 1].astype(np.int32),
         cost=keys[new, 2:].astype(np.int32),
     )
+
+
+def _check_settled(layer: Layer, raw: RawLayer) -> None:
+    pairs = (
+        (layer.action, raw.row_action),
+        (layer.reward, raw.reward),
+        (layer.prob, raw.prob),
+        (layer.next_state, raw.next_state),
+        (layer.cost, raw.cost),
+    )
+    if not all(np.array_equal(found, given) for found, given in pairs):
+        raise InvalidGame(f"{place(raw.times[0])}: rows and outcomes are not in order")
 
 
 def _check_numbers(raw: RawLayer, names: Names, where: Any) -> None:

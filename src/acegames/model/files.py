@@ -103,6 +103,11 @@ def _looks_like_zip(path: str) -> bool:
         return file.read(2) == b"PK"
 
 
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether it is an ordinary file of that folder, also when all links are followed."""
+    return os.path.isfile(path) and os.path.dirname(os.path.realpath(path)) == os.path.realpath(folder)
+
+
 def _inner_game(header: dict[str, Any], arrays: store.Arrays) -> tuple[dict[str, Any], store.Arrays]:
     inner = header.get("game")
     if not isinstance(inner, dict):
@@ -127,8 +132,12 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
     check_format(document)
 
     def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
+        folder = os.path.dirname(path) or os.curdir
+        beside = os.path.join(folder, name)
+        if os.path.exists(beside) and not _lies_in(beside, folder):
+            raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
         try:
-            return store.read_archive(os.path.join(os.path.dirname(path), name), (TABLES, store.PLAIN))
+            return store.read_archive(beside, (TABLES, store.PLAIN))
         except FileNotFoundError:
             raise BadFile(f"arrays: there is no file {name!r} beside it") from None
 

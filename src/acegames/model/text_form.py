@@ -178,7 +178,7 @@ def _by_arrays(document: Mapping[str, Any], read_companion: Reader) -> MarkovGam
         layers, values = tables_from_archive(header, arrays, names, horizon)
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{document['arrays']} does not fit this file: {error}") from None
-    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name, settled=True)
 
 
 def _companion_name(name: Any) -> str:
