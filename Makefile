@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: install demo test test-all bench gallery docs lint types format clean
+.PHONY: install demo test test-all bench gallery learners docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -31,6 +31,10 @@ bench: install  ## remake benchmarks/README.md, in under ten minutes
 
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py
+
+learners: install  ## remake the Q-learning curves and both pictures of docs/shielded-learning.md, in about a minute
+	$(BIN)/python examples/q_learning.py docs/images
+	$(BIN)/python examples/learning_curves.py
 
 docs: install  ## build the documentation into site/; open site/index.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

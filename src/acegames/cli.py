@@ -331,6 +331,9 @@ def solve(
     ] = None,
     concept: ConceptOption = "cce",
     objective: ObjectiveOption = "welfare",
+    backend: Annotated[
+        str | None, typer.Option(help="With nash: quantecon or gambit, to be asked about product stages.")
+    ] = None,
     floor: Annotated[
         float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
     ] = 1.0,
@@ -367,6 +370,8 @@ def solve(
         raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
     model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
+    if backend is not None:
+        wanted = _with_backend(wanted, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "engine": runs_on}
     options["checkpoint"] = checkpoint
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
@@ -524,6 +529,35 @@ def simulate(
         raise typer.Exit(1)
 
 
+@app.command(epilog="Example:  acegames export solution.ace -o policy.csv")
+@_verb
+def export(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A solution or policy file, a game file, or a catalog game.", autocompletion=games
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="A table, .csv or .parquet; or .nfg for Gambit.")
+    ],
+    game: Annotated[bool, typer.Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
+    outside: Annotated[
+        float | None, typer.Option(help="With .nfg: the payoff of joint actions that are not feasible.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the policy of a solution, or a game, as a table that other programs read, or a game of one step for Gambit."""
+    from acegames.exporting import export_file
+
+    what, lines = export_file(source, output, _game, game=game, outside=outside)
+    if as_json:
+        print_json({"what": what, "lines": lines, "file": str(output)})
+    else:
+        out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
+
+
 @app.command(epilog="Example:  acegames report solution.ace -o report.html")
 @_verb
 def report(
@@ -673,6 +707,12 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
             raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
         return ace.Nash(objective=chosen)
     return (ace.CE if kind.lower() == "ce" else ace.CCE)(objective=chosen, floor=floor)
+
+
+def _with_backend(concept: ace.CE | ace.CCE | ace.Nash, backend: str) -> ace.Nash:
+    if not isinstance(concept, ace.Nash):
+        raise ace.InvalidOption(f"--backend {backend}: goes with --concept nash")
+    return ace.Nash(concept.objective, backend)
 
 
 QUICK = 100_000  # stage games

@@ -8,7 +8,7 @@ import acegames as ace
 
 __all__ = ["concepts", "game_names", "games", "objectives"]
 
-ENDINGS = (".yaml", ".yml", ".json", ".npz", ".ace")
+ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".ace")
 
 
 def games(incomplete: str) -> list[str]:

@@ -24,6 +24,9 @@ from acegames.errors import InvalidOption
 
 NAMED_OBJECTIVES = ("welfare", "egalitarian", "fair")
 
+BACKENDS = {"quantecon": ("quantecon.game_theory", "quantecon"), "gambit": ("pygambit", "gambit")}
+"""Libraries that can be asked for Nash equilibria: the module of each, and the extra that installs it."""
+
 LARGEST_FLOOR = 1e6
 """Beyond this the float programs cannot tell the players' own utilities apart any more."""
 
@@ -103,11 +106,22 @@ class Nash(_Chosen):
     """Nash equilibrium: the players draw their actions independently, and none gains by a feasible other action.
 
     Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can take it away). Three or more
-    players: only pure equilibria are looked for. Where a stage has none, `solve` raises NoEquilibrium.
+    players: only pure equilibria are looked for, unless there is a backend. Where a stage has none, `solve` raises NoEquilibrium.
 
     Args:
         objective: which of the equilibria found at each stage; see the module.
+        backend: "quantecon" or "gambit": stages whose feasible joint actions are a product are put to that library. Two players: all of
+            them. Three or more: those without a pure equilibrium, so that mixed ones are found too. Its answers are checked.
     """
+
+    backend: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.backend is not None and (not isinstance(self.backend, str) or self.backend not in BACKENDS):
+            raise InvalidOption(
+                f"backend: got {self.backend!r}, must be None or one of {', '.join(map(repr, BACKENDS))}"
+            )
 
 
 Correlated = CE | CCE

@@ -244,7 +244,9 @@ def _concept_to_data(concept: Concept) -> dict[str, Any]:
         "kind": type(concept).__name__,
         "objective": label_to_data("objective", _plain_objective(concept.objective)),
     }
-    return data if isinstance(concept, Nash) else {**data, "floor": concept.floor}
+    if isinstance(concept, Nash):
+        return data if concept.backend is None else {**data, "backend": concept.backend}
+    return {**data, "floor": concept.floor}
 
 
 def _plain_objective(objective: Any) -> Any:
@@ -256,7 +258,9 @@ def _plain_objective(objective: Any) -> Any:
 
 def _concept_from_data(data: Mapping[str, Any]) -> Concept:
     objective = label_from_data("objective", data["objective"])
-    return Nash(objective) if data["kind"] == "Nash" else CONCEPTS[data["kind"]](objective, data["floor"])
+    if data["kind"] == "Nash":
+        return Nash(objective, data.get("backend"))
+    return CONCEPTS[data["kind"]](objective, data["floor"])
 
 
 def _below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.compiling import announce
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.engines import local
 from acegames.engines.local import Run, Stages
 from acegames.engines.none_found import none_found, too_large
@@ -17,6 +17,7 @@ from acegames.feasibility.cells import LayerSpace
 from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import Lattice
 from acegames.feasibility.space import Space, plan
+from acegames.stage.backend import load
 from acegames.stage.nash import Mixtures, Tables, solve_stages
 
 Floats = NDArray[np.float64]
@@ -33,6 +34,8 @@ class NashStages(Stages):
         self.lattice = lattice
         self.tables = Tables(space.tables.action, self.deviation, self.first_action)
         announce("nash_kernels", "solve_nash")
+        if isinstance(concept, Nash) and concept.backend is not None:
+            load(concept.backend)  # a missing package is told before the work
 
     def _bounds(self, count: int, threads: int) -> list[tuple[int, int]]:
         """Runs of one length, whatever the threads: they are written out in full."""
@@ -105,7 +108,7 @@ class NashStages(Stages):
         cell = int(cells[g]) if self.space.dense else int(here.cells.listed(here.total)[cells[g]])
         state, spent = self._place(t, here, cell)
         where = (self.game, t, self.game.states[state], spent, int(joint_actions[g]))
-        raise none_found(*where) if g in found.without else too_large(*where, self.concept)
+        raise (none_found if g in found.without else too_large)(*where, self.concept)
 
     def _place(self, t: int, here: LayerSpace, cell: int) -> tuple[int, Any]:
         """State and, in the user's units, a spending of the cell that feasible play reaches; what the cell says where that is unknown."""

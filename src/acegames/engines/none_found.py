@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.errors import NoEquilibrium, TooLarge
 from acegames.model.game import MarkovGame, place
 
 OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist."
 
 
-def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int) -> NoEquilibrium:
+def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: int, concept: Concept) -> NoEquilibrium:
     """Name the place, what was searched, and what exists instead."""
     stage = f"{place(t, state)}, spent {spent!r}: the stage game over the {joint_actions} feasible joint actions has no"
-    if len(game.players) == 2:
+    backend = concept.backend if isinstance(concept, Nash) else None
+    if len(game.players) == 2 and backend is None:
         reason = f"{stage} Nash equilibrium; exact arithmetic ruled out every pair of supports."
-    else:
+    elif len(game.players) == 2:
+        reason = f"{stage} Nash equilibrium that was found: by {backend} if they are a product, else by exact arithmetic, as a proof."
+    elif backend is None:
         reason = (
             f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are looked for, so none was found, "
             "but a mixed one may exist."
+        )
+    else:
+        reason = (
+            f"{stage} pure Nash equilibrium, and no mixed one was found either, though one may exist: {backend} is asked where the "
+            "feasible joint actions are a product."
         )
     if t < game.horizon - 1:
         reason += " Its utilities depend on the equilibria chosen at later steps: with another objective there may be one here."

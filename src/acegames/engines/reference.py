@@ -65,7 +65,7 @@ class ReferenceEngine:
             )
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-            layer = _policy_layer(nodes, table, found.sigma, values)
+            layer = policy_layer(nodes, table, found.sigma, values)
             layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
             programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
             if progress:
@@ -82,10 +82,10 @@ def _check(
     for g in sorted([*found.without, *found.too_large])[:1]:
         joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
         where = (game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
-        raise none_found(*where) if g in found.without else too_large(*where, concept)
+        raise (none_found if g in found.without else too_large)(*where, concept)
 
 
-def _policy_layer(
+def policy_layer(
     nodes: NodeLayer, table: Layer, sigma: NDArray[np.float64], values: NDArray[np.float64]
 ) -> PolicyLayer:
     """File the strategies under the cells of the smallest boxes that hold the nodes (which are in order)."""

@@ -10,11 +10,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from acegames import store
 from acegames.errors import BadFile, InvalidGame, TooLarge
 from acegames.limits import TEXT_BYTES
 from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
 from acegames.model.game import MarkovGame
+from acegames.model.nfg import parse_nfg, read_text, repeated
 from acegames.model.text_form import FORMAT, TABLES, check_format, game_from_document, header_document
 from acegames.model.write_rules import rules_document
 
@@ -25,6 +28,7 @@ SOLUTION = "acegames-solution"
 
 TEXT = (".yaml", ".yml", ".json")
 ARCHIVE = ".npz"
+NFG = ".nfg"  # of Gambit: read here, written by `acegames.adapters.gambit`
 TEXT_LIMIT = 20_000
 
 
@@ -68,7 +72,7 @@ def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix:
 
 
 def load_game(path: store.Path) -> MarkovGame:
-    """Read a game from a text file, an archive, a solution file, or a numpy file of plain arrays.
+    """Read a game from a text file, an archive, a solution file, a numpy file of plain arrays, or Gambit's `.nfg` (one step, no budgets).
 
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.
@@ -79,6 +83,10 @@ def load_game(path: store.Path) -> MarkovGame:
     try:
         if suffix in TEXT:
             return _load_text(name, suffix)
+        if suffix == NFG:
+            found = parse_nfg(read_text(name))
+            everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
+            return repeated(found.title, found.players, found.actions, found.payoffs, everywhere)
         if suffix != ARCHIVE and not _looks_like_zip(name):
             raise BadFile(f"not a game file that is known: {_suffix_sentence(path)}")
         kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))

@@ -1,4 +1,4 @@
-"""Games from two long tables, one line per outcome and one per reward: for large sparse games and data frames.
+"""Games from long tables, one line per outcome and one per reward, or both in one: for large sparse games and data frames.
 
 Labels are numbered by one pass of a dict over each column, and lines are brought together by sorting: O(L log L) for
 L lines, times the horizon where only one of the two tables depends on time.
@@ -42,17 +42,21 @@ def from_table(
         raise InvalidGame(f"actions: label lists for {len(actions)} players, there are {len(who)}")
     limits, budgets = read_budget(budget, constraints, horizon)
     prizes = [f"reward_{p}" for p in who]
-    happen = Columns("outcomes", outcomes, ["state", *who, "probability", "next_state", *limits])
-    worth = Columns("rewards", rewards, ["state", *who, *prizes])
+    in_one = prizes if rewards is None else []
+    happen = Columns("outcomes", outcomes, ["state", *who, "probability", "next_state", *in_one, *limits])
+    worth = happen if rewards is None else Columns("rewards", rewards, ["state", *who, *prizes])
     by_state = Numbering("states", states)
     by_action = [Numbering(f"actions of player {p!r}", actions[i] if actions else None) for i, p in enumerate(who)]
     state, next_state = by_state.number(happen, "state"), by_state.number(happen, "next_state")
     spoken = _Lines(happen.times(horizon), state, _actions(happen, who, by_action))
     valued = _Lines(worth.times(horizon), by_state.number(worth, "state"), _actions(worth, who, by_action))
+    reward = np.stack([worth.floats(prize) for prize in prizes], axis=1)
     names = Names(who, by_state.labels(), tuple(index.labels() for index in by_action), limits)
     for start in read_initial(initial):
         if start not in by_state.index:
             raise InvalidGame(f"initial: {unknown('state', start, names.states)}")
+    if rewards is None:
+        valued, reward = _once(names, valued, reward, worth, prizes)
     costs = [happen.costs(c) for c in limits]
     merge = _Merge(
         names,
@@ -62,7 +66,7 @@ def from_table(
         prob=happen.probabilities("probability"),
         next_state=next_state,
         cost=np.stack([codes for _, codes in costs], axis=1) if costs else np.empty((happen.length, 0), dtype=np.int64),
-        reward=np.stack([worth.floats(prize) for prize in prizes], axis=1),
+        reward=reward,
     )
     values = [found for found, _ in costs]
     return assemble(names, merge.layers(), values, horizon=horizon, initial=initial, budgets=budgets, name=name)
@@ -86,6 +90,23 @@ class _Lines:
             return [np.arange(len(self.state))]
         order = np.argsort(self.t, kind="stable")
         return np.split(order, np.searchsorted(self.t[order], np.arange(1, horizon)))
+
+
+def _once(
+    names: Names, lines: _Lines, reward: NDArray[np.float64], table: Columns, prizes: list[str]
+) -> tuple[_Lines, NDArray[np.float64]]:
+    """The first line of each joint action; InvalidGame where another line of it gives another reward."""
+    joint = _joint_numbers(names, lines)
+    key = joint if lines.t is None else lines.t * (int(joint.max(initial=0)) + 1) + joint
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    other = np.argwhere((reward != reward[first[which.reshape(-1)]]) & ~np.isnan(reward))
+    if len(other):
+        line, i = map(int, other[0])
+        before = int(first[which.reshape(-1)[line]])
+        raise table.wrong(
+            prizes[i], line, f"{reward[line, i]}, but line {before} of the same joint action says {reward[before, i]}"
+        )
+    return _Lines(None if lines.t is None else lines.t[first], lines.state[first], lines.action[first]), reward[first]
 
 
 class _Merge:

@@ -195,7 +195,7 @@ class MarkovGame:
     def from_table(
         cls,
         outcomes: Any,
-        rewards: Any,
+        rewards: Any = None,
         *,
         players: Sequence[Label],
         horizon: int,
@@ -206,14 +206,15 @@ class MarkovGame:
         actions: Sequence[Sequence[Label]] | None = None,
         name: str = "",
     ) -> MarkovGame:
-        """Build a game from two long tables: data frames, {column: values}, or sequences of records.
+        """Build a game from long tables, two or one: data frames, {column: values}, or sequences of records.
 
         Args:
             outcomes: one line per outcome, with the columns `state`, one per player (named as the player; its
                 action), `probability`, `next_state`, one per constraint (named as the constraint; its cost), and `t`
                 when the game depends on time. A joint action is legal where it has outcomes.
             rewards: one line per legal joint action, with `state`, one column per player (its action), one per
-                player named `reward_` and the player, and `t` when rewards depend on time.
+                player named `reward_` and the player, and `t` when rewards depend on time. Left out: the columns of rewards
+                are in the one table, the same in all lines of a joint action.
             players, horizon, initial, budget, constraints, name: as in `from_functions`.
             states, actions: labels in the order wanted; by default in order of first appearance.
 
@@ -234,6 +235,30 @@ class MarkovGame:
             actions=actions,
             name=name,
         )
+
+    def to_arrays(self) -> dict[str, Any]:
+        """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
+
+        Where next state and cost are both random, probabilities may differ in the last bit.
+
+        Raises:
+            InvalidOption: dense arrays cannot say it: the cost depends on the next state, or a state has no action at some time.
+            TooLarge: an array would take more than a gigabyte.
+        """
+        from acegames.model.to_arrays import to_arrays
+
+        return to_arrays(self)
+
+    def to_table(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The game as one long table {column: values}, and the other arguments of `from_table`.
+
+        `table, rest = game.to_table()`; then `MarkovGame.from_table(table, **rest)` is the same game. There is a line for each outcome,
+        with the columns `t` (where the game depends on time), `state`, one per player (its action), `next_state`, `probability`,
+        `reward_` and each player, and one per constraint (its cost).
+        """
+        from acegames.model.to_table import to_table
+
+        return to_table(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` gives the same game back."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.batch import deviation_table, objective_code
@@ -64,10 +65,18 @@ def solve_stages(
     )  # fmt: skip
     used = int(mixed_ptr[-1])
     found = Mixtures(values, pure, mixed_ptr, action[:used].copy(), prob[:used].copy(), int(searched), 0, (), ())
-    open_stages = np.flatnonzero(status > kernel.MIXED)
+    open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(ptr, row, tables, concept))
     if not len(open_stages):
         return found
     return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, noise)
+
+
+def _for_backend(ptr: Ints, row: Ints, tables: Tables, concept: Concept) -> Any:
+    """Which stages of two players, besides those left open, another library is asked about."""
+    if not isinstance(concept, Nash) or concept.backend is None or tables.action.shape[1] != 2:
+        return False
+    stages = (tables.action[row[a:b]] for a, b in itertools.pairwise(ptr.tolist()))
+    return np.array([len(action) > 1 and is_product(action) for action in stages], dtype=bool)
 
 
 def _fixed(array: NDArray[Any]) -> NDArray[Any]:
@@ -81,23 +90,25 @@ def _repaired(
     found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
     concept: Concept, players: tuple[Hashable, ...], noise: Floats,
 ) -> Mixtures:  # fmt: skip
-    """Decide in exact arithmetic what the kernel left open."""
+    """Decide in exact arithmetic, or by the backend, what the kernel left open."""
     from acegames import nash_kernels as kernel
 
     without, too_large, repaired = [], [], 0
+    backend = isinstance(concept, Nash) and concept.backend is not None
     entries: dict[int, list[tuple[int, float]]] = {}
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        if status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
+        ask = backend and is_product(action)
+        if status[g] == kernel.TOO_MANY and not ask and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
-        if len(players) > 2:  # every joint action was looked at, by comparisons alone
+        if len(players) > 2 and not ask:  # every joint action was looked at, by comparisons alone
             without.append(g)
             continue
-        repaired += 1
+        repaired += not ask
         try:
-            mixtures = solve_nash_exactly(action, utility[rows], concept, players, noise)
+            mixtures = _mixtures(action, utility[rows], concept, players, noise, ask=ask)
         except TooLarge:
             too_large.append(g)
             continue
@@ -106,24 +117,40 @@ def _repaired(
             continue
         entries[g] = []
         chance = np.ones(len(action))
-        for i, mixture in enumerate(as_floats(mixtures)):
+        for i, mixture in enumerate(mixtures):
             entries[g] += [(int(tables.first_action[i]) + a, p) for a, p in mixture.items()]
             chance *= [mixture.get(a, 0.0) for a in action[:, i].tolist()]
         found.values[g] = chance @ utility[rows]
         found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(players) else -1
     found.pure[[*without, *too_large]] = -1
     mixed = {g: e for g, e in entries.items() if found.pure[g] < 0}
-    merged = _merged(found, mixed)
+    merged = _merged(found, mixed, [*entries, *without, *too_large])
     return Mixtures(found.values, found.pure, *merged, found.searched, repaired, tuple(without), tuple(too_large))
 
 
-def _merged(found: Mixtures, mixed: dict[int, list[tuple[int, float]]]) -> tuple[Ints, Ints, Floats]:
-    """Put the entries of repaired stages between those of the others."""
+def _mixtures(
+    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats, *, ask: bool
+) -> list[dict[int, float]] | None:  # fmt: skip
+    """One stage by the backend, or in exact arithmetic; None where there is no equilibrium, or none was found."""
+    if ask:
+        from acegames.stage.backend import ask_backend
+
+        assert isinstance(concept, Nash)
+        return ask_backend(action, utility, concept, players, noise)
+    mixtures = solve_nash_exactly(action, utility, concept, players, noise)
+    return None if mixtures is None else as_floats(mixtures)
+
+
+def _merged(
+    found: Mixtures, mixed: dict[int, list[tuple[int, float]]], decided: list[int]
+) -> tuple[Ints, Ints, Floats]:
+    """Put the entries of stages decided anew between those of the others."""
     stage = np.repeat(np.arange(len(found.pure)), np.diff(found.ptr))
+    kept = ~np.isin(stage, decided)
     more = np.array([g for g, e in mixed.items() for _ in e], dtype=np.int64)
-    action = np.concatenate([found.action, np.array([a for e in mixed.values() for a, _ in e], dtype=np.int64)])
-    prob = np.concatenate([found.prob, np.array([p for e in mixed.values() for _, p in e], dtype=np.float64)])
-    stage = np.concatenate([stage, more])
+    action = np.concatenate([found.action[kept], np.array([a for e in mixed.values() for a, _ in e], dtype=np.int64)])
+    prob = np.concatenate([found.prob[kept], np.array([p for e in mixed.values() for _, p in e], dtype=np.float64)])
+    stage = np.concatenate([stage[kept], more])
     order = np.argsort(stage, kind="stable")
     ptr = np.searchsorted(stage[order], np.arange(len(found.pure) + 1))
     return ptr.astype(np.int64), action[order], prob[order]

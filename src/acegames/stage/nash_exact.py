@@ -34,6 +34,7 @@ larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; where that
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,7 +42,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, TIE
 from acegames.stage import StageBatch, StageStrategies
@@ -129,7 +130,7 @@ class ExactNashSolver:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = solve_nash_exactly(action, utility, concept, players, blur)
+                found = _one_stage(action, utility, concept, players, blur)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -137,8 +138,22 @@ class ExactNashSolver:
             if found is None:
                 without.append(g)
             else:
-                sigma[first:last] = joint(action, as_floats(found))
+                sigma[first:last] = joint(action, found)
         return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
+
+
+def _one_stage(
+    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+) -> list[dict[int, float]] | None:
+    """Exactly; where the concept has a backend and the stage is a product, by that (three or more players: if none is pure)."""
+    ask = isinstance(concept, Nash) and concept.backend is not None and is_product(action)
+    exact = None if ask and len(players) == 2 else solve_nash_exactly(action, utility, concept, players, noise)
+    if exact is not None or not ask:
+        return None if exact is None else as_floats(exact)
+    from acegames.stage.backend import ask_backend
+
+    assert isinstance(concept, Nash)
+    return ask_backend(action, utility, concept, players, noise)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
@@ -166,8 +181,8 @@ def _whole_range(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> list[Int
 
 
 def is_product(action: NDArray[np.int32]) -> bool:
-    """Whether the feasible joint actions (R, 2) are all combinations of the players' actions."""
-    return len(action) == len(np.unique(action[:, 0])) * len(np.unique(action[:, 1]))
+    """Whether the feasible joint actions (R, N) are all combinations of the players' actions."""
+    return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
 def _constant_sum(utility: NDArray[np.object_], noise: Sequence[Fraction]) -> bool:

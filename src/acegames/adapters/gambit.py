@@ -1,0 +1,265 @@
+"""Strategic games of Gambit, NashPy and QuantEcon: in as games, out as the stage games that a solution faces.
+
+A *stage game* is what the players face at (t, state, spent): each joint action that keeps every budget, whatever happens, is worth its
+reward plus the expected value of what follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.extras import optional
+from acegames.feasibility import feasibility
+from acegames.model.game import Label, MarkovGame, check_game
+from acegames.model.nfg import format_nfg, parse_nfg, read_text, repeated
+from acegames.model.numbers import is_scalar
+from acegames.reduction import infeasible
+from acegames.report.stages import stages
+from acegames.report.view import View
+from acegames.solve import Solution
+from acegames.store import write_text
+
+__all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
+
+Costs = Callable[[tuple[Label, ...]], Any] | Sequence[Any] | NDArray[Any] | None
+
+
+@dataclass(frozen=True, eq=False)
+class StageGame:
+    """A one-shot game: what each feasible joint action is worth to each player."""
+
+    players: tuple[Label, ...]  # N
+    actions: tuple[tuple[Label, ...], ...]  # N tuples: the actions that are part of some feasible joint action
+    payoffs: NDArray[np.float64]  # (N, n1..nN); NaN where infeasible
+    feasible: NDArray[np.bool_]  # (n1..nN) True: may be played
+    title: str = ""
+
+    @property
+    def is_product(self) -> bool:
+        """Whether all combinations of the actions are feasible, as in the games of the other libraries."""
+        return bool(self.feasible.all())
+
+    def filled(self, outside: Any = None) -> NDArray[np.float64]:
+        """The payoffs (N, n1..nN) with those of infeasible joint actions replaced: by one number, or by one per player.
+
+        Other libraries know no infeasible joint actions. With `outside` they see a game in which these can be played at that price.
+
+        Raises:
+            InvalidOption: there are infeasible joint actions, and `outside` is not given.
+        """
+        if self.is_product:
+            return self.payoffs
+        if outside is None:
+            missing = np.argwhere(~self.feasible)
+            labels = tuple(own[k] for own, k in zip(self.actions, missing[0].tolist(), strict=True))
+            raise InvalidOption(
+                f"the feasible joint actions are no product: {len(missing)} combinations such as {labels!r} are infeasible, which a "
+                "normal-form game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody "
+                "wants it"
+            )
+        price = np.broadcast_to(np.asarray(outside, dtype=np.float64), len(self.players))
+        if not np.isfinite(price).all():
+            raise InvalidOption(f"outside: got {outside!r}, must be a finite number, or one per player")
+        return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
+
+    def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
+        """The text of Gambit's `.nfg` file, written to `path` where one is given, whole or not at all."""
+        text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    def to_gambit(self, *, outside: Any = None) -> Any:
+        """A `pygambit.Game`."""
+        pygambit = optional("pygambit", "games of Gambit", "gambit")
+        self.to_nfg(outside=outside)  # says what is wrong with the labels, if anything
+        game = pygambit.read_nfg(io.StringIO(self._unlabelled().to_nfg(outside=outside)))
+        for player, label, own in zip(game.players, self.players, self.actions, strict=True):
+            player.label = str(label)
+            for strategy, action in zip(player.strategies, own, strict=True):
+                strategy.label = str(action)
+        return game
+
+    def _unlabelled(self) -> StageGame:
+        """The same game with labels that no label of it equals.
+
+        Gambit 16.7 gives labels one by one, and will not call the second action "3" while the third still has that name from the start.
+        """
+        mark = "~"
+        while any(str(x).startswith(mark) for labels in (self.players, *self.actions) for x in labels):
+            mark += "~"
+        players, *actions = (tuple(f"{mark}{k}" for k in range(len(x))) for x in (self.players, *self.actions))
+        return replace(self, players=players, actions=tuple(actions))
+
+    def to_nashpy(self, *, outside: Any = None) -> Any:
+        """A `nashpy.Game`; two players only."""
+        if len(self.players) != 2:
+            raise InvalidOption(f"a game of NashPy has 2 players, this one has {len(self.players)}")
+        nashpy = optional("nashpy", "games of NashPy", "nashpy")
+        return nashpy.Game(*self.filled(outside).copy())
+
+    def to_quantecon(self, *, outside: Any = None) -> Any:
+        """A `quantecon.game_theory.NormalFormGame`."""
+        theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
+        n, payoffs = len(self.players), self.filled(outside)
+        own_first = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
+        return theory.NormalFormGame([theory.Player(p) for p in own_first])
+
+    def to_game(self, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+        """A game with the one state 0, in which this is played `horizon` times; infeasible joint actions are illegal.
+
+        Args:
+            costs: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of the joint action that gives a number,
+                M numbers or {constraint: number}.
+            budgets: as the `budget` of `MarkovGame.from_arrays`.
+            horizon: how often it is played.
+        """
+        costs = self._costs(costs, budgets)
+        return repeated(self.title, self.players, self.actions, self.payoffs, self.feasible, costs, budgets, horizon)
+
+    def _costs(self, costs: Costs, budgets: Any) -> Any:
+        """Costs as `from_arrays` takes them."""
+        shape = self.feasible.shape
+        if costs is None:
+            return None
+        if not callable(costs):
+            given = np.array(costs, dtype=object) if isinstance(costs, (list, tuple)) else np.asarray(costs)
+            return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
+        labels = list(budgets) if isinstance(budgets, Mapping) else None
+        entries = [self._cost(costs, joint, labels) for joint in itertools.product(*self.actions)]
+        if len({len(entry) for entry in entries}) > 1:
+            raise InvalidGame("costs: must give as many numbers for each joint action")
+        found = np.empty((len(entries), len(entries[0])), dtype=object)
+        for k, entry in enumerate(entries):
+            found[k] = entry
+        return found.reshape(1, *shape, -1)
+
+    def _cost(self, costs: Callable[[tuple[Label, ...]], Any], joint: tuple[Label, ...], labels: Any) -> list[Any]:
+        cost = costs(joint)
+        if isinstance(cost, Mapping):
+            strange = [c for c in cost if labels is None or c not in labels]
+            if strange:
+                raise InvalidGame(
+                    f"costs: action {joint!r}: {strange[0]!r} has no budget; give budgets={{constraint: number}}"
+                )
+            return [cost.get(c, 0) for c in labels]
+        return [cost] if is_scalar(cost) else list(cost)
+
+
+def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
+    """The stage game that a solution faces at (t, state, spent).
+
+    Args:
+        solution: what `solve` returned; what follows is worth what its policy gets there.
+        t: the time, from 0.
+        state: the state.
+        spent: what was spent, as the policy counts it; a number, one per constraint, or {constraint: number}.
+
+    Raises:
+        UnknownPair: no feasible play comes there.
+    """
+    policy, game = solution.policy, solution.game
+    policy.distribution(t, state, spent)  # says what is wrong with the place, if anything
+    total = np.array([policy.tracker.total(spent)], dtype=np.int64).reshape(1, len(game.constraints))
+    view = View.of(game, policy)
+    found = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
+    action = view.counted.layer(t).action[found.row[found.feasible]]
+    return _compact(
+        game, action, found.worth[found.feasible], f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
+    )
+
+
+def _compact(game: MarkovGame, action: NDArray[np.int32], worth: NDArray[np.float64], title: str) -> StageGame:
+    """The game over the given joint actions (R, N), with only the actions that occur in them."""
+    own, place = zip(*(np.unique(column, return_inverse=True) for column in action.T), strict=True)
+    shape = tuple(map(len, own))
+    payoffs, feasible = np.full((len(shape), *shape), np.nan), np.zeros(shape, dtype=bool)
+    at = tuple(x.reshape(-1) for x in place)
+    feasible[at] = True
+    payoffs[(slice(None), *at)] = worth.T
+    labels = tuple(tuple(game.actions[i][k] for k in numbers.tolist()) for i, numbers in enumerate(own))
+    return StageGame(game.players, labels, payoffs, feasible, title)
+
+
+def _one_shot(game: MarkovGame) -> StageGame:
+    """A game of a single step as a stage game."""
+    check_game(game)
+    if game.horizon != 1 or len(game.initial) != 1:
+        raise InvalidOption(
+            f"the game has horizon {game.horizon} and {len(game.initial)} initial states, a normal-form game is one step from "
+            "one state; solve it and write what is faced at one place: stage_game(solution, t, state, spent).to_nfg(path)"
+        )
+    safe = feasibility(game)
+    if not safe.feasible:
+        raise infeasible(game)
+    state = game.states[game.initial[0][0]]
+    joint = safe.actions(0, state, [0] * len(game.constraints))
+    action = np.array([game.action_indices(a) for a in joint], dtype=np.int32)
+    layer, first = game.layer(0), int(game.layer(0).row_ptr[game.initial[0][0]])
+    rows = {tuple(a): first + k for k, a in enumerate(layer.action[list(layer.rows(game.initial[0][0]))].tolist())}
+    return _compact(game, action, layer.reward[[rows[tuple(a)] for a in action.tolist()]], game.name)
+
+
+def read_nfg(source: str | PathLike[str], *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+    """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG). Gambit is not needed.
+
+    Args:
+        source: the file or its text; payoffs by joint action or by outcome.
+        costs: what each joint action costs; see `StageGame.to_game`.
+        budgets: as the `budget` of `MarkovGame.from_arrays`.
+        horizon: how often the game is played.
+
+    Raises:
+        BadFile: naming the line and what was expected.
+    """
+    if isinstance(source, str) and source.lstrip().startswith("NFG"):
+        found = parse_nfg(source)
+    else:
+        try:
+            found = parse_nfg(read_text(source))
+        except BadFile as error:
+            raise BadFile(f"{fspath(source)}: {error}") from None
+    everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
+    stage = StageGame(found.players, found.actions, found.payoffs, everywhere, found.title)
+    return stage.to_game(costs=costs, budgets=budgets, horizon=horizon)
+
+
+def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> None:
+    """Write a stage game, or a game of one step and one initial state, as `.nfg`, whole or not at all.
+
+    The budgets are not in the file: joint actions that break them are infeasible, and see `StageGame.filled` for `outside`.
+    """
+    (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
+
+
+def from_nashpy(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+    """A game from a `nashpy.Game`; players and actions are numbered from 0. The options are those of `read_nfg`."""
+    return _numbered(game.payoff_matrices).to_game(costs=costs, budgets=budgets, horizon=horizon)
+
+
+def from_quantecon(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+    """A game from a `quantecon.game_theory.NormalFormGame`; players and actions are numbered from 0. Options as in `read_nfg`."""
+    n = len(game.players)
+    payoffs = [np.transpose(p.payoff_array, (*range(n - i, n), *range(n - i))) for i, p in enumerate(game.players)]
+    return _numbered(payoffs).to_game(costs=costs, budgets=budgets, horizon=horizon)
+
+
+def from_gambit(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+    """A game from a `pygambit.Game`; of a game tree its strategic form. Options as in `read_nfg`."""
+    return read_nfg(game.to_nfg(), costs=costs, budgets=budgets, horizon=horizon)
+
+
+def _numbered(payoffs: Sequence[Any]) -> StageGame:
+    table = np.array([np.asarray(p, dtype=np.float64) for p in payoffs])
+    players, actions = tuple(range(len(table))), tuple(tuple(range(k)) for k in table.shape[1:])
+    return StageGame(players, actions, table, np.ones(table.shape[1:], dtype=bool))

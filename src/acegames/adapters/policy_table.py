@@ -1,0 +1,281 @@
+"""A policy as a long table, one line per joint action that may be played at (t, state, spent), and back.
+
+Listed is every (t, state, spent) that the policy knows: all that feasible play can reach, whether this policy goes there or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.adapters.table_files import CHUNK, Known, Piece, exactly, label_cells, wrong
+from acegames.approximate.rounding import rounded_by
+from acegames.concepts import Concept, Nash
+from acegames.engines.reference import policy_layer
+from acegames.errors import InvalidOption, TooLarge
+from acegames.feasibility.graph import NodeLayer
+from acegames.feasibility.lattice import Lattice, lattice
+from acegames.model.game import MarkovGame, place
+from acegames.model.numbers import exact
+from acegames.model.to_table import check_columns, objects
+from acegames.model.written import read_exact, show
+from acegames.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
+from acegames.product import RowIndex
+from acegames.tracker import CostTracker
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SUM = 1e-9  # how far from one the probabilities of a pair may sum
+OUTCOMES = 2**20  # looked at together
+
+
+def policy_columns(policy: Policy) -> list[str]:
+    """The names of the columns, in order."""
+    spent = [f"spent_{c}" for c in policy.constraints]
+    return check_columns(["t", "state", *spent, *map(str, policy.players), "probability"])
+
+
+def policy_pieces(policy: Policy, *, labels: bool) -> Iterator[list[NDArray[Any]]]:
+    """The lines, a piece at a time: with the labels themselves, or with what stands for them in files."""
+    states = objects(policy.states) if labels else label_cells("state", policy.states)
+    actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
+    amounts = [_Amounts(policy, m) for m in range(len(policy.constraints))]
+    for t in range(policy.horizon):
+        for state, total in _listed(policy, t):
+            ptr, action, prob = policy.lookup(t, state, total)
+            pair = np.repeat(np.arange(len(state)), np.diff(ptr))
+            spent = [own.of(total[pair, m]) for m, own in enumerate(amounts)]
+            played = [own[action[:, i]] for i, own in enumerate(actions)]
+            yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
+
+
+def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
+    """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
+    reached = policy.reached
+    space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
+    others = [m for m in range(len(policy.constraints)) if m not in dims]
+    clipped = (space.least[:, others] < space.most[:, others]).any()
+    if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
+        raise TooLarge(
+            "the policy does not hold the list of its pairs, which would take far more memory than itself, so they cannot be written out"
+        )
+    assert space.cells is not None
+    cells = space.cells.listed(space.total)
+    for first in range(0, len(cells), CHUNK):
+        state, kept = space.spent(cells[first : first + CHUNK])
+        total = space.least[np.searchsorted(space.states, state)].copy()
+        if dims:
+            total[:, list(dims)] = kept
+        order = np.lexsort((*total.T[::-1], state))
+        yield state[order], total[order]
+
+
+class _Amounts:
+    """Whole units as exact amounts: whole numbers, floats where their decimals are exact, else text."""
+
+    def __init__(self, policy: Policy, m: int) -> None:
+        spaces = [layer.space for layer in policy.layers] + list(policy.reached.layers if policy.reached else ())
+        largest = max((int(np.abs(ends[:, m]).max(initial=0)) for s in spaces for ends in (s.least, s.most)), default=0)
+        self.unit = policy.tracker.units[m]
+        digits = next((d for d in range(15) if (10**d * self.unit).denominator == 1), None)
+        self.whole = self.unit.denominator == 1 and largest * self.unit < 2**62
+        self.decimal = digits is not None and largest * self.unit * 10**digits < 10**15
+
+    def of(self, units: Ints) -> NDArray[Any]:
+        """The amounts of so many units."""
+        if self.whole:
+            return units * int(self.unit)
+        distinct, inverse = np.unique(units, return_inverse=True)
+        if self.decimal:
+            return np.array([float(k * self.unit) for k in distinct.tolist()])[inverse.reshape(-1)]
+        return objects([exactly(k * self.unit) for k in distinct.tolist()])[inverse.reshape(-1)]
+
+
+# -- and back ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Lines:
+    """What a table says, by indices."""
+
+    t: Ints  # (L,)
+    state: Ints  # (L,)
+    total: Ints  # (L, M) whole units
+    action: Ints  # (L, N)
+    prob: Floats  # (L,)
+
+    def some(self, which: Any) -> _Lines:
+        """Some of the lines, in this order."""
+        return _Lines(self.t[which], self.state[which], self.total[which], self.action[which], self.prob[which])
+
+
+def policy_from_pieces(
+    pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None
+) -> Policy:
+    """Put a policy together from lines in any order; InvalidOption naming the line or the place and the rule."""
+    counted = game if tracker is None or tracker.exact else rounded_by(game, tracker.rounding)
+    whole = lattice(counted)
+    memory = CostTracker(game.constraints, whole.units) if tracker is None else tracker
+    if memory.constraints != game.constraints or memory.units != whole.units:
+        raise InvalidOption("tracker: counts other constraints or in other units than the game")
+    lines = _read(pieces, game, memory)
+    lines = lines.some(np.lexsort((*lines.total.T[::-1], lines.state, lines.t)))  # stable: in a pair as they came
+    layers: list[PolicyLayer] = []
+    for t in reversed(range(game.horizon)):
+        here = lines.some(slice(*np.searchsorted(lines.t, [t, t + 1]).tolist()))
+        layers.append(_layer(counted, whole, t, here, layers[-1] if layers else None, memory))
+    ordered = [by_player(layer, game) for layer in layers[::-1]] if isinstance(concept, Nash) else layers[::-1]
+    dims = tuple(range(len(game.constraints)))
+    return build_policy(game, whole.units, dims, ordered, concept, None, memory.rounding)
+
+
+def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker) -> _Lines:
+    states = Known("state", game.states)
+    actions = [Known(f"action of player {p!r}", own) for p, own in zip(game.players, game.actions, strict=True)]
+    limits = [f"spent_{c}" for c in game.constraints]
+    names = check_columns(["t", "state", *limits, *map(str, game.players), "probability"])
+    amounts = [_Units(unit) for unit in tracker.units]
+    found: list[_Lines] = []
+    first = 0
+    for piece in pieces:
+        odd = sorted(set(piece) ^ set(names))
+        if odd:
+            problem = (
+                "has no meaning here, drop it" if odd[0] in piece else f"is missing, there must be {', '.join(names)}"
+            )
+            raise InvalidOption(f"the column {odd[0]!r} {problem}")
+        spent = [own.numbers(piece[c], c, first) for own, c in zip(amounts, limits, strict=True)]
+        played = [own.numbers(piece[str(p)], str(p), first) for own, p in zip(actions, game.players, strict=True)]
+        t = _floats(piece["t"], "t", first)
+        late = np.flatnonzero(~((t >= 0) & (t < game.horizon) & (t == np.floor(t))))
+        if len(late):
+            raise wrong(
+                first + int(late[0]), "t", f"{t[late[0]]:g}, must be a whole number from 0 to {game.horizon - 1}"
+            )
+        prob = _floats(piece["probability"], "probability", first)
+        bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + SUM)))
+        if len(bad):
+            raise wrong(first + int(bad[0]), "probability", f"{prob[bad[0]]}, must be between 0 and 1")
+        total = np.stack(spent, axis=1) if spent else np.zeros((len(t), 0), dtype=np.int64)
+        where = states.numbers(piece["state"], "state", first)
+        found.append(_Lines(t.astype(np.int64), where, total, np.stack(played, axis=1), prob))
+        first += len(t)
+    if not found:
+        raise InvalidOption("the table has no lines")
+    fields = ("t", "state", "total", "action", "prob")
+    lines = _Lines(*(np.concatenate([getattr(piece, field) for piece in found]) for field in fields))
+    return lines.some(lines.prob > 0)
+
+
+class _Units:
+    """Exact amounts as whole units."""
+
+    def __init__(self, unit: Fraction) -> None:
+        self.unit = unit
+        self.known: dict[Any, int] = {}
+
+    def numbers(self, values: Sequence[Any], column: str, first: int) -> Ints:
+        """The whole units of each line; InvalidOption where there are none."""
+        found = np.empty(len(values), dtype=np.int64)
+        for k, value in enumerate(values):
+            units = self.known.get(value)
+            if units is None:
+                units = self.known[value] = self._read(value, column, first + k)
+            found[k] = units
+        return found
+
+    def _read(self, value: Any, column: str, line: int) -> int:
+        try:
+            amount = (read_exact(value) if isinstance(value, str) else exact(value)) / self.unit
+        except ValueError as error:
+            raise wrong(line, column, str(error)) from None
+        if amount.denominator != 1 or abs(amount) >= 2**62:
+            raise wrong(line, column, f"{show(value)} is no whole multiple of {self.unit}, which every cost is")
+        return int(amount)
+
+
+def _floats(values: Sequence[Any], column: str, first: int) -> Floats:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        for k, value in enumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise wrong(first + k, column, f"{show(value)} is not a number") from None
+        raise InvalidOption(f"column {column!r}: not a column of numbers") from None
+
+
+def _layer(
+    game: MarkovGame, whole: Lattice, t: int, lines: _Lines, after: PolicyLayer | None, tracker: CostTracker
+) -> PolicyLayer:
+    """The policy's layer from the sorted lines of one time, with what each pair is worth."""
+    if not len(lines.t):
+        raise InvalidOption(f"t={t}: the table has no lines for it, the horizon is {game.horizon}")
+    table = game.layer(t)
+    row = RowIndex(table.row_ptr, table.action, action_offsets(game)).find(lines.state, lines.action)
+
+    def where(line: int) -> str:
+        return f"{place(t, game.states[int(lines.state[line])])}, spent {tracker.spent(lines.total[line].tolist())!r}"
+
+    if (row < 0).any():
+        line = int(np.argmax(row < 0))
+        raise InvalidOption(f"{where(line)}: {game.joint_action(lines.action[line])!r} is no legal joint action")
+    keys = np.column_stack([lines.state, lines.total])
+    new = np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)])
+    first = np.flatnonzero(new)
+    total = np.add.reduceat(lines.prob, first)
+    off = np.flatnonzero(~(np.abs(total - 1) <= SUM))
+    if len(off):
+        raise InvalidOption(
+            f"{where(int(first[off[0]]))}: the probabilities sum to {total[off[0]]:.12g}, must sum to 1"
+        )
+    pair = np.cumsum(new) - 1
+    twice = pair * len(table.action) + row
+    order = np.argsort(twice, kind="stable")
+    again = np.flatnonzero(np.diff(twice[order]) == 0)
+    if len(again):
+        line = int(order[again[0]])
+        raise InvalidOption(f"{where(line)}: {game.joint_action(lines.action[line])!r} is given twice")
+    worth = table.reward[row]
+    if after is not None:
+        worth = worth + _following(game, whole, t, lines, row, after, where)
+    values = np.add.reduceat(lines.prob[:, None] * worth, first)
+    nothing = np.zeros(0, dtype=np.int64)
+    nodes = NodeLayer(
+        lines.state[first], lines.total[first], np.append(first, len(row)), row, nothing, np.zeros(0), nothing
+    )
+    return policy_layer(nodes, table, lines.prob, values)
+
+
+def _following(
+    game: MarkovGame, whole: Lattice, t: int, lines: _Lines, row: Ints, after: PolicyLayer, where: Any
+) -> Floats:
+    """The expected value of what comes after each line, (L, N)."""
+    table = game.layer(t)
+    cost, dims = whole.costs(table.cost), tuple(range(len(game.constraints)))
+    count = table.out_ptr[row + 1] - table.out_ptr[row]
+    piece = np.cumsum(count) // OUTCOMES
+    found = np.empty((len(row), len(game.players)))
+    for k in np.unique(piece):
+        some = np.flatnonzero(piece == k)
+        begin = np.cumsum(count[some]) - count[some]
+        out = np.repeat(table.out_ptr[row[some]] - begin, count[some]) + np.arange(int(count[some].sum()))
+        owner = np.repeat(some, count[some])
+        spent = lines.total[owner] + cost[out]
+        pair = after.pairs(table.next_state[out].astype(np.int64), project(spent, dims), spent)
+        if (pair < 0).any():
+            k = int(np.argmax(pair < 0))
+            line, state = int(owner[k]), game.states[int(table.next_state[out[k]])]
+            raise InvalidOption(
+                f"{where(line)}: {game.joint_action(lines.action[line])!r} can lead to state {state!r} at t={t + 1} with "
+                f"{whole.spent(spent[k].tolist())!r} spent, for which the table has no line"
+            )
+        found[some] = np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin)
+    return found

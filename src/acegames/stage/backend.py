@@ -1,0 +1,218 @@
+"""Nash equilibria of product stages from another library's solver: candidates come from there, and what is accepted is decided here.
+
+A candidate x = (x_1, .., x_N) of QuantEcon or Gambit is approximate. Its supports S_i are taken as the answer, and Newton's method solves
+
+    u_i(a, x_-i) = w_i  for all a in S_i,    sum of x_i = 1,    for every player i
+
+from there to the last digits. It is accepted when no player gains more than LP_CERTIFICATE, in units of its utility range at the stage, by
+any action: computed from the stage's own utilities. Every search is bounded and gives the same answer each time.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import BACKENDS, Nash
+from acegames.errors import TooLarge
+from acegames.extras import optional
+from acegames.numerics import LP_CERTIFICATE
+from acegames.stage.exact import as_rational
+from acegames.stage.preference import Preference, better
+
+Floats = NDArray[np.float64]
+Profile = list[Floats]  # N arrays: probability of each action
+
+SUPPORT_PAIRS = 2**15
+"""Pairs of supports of two players that another library is asked to go through, at most; some seconds."""
+
+STARTS, STEPS = 8, 400  # of searches, and of each fixed-point search
+COARSE = 1e-4  # how far from an equilibrium a candidate may be; Newton's method does the rest
+SHAKE = 1e-3  # noise that is added for a search, because some do not end where players are indifferent by accident
+CUTS = (3e-2, 3e-3, 1e-4, 1e-6, 1e-9)  # probabilities below this are tried as zero, the largest first
+NEWTON_STEPS = 60
+
+
+def load(backend: str) -> Any:
+    """Import the library, or raise MissingExtra."""
+    module, extra = BACKENDS[backend]
+    return optional(module, f"Nash equilibria with backend={backend!r}", extra)
+
+
+def ask_backend(
+    action: NDArray[np.int32], utility: Floats, concept: Nash, players: tuple[Hashable, ...], noise: Floats
+) -> list[dict[int, float]] | None:
+    """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
+
+    Two players: of the equilibria found the best by the objective. Three or more: the first.
+
+    Raises:
+        TooLarge: two players with too many supports to go through for the best one.
+    """
+    assert concept.backend is not None
+    own = [np.unique(column) for column in action.T]
+    payoffs = np.moveaxis(utility.reshape(*map(len, own), len(players)), -1, 0)
+    axes = tuple(range(1, payoffs.ndim))
+    low, size = payoffs.min(axis=axes), np.ptp(payoffs, axis=axes)
+    size = np.where(size > noise, size, 0.0)
+    shape = (len(players), *(1,) * len(players))
+    scaled = np.where(size > 0, 1.0, 0.0).reshape(shape) * (payoffs - low.reshape(shape))
+    scaled /= np.where(size > 0, size, 1.0).reshape(shape)
+    preference = Preference(concept, players, [*map(as_rational, low.tolist())], [*map(as_rational, size.tolist())])
+    best, best_score = None, None
+    tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
+    for candidate in CANDIDATES[concept.backend](tidy, preference.kind is not None):
+        profile = polished(scaled, candidate)
+        if profile is None:
+            continue
+        score = preference.score(
+            [as_rational(float(u @ x)) for u, x in zip(_gains(scaled, profile), profile, strict=True)]
+        )
+        if best_score is None or better(score, best_score):
+            best, best_score = profile, score
+        if preference.kind is None or len(players) > 2:
+            break
+    if best is None:
+        return None
+    return [{int(a): float(p) for a, p in zip(*found, strict=True) if p > 0} for found in zip(own, best, strict=True)]
+
+
+def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
+    """The equilibrium near a candidate; None where there is none within the tolerance. `payoffs` is (N, n1..nN), in unit range."""
+    start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
+    tried: set[bytes] = set()
+    for cut in CUTS:
+        support = [x > min(cut, x.max() / 2) for x in start]
+        key = b"".join(s.tobytes() for s in support)
+        if key in tried:
+            continue
+        tried.add(key)
+        found = _indifferent(payoffs, start, [np.flatnonzero(s) for s in support])
+        if found is not None and regret(payoffs, found) <= LP_CERTIFICATE:
+            return found
+    return None
+
+
+def regret(payoffs: Floats, profile: Profile) -> float:
+    """The most that a player gains by another action."""
+    return max(float(u.max() - u @ x) for u, x in zip(_gains(payoffs, profile), profile, strict=True))
+
+
+def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:
+    """For each player, what each of its actions is worth against the others."""
+    return [_expected(payoff, profile, (i,)) for i, payoff in enumerate(payoffs)]
+
+
+def _expected(payoff: Floats, profile: Profile, kept: tuple[int, ...]) -> Any:
+    """One player's payoffs with every axis but the kept ones averaged out."""
+    for k in reversed(range(payoff.ndim)):
+        if k not in kept:
+            payoff = np.tensordot(payoff, profile[k], axes=(k, 0))
+    return payoff
+
+
+def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64]]) -> Profile | None:
+    """Newton's method for mixtures on these supports that make every player indifferent over its own."""
+    n = len(start)
+    inner = payoffs[np.ix_(np.arange(n), *support)]
+    x = [p[s] / p[s].sum() for p, s in zip(start, support, strict=True)]
+    first = np.concatenate([[0], np.cumsum([len(s) for s in support])])
+    total = int(first[-1])
+    blocks = [slice(a, b) for a, b in itertools.pairwise(first.tolist())]
+    worth = np.array([float(u @ p) for u, p in zip(_gains(inner, x), x, strict=True)])
+    for _ in range(NEWTON_STEPS):
+        left = np.concatenate(
+            [*(u - w for u, w in zip(_gains(inner, x), worth, strict=True)), [p.sum() - 1 for p in x]]
+        )
+        if np.abs(left).max() < 1e-15:
+            break
+        slope = np.zeros((total + n, total + n))
+        for i, rows in enumerate(blocks):
+            slope[rows, total + i], slope[total + i, rows] = -1.0, 1.0
+            for j, columns in enumerate(blocks):
+                if i != j:
+                    part = _expected(inner[i], x, (i, j))
+                    slope[rows, columns] = part if i < j else part.T
+        step = np.linalg.lstsq(slope, -left, rcond=1e-12)[0]
+        if not np.isfinite(step).all() or np.abs(step).max() > 1e6:
+            return None
+        x = [p + step[rows] for p, rows in zip(x, blocks, strict=True)]
+        worth = worth + step[total:]
+    if min(p.min() for p in x) < 0:
+        return None
+    whole = [np.zeros(len(p)) for p in start]
+    for p, own, s in zip(x, whole, support, strict=True):
+        own[s] = p / p.sum()
+    return whole
+
+
+# -- the libraries -----------------------------------------------------------------------------------------------------
+
+
+def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
+    theory = load("quantecon")
+    if len(payoffs) == 2:
+        game = _quantecon_game(theory, payoffs)
+        if every:
+            _check_supports(payoffs)
+            yield from theory.support_enumeration(game)
+        yield theory.lemke_howson(game)
+        return
+    rng = np.random.default_rng(0)
+    for k in range(STARTS):
+        game = _quantecon_game(theory, payoffs + (k % 2) * SHAKE * rng.random(payoffs.shape))
+        begin = tuple(int(rng.integers(m)) if k else 0 for m in payoffs.shape[1:])
+        yield theory.mclennan_tourky(game, init=begin, epsilon=COARSE, max_iter=STEPS)
+
+
+def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
+    """The game; QuantEcon wants each player's own actions first, then those of the players after it, around the table."""
+    n = len(payoffs)
+    turned = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
+    return theory.NormalFormGame([theory.Player(p) for p in turned])
+
+
+def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
+    gambit, n = load("gambit"), len(payoffs)
+    if n == 2:
+        game = _gambit_game(gambit, payoffs)
+        if every:
+            _check_supports(payoffs)
+        found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
+        yield from (_gambit_profile(game, x) for x in found.equilibria)
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(STARTS):
+        game = _gambit_game(gambit, payoffs + SHAKE * rng.random(payoffs.shape))
+        yield from (_gambit_profile(game, x) for x in gambit.nash.logit_solve(game, maxregret=COARSE).equilibria)
+
+
+def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
+    """The game by way of its file format, in which floats are written to the last digit."""
+    shape = payoffs.shape[1:]
+    numbers = " ".join(repr(x) for x in payoffs.reshape(len(payoffs), -1, order="F").T.ravel().tolist())
+    names, counts = " ".join(f'"{i}"' for i in range(len(shape))), " ".join(map(str, shape))
+    return gambit.read_nfg(io.StringIO(f'NFG 1 R "" {{ {names} }} {{ {counts} }}\n{numbers}\n'))
+
+
+def _gambit_profile(game: Any, mixed: Any) -> list[list[float]]:
+    return [[float(mixed[strategy]) for strategy in player.strategies] for player in game.players]
+
+
+CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]] = {
+    "quantecon": _of_quantecon,
+    "gambit": _of_gambit,
+}
+
+
+def _check_supports(payoffs: Floats) -> None:
+    """Refuse to go through the supports of two players where there are too many."""
+    rows, columns = payoffs.shape[1:]
+    if math.comb(rows + columns, rows) > SUPPORT_PAIRS:
+        raise TooLarge(f"{rows} x {columns} actions have too many pairs of supports")

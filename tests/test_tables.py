@@ -1,0 +1,352 @@
+"""Policies and games as tables: what goes out comes back, whatever the format, and what is wrong is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.adapters import tables
+from acegames.cli import app
+
+ENDINGS = [".csv", ".parquet"]
+COSTS = st.sampled_from([0, 1, -1, Fraction(1, 3), Fraction(1, 10), 2**70, Fraction(1, 7)])
+LABELS = [("s0", 's"1', "s,2"), (0, 1, 2), ((0, "a"), (1, "b"), None), ("ü", "1", True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tables")
+
+
+@st.composite
+def games(draw, costs=COSTS, independent=False):
+    players, states, horizon = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    constraints = draw(st.integers(0, 2))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    names = draw(st.sampled_from(LABELS))[:states]
+    acts = [tuple(f"{'xyz'[i]}{k}" for k in range(draw(st.integers(1, 2)))) for i in range(players)]
+    timed = draw(st.booleans())
+    menu = [[draw(costs) for _ in range(constraints)] for _ in range(3)]
+
+    def outcomes(t, s, a):
+        local = np.random.default_rng([t * timed, names.index(s), *map(ord, "".join(a)), 7])
+        nexts, spent = (1, 3) if independent and local.random() < 0.5 else ((states, 1) if independent else (states, 3))
+        p = local.dirichlet(np.ones(nexts * spent))
+        return [
+            (p[i * spent + j], names[i], menu[j] if constraints else None) for i in range(nexts) for j in range(spent)
+        ]
+
+    return ace.MarkovGame.from_functions(
+        players=["p", "q", "r"][:players],
+        actions=lambda t, s: acts,
+        outcomes=outcomes,
+        reward=lambda t, s, a: np.random.default_rng([t * timed, *map(ord, "".join(a))]).normal(size=players),
+        horizon=horizon,
+        initial=dict.fromkeys(names, 1 / states),
+        budget={f"c{m}": float(rng.integers(0, 5)) if m else [float("inf")] * horizon for m in range(constraints)}
+        or None,
+        name="random",
+    )
+
+
+@given(games())
+@settings(max_examples=40, deadline=None)
+def test_a_game_as_one_long_table_is_the_same_game(game):
+    table, rest = game.to_table()
+    assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(table).sample(frac=1, random_state=0)
+    assert ace.MarkovGame.from_table(frame, **rest).digest == game.digest
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@given(game=games())
+@settings(max_examples=25, deadline=None)
+def test_a_game_in_a_file_is_the_same_game(folder, ending, game):
+    path = folder / f"game{ending}"
+    tables.write_game(game, path)
+    back = tables.read_game(path)
+    assert back.digest == game.digest and back.name == game.name
+
+
+@given(games(independent=True))
+@settings(max_examples=40, deadline=None)
+def test_a_game_as_dense_arrays_is_the_same_game(game):
+    if any((np.diff(layer.row_ptr) == 0).any() for layer in game.layers):
+        with pytest.raises(ace.InvalidOption, match="no joint action"):
+            game.to_arrays()
+        return
+    arrays = game.to_arrays()
+    assert ace.MarkovGame.from_arrays(**arrays).digest == game.digest
+
+
+def test_dense_arrays_cannot_tie_costs_to_next_states():
+    game = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [["a"]], reward=lambda t, s, a: 0, horizon=1, initial=0, budget=1,
+        outcomes=lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)],
+    )  # fmt: skip
+    with pytest.raises(ace.InvalidOption, match=r"t=0, state 1: cannot occur|the cost depends on the next state"):
+        game.to_arrays()
+    twice = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [["a"]], reward=lambda t, s, a: 0, horizon=2, initial={0: 0.5, 1: 0.5}, budget=9,
+        outcomes=lambda t, s, a: [(0.5, 0, 0), (0.5, 1, 1)],
+    )  # fmt: skip
+    with pytest.raises(ace.InvalidOption, match="the cost depends on the next state"):
+        twice.to_arrays()
+
+
+def test_dense_arrays_that_would_be_huge_are_refused():
+    many = 4000
+    game = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [range(9)], reward=lambda t, s, a: 0, horizon=1, initial=dict.fromkeys(range(many), 1 / many),
+        outcomes=lambda t, s, a: [(1.0, s, None)],
+    )  # fmt: skip
+    with pytest.raises(ace.TooLarge, match="use to_table"):
+        game.to_arrays()
+
+
+def test_random_costs_and_discounted_games_go_through_files(folder):
+    scipy = pytest.importorskip("scipy.stats")
+    game = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [["a", "b"]], reward=lambda t, s, a: 1, horizon=2, initial=0, budget={"c": 3},
+        outcomes=lambda t, s, a: [(1.0, 0, scipy.uniform(0, 1) if a == ("a",) else Fraction(1, 3))],
+    )  # fmt: skip
+    for ending in ENDINGS:
+        tables.write_game(game, folder / f"drawn{ending}")
+        assert tables.read_game(folder / f"drawn{ending}").digest == game.digest
+    table, rest = game.to_table()
+    assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
+    forever = ace.discount(ace.catalog.get("intersection"), 0.9, epsilon=1)
+    tables.write_game(forever, folder / "forever.csv")
+    assert tables.read_game(folder / "forever.csv").digest == forever.digest
+    with pytest.raises(ace.InvalidOption, match="cut short by `discount`"):
+        forever.to_table()
+
+
+def test_one_table_with_rewards_that_disagree_is_refused():
+    table, rest = ace.catalog.get("intersection").to_table()
+    joint = list(zip(table["state"], table["north"], table["east"], strict=True))
+    line = next(k for k in range(1, len(joint)) if joint[k] in joint[:k])
+    table["reward_north"][line] += 1
+    with pytest.raises(ace.InvalidGame, match=rf"outcomes, line {line}, column 'reward_north'.*same joint action says"):
+        ace.MarkovGame.from_table(table, **rest)
+
+
+def test_labels_that_look_alike_are_refused(folder):
+    game = ace.MarkovGame.from_functions(
+        players=["p"], actions=lambda t, s: [[1, "1"]], reward=lambda t, s, a: 0, horizon=1, initial=0,
+        outcomes=lambda t, s, a: [(1.0, 0, None)],
+    )  # fmt: skip
+    with pytest.raises(ace.InvalidGame, match="1 and '1' look alike"):
+        tables.write_game(game, folder / "alike.csv")
+    assert not (folder / "alike.csv").exists()
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def same_play(game, one, other, *, last_bit=True):
+    for t in range(game.horizon):
+        for state, spent in ace.feasibility(game).states(t):
+            a, b = one.distribution(t, state, spent), other.distribution(t, state, spent)
+            if last_bit:
+                assert a == b and list(a) == list(b)
+            else:
+                assert a.keys() == b.keys() and np.allclose([*a.values()], [*b.values()], rtol=1e-14, atol=0)
+            np.testing.assert_allclose(one.values(t, state, spent), other.values(t, state, spent), atol=1e-9)
+
+
+SMALL = st.sampled_from([0, 1, -1, Fraction(1, 3), Fraction(1, 10)])
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "frame"])
+@given(game=games(costs=SMALL))
+@settings(max_examples=15, deadline=None)
+def test_a_policy_comes_back_with_the_same_play(folder, ending, game):
+    try:
+        policy = ace.solve(game, ace.CE()).policy
+    except ace.Infeasible:
+        return
+    table = folder / f"policy{ending}"
+    if ending == "frame":
+        pytest.importorskip("pandas")
+        table = tables.policy_frame(policy).sample(frac=1, random_state=1).sort_index()
+    else:
+        lines = tables.write_policy(policy, table)
+        assert lines >= sum(len(ace.feasibility(game).states(t)) for t in range(game.horizon))
+    back = tables.read_policy(table, game, ace.CE())
+    same_play(game, policy, back)
+    assert ace.verify(game, back, ace.CE()).ok
+    again = folder / "again.policy"
+    back.save(again)
+    same_play(game, back, ace.Policy.load(again))
+
+
+@pytest.mark.parametrize("name", ["intersection", "medium_access"])
+@pytest.mark.parametrize("engine", [ace.LocalEngine(), ace.LocalEngine(dense=False), ace.ReferenceEngine()])
+def test_nash_policies_come_back_as_products(folder, name, engine):
+    game = ace.catalog.get(name)
+    policy = ace.solve(game, ace.Nash(), engine=engine).policy
+    tables.write_policy(policy, folder / "nash.csv")
+    back = tables.read_policy(folder / "nash.csv", game, ace.Nash())
+    same_play(game, policy, back, last_bit=False)
+    assert ace.verify(game, back, ace.Nash()).ok
+
+
+def test_a_policy_that_rounds_costs_needs_its_tracker(folder):
+    game = ace.catalog.get("drones")
+    solution = ace.solve(game, epsilon=1)
+    tables.write_policy(solution.policy, folder / "rounded.csv")
+    back = tables.read_policy(folder / "rounded.csv", game, solution.concept, tracker=solution.policy.tracker)
+    one, other = (ace.verify(game, p, solution.concept) for p in (solution.policy, back))
+    assert one.ok and other.ok
+    np.testing.assert_allclose(one.values, other.values)
+
+
+def test_a_policy_without_the_list_of_its_pairs_is_not_written(folder):
+    policy = replace(ace.solve(ace.catalog.get("intersection")).policy, reached=None)
+    with pytest.raises(ace.TooLarge, match="does not hold the list of its pairs"):
+        tables.write_policy(policy, folder / "none.csv")
+    assert not (folder / "none.csv").exists()
+
+
+def test_pieces_make_no_difference(folder, monkeypatch):
+    from acegames.adapters import policy_table, table_files
+
+    game = ace.catalog.get("knapsack")
+    policy = ace.solve(game).policy
+    tables.write_policy(policy, folder / "whole.csv")
+    for module in (policy_table, table_files):
+        monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(policy_table, "OUTCOMES", 5)
+    tables.write_policy(policy, folder / "pieces.csv")
+    assert (folder / "whole.csv").read_bytes() == (folder / "pieces.csv").read_bytes()
+    same_play(game, policy, tables.read_policy(folder / "pieces.csv", game))
+
+
+@pytest.fixture
+def chicken(folder):
+    game = ace.catalog.get("intersection")
+    tables.write_policy(ace.solve(game).policy, folder / "good.csv")
+    return game, (folder / "good.csv").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "says"),
+    [
+        (0, ("spent_risk", "risk"), "the column 'risk' has no meaning here"),
+        (0, ("state", "t"), "each once"),
+        (1, ("0,dry", "9,dry"), "line 0, column 't': 9, must be a whole number from 0 to 5"),
+        (1, ("0,dry", "x,dry"), "line 0, column 't': 'x' is not a number"),
+        (1, ("dry", "dri"), "unknown state 'dri', did you mean 'dry'"),
+        (1, ("dry,0", "dry,1/2"), "no whole multiple of 1"),
+        (1, ("dry,0", "dry,much"), "column 'spent_risk': 'much' is not a finite number"),
+        (1, ("yield", "wait"), "unknown action of player 'north' 'wait'"),
+        (1, ("yield,yield,0", "yield,yield,1"), "must be between 0 and 1|sum to"),
+        (1, (",0.", ",-0."), "must be between 0 and 1"),
+        (1, (",yield", ""), "line 2: 5 entries, there are 6 columns"),
+        (1, ("yield,yield", "yield,dare"), "is given twice"),
+        (1, ("dry,0", "dry,1"), "sum to"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_named(folder, chicken, line, change, says):
+    game, lines = chicken
+    lines[line] = lines[line].replace(*change, 1)
+    path = folder / "bad.csv"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ace.BadFile, match=says) as told:
+        tables.read_policy(path, game)
+    assert "bad.csv" in str(told.value)
+
+
+def test_a_table_that_ends_early_says_where_play_would_be_lost(folder, chicken):
+    game, lines = chicken
+    path = folder / "short.csv"
+    path.write_text("\n".join(lines[:-1]))
+    with pytest.raises(ace.BadFile, match=r"for which the table has no line|sum to"):
+        tables.read_policy(path, game)
+    path.write_text("\n".join(line for line in lines if not line.startswith("3")))
+    with pytest.raises(ace.BadFile, match="t=3: the table has no lines"):
+        tables.read_policy(path, game)
+    path.write_text("")
+    with pytest.raises(ace.BadFile, match="line 1"):
+        tables.read_policy(path, game)
+
+
+def test_a_policy_that_was_changed_is_worth_what_it_plays():
+    pytest.importorskip("pandas")
+    game = ace.catalog.get("intersection")
+    frame = tables.policy_frame(ace.solve(game).policy)
+    first = frame[(frame.t == 0)].index
+    frame.loc[first, "probability"] = [1.0] + [0.0] * (len(first) - 1)
+    changed = tables.read_policy(frame, game)
+    certificate = ace.verify(game, changed, ace.CCE())
+    assert not np.allclose(certificate.values, ace.solve(game).values)
+    np.testing.assert_allclose(changed.values(0, "dry", 0), certificate.values)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_damaged_files_are_refused(folder, ending):
+    game = ace.catalog.get("intersection")
+    path = folder / f"damaged{ending}"
+    tables.write_game(game, path)
+    content = path.read_bytes()
+    for broken in (content[: len(content) // 2], b"", b"\x00\xff" * 50, content.replace(b"dry", b"wet", 1)):
+        path.write_bytes(broken)
+        with pytest.raises(ace.BadFile, match="damaged"):
+            tables.read_game(path)
+        with pytest.raises(ace.BadFile, match="damaged"):
+            tables.read_policy(path, game)
+
+
+def test_a_table_without_the_file_beside_it_says_what_to_do(folder):
+    (folder / "alone.csv").write_text("state\n")
+    with pytest.raises(ace.BadFile, match=r"from_table"):
+        tables.read_game(folder / "alone.csv")
+    with pytest.raises(ace.InvalidOption, match=r"must be \.csv or \.parquet"):
+        tables.read_game(folder / "game.xlsx")
+
+
+@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+def test_what_is_missing_is_named_and_csv_needs_nothing(folder, monkeypatch, missing):
+    import sys
+
+    monkeypatch.setitem(sys.modules, missing, None)
+    game = ace.catalog.get("six_cycle")
+    policy = ace.solve(game).policy
+    with pytest.raises(ace.MissingExtra, match=r"pip install 'acegames\[tables\]'"):
+        tables.policy_frame(policy) if missing == "pandas" else tables.write_policy(policy, folder / "x.parquet")
+    tables.write_policy(policy, folder / "x.csv")
+    assert not (folder / "x.parquet").exists()
+
+
+# -- the command line ----------------------------------------------------------------------------------------------------
+
+
+def test_the_program_exports_policies_games_and_nfg(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    game = ace.catalog.get("intersection")
+    ace.solve(game).save("s.ace")
+    run = lambda *words: CliRunner().invoke(app, ["export", *words])  # noqa: E731
+    assert run("s.ace", "-o", "policy.csv").exit_code == 0
+    assert ace.verify(game, tables.read_policy("policy.csv", game), ace.CCE()).ok
+    assert run("s.ace", "--game", "-o", "game.parquet").exit_code == 0
+    assert tables.read_game("game.parquet").digest == game.digest
+    assert run("intersection", "-o", "game.csv").exit_code == 0
+    assert tables.read_game("game.csv").digest == game.digest
+    assert run("six_cycle", "-o", "six.nfg", "--outside", "-9").exit_code == 0
+    assert CliRunner().invoke(app, ["solve", "six.nfg", "--concept", "nash"]).exit_code == 0
+    for words in (
+        ("s.ace", "-o", "x.nfg"),
+        ("six_cycle", "-o", "x.nfg"),
+        ("s.ace", "-o", "x.txt"),
+        ("intersection", "-o", "x.nfg"),
+    ):
+        assert run(*words).exit_code == 2
