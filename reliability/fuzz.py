@@ -355,9 +355,18 @@ class Loaders:
         self._game_at(self._file("game.nfg", content))
 
     def _table(self, content):
-        """Only the lines come from files; the rest is told by the caller."""
-        document = self._document(content, lambda d: {key: d.get(key, []) for key in ("outcomes", "rewards")})
-        self.ace.MarkovGame.from_table(**document, players=["a", "b"], horizon=3, initial="s", budget={"risk": 1})
+        """A game as a table, {"head": ..., "lines": [[...], ...]}, or a policy where the head is null."""
+        from acegames.adapters import tables
+
+        head, lines = self._document(
+            content, lambda d: (d["head"], "".join(",".join(map(str, x)) + "\n" for x in d["lines"]))
+        )
+        path = self._file("table.csv", lines.encode("utf-8", "surrogatepass"))
+        self._file("table.csv.json", json.dumps(head).encode())
+        if head is None:
+            tables.read_policy(path, self.ace.load(CORPUS / "yaml" / "chicken.yaml"))
+        else:
+            repr(tables.read_game(path))
 
     def _cli(self, content):
         """A verb on a changed file. A document {"verb": ..., "name": ..., "file": ...}."""
@@ -475,7 +484,7 @@ def guided(atheris, recorder, kind, found, seconds, seed):
 
     grown = Path(found) / f"{kind}.corpus"
     if not grown.exists():
-        grown.mkdir()
+        grown.mkdir(parents=True)
         for k, content in enumerate(seeds(kind)):
             (grown / f"seed{k}").write_bytes(content)
     options = [

@@ -104,13 +104,14 @@ ALLOWED = {
         "extras",
     ),
     "acegames.adapters.gambit": ("solve", "report", "reduction", "feasibility", "model", "errors", "extras", "store"),
-    "acegames.adapters.table_files": ("model", "errors", "extras", "store"),
+    "acegames.adapters.table_files": ("model", "errors", "extras", "limits", "store"),
     "acegames.adapters.policy_table": (
         *("adapters.table_files", "engines.reference", "policy", "product", "tracker", "approximate"),
         *("feasibility", "model", "concepts", "errors"),
     ),
     "acegames.adapters.tables": (
-        *("adapters.table_files", "adapters.policy_table", "policy", "model", "concepts", "errors", "extras", "store"),
+        *("adapters.table_files", "adapters.policy_table", "policy", "model", "concepts"),
+        *("errors", "extras", "limits", "store"),
     ),
     "acegames.exporting": ("adapters", "policy", "model", "errors"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),

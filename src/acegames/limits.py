@@ -42,6 +42,9 @@ uncompressed."""
 STORED_ABOVE = COMPRESSED // 2
 """Bytes of arrays above which an archive is written uncompressed; the other half is room for the header and the names."""
 
+UNFOLDED, UNFOLDED_SHARE = 2**26, 100
+"""Bytes that a Parquet table may unfold to, besides so many per byte of the file: it packs lines that are alike without bound."""
+
 HEADER = 2**29
 """Bytes of the header of an archive."""
 

@@ -30,8 +30,9 @@ from acegames.adapters.table_files import (
     write_pieces,
 )
 from acegames.concepts import CCE, Concept
-from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
+from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.extras import optional
+from acegames.limits import HEADER
 from acegames.model.archive_form import check_file_horizon, game_to_archive, tails_from_data
 from acegames.model.assemble import Names
 from acegames.model.game import MarkovGame, check_game
@@ -153,8 +154,10 @@ def _read_game(path: Source) -> MarkovGame:
     for piece in read_pieces(path):
         for name, values in piece.items():
             columns.setdefault(name, []).extend(values)
-    _translate(columns, names)
     horizon = check_file_horizon(head["horizon"])
+    if "t" in columns and len(columns["t"]) < horizon:
+        raise BadFile(f"{len(columns['t'])} lines, too few for a horizon of {horizon}")
+    _translate(columns, names)
     rows = head["budgets"] * (horizon if len(head["budgets"]) == 1 else 1)
     budget = {c: [read_bound(row[m]) for row in rows] for m, c in enumerate(names.constraints)}
     game = MarkovGame.from_table(
@@ -179,7 +182,7 @@ def _read_head(path: Source) -> dict[str, Any]:
     if kind_of(path) == CSV:
         try:
             with open(_beside(path), "rb") as file:
-                text: str | bytes | None = file.read(2**29)
+                text: str | bytes | None = file.read(HEADER)
         except FileNotFoundError:
             raise BadFile(
                 f"there is no file {_beside(path)!r} beside it; read a table of your own with MarkovGame.from_table, which takes the rest "
@@ -243,6 +246,8 @@ def _named(path: Source, read: Callable[[], Found]) -> Found:
         return read()
     except (BadFile, InvalidOption, InvalidGame) as error:
         raise BadFile(f"{fspath(path)}: {error}") from None
+    except TooLarge as error:
+        raise TooLarge(f"{fspath(path)}: {error}") from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, AceError):
             raise

@@ -124,6 +124,8 @@ def _by_rules(document: Mapping[str, Any]) -> MarkovGame:
     check_keys("the file", document, KEYS, ("players", "actions", "rules"))
     horizon = check_file_horizon(document["horizon"])
     players = check_labels("players", labels_from_data("players", document["players"]))
+    if not players:
+        raise InvalidGame("players: a game needs at least one player")
     actions = _actions(document["actions"], players)
     constraints, budgets = read_budget(*_budget(document), horizon)
     initial = _initial(document["initial"])
