@@ -180,13 +180,13 @@ def forward(game, allowed):
     """The situations of t = 0 .. H that joint actions lead to which are allowed(t, state, keys), (P, R)."""
     stages = [{s: np.zeros(1, game.key_type) for s in sorted(game.start)}]
     for t, moves in enumerate(game.moves):
-        coming = {}
+        coming, count = {}, sum(len(keys) * sum(map(len, moves[s].outcomes)) for s, keys in stages[-1].items())
+        need(count <= MOST_OUTCOMES, "the game is too large")
         for s, keys in stages[-1].items():
             may = allowed(t, s, keys)
             for r, outcomes in enumerate(moves[s].outcomes):
                 for o in outcomes:
                     coming.setdefault(o.after, []).append(keys[may[:, r]] + o.key)
-        need(sum(len(x) for parts in coming.values() for x in parts) <= MOST_OUTCOMES, "the game is too large")
         found = {s: np.unique(np.concatenate(coming[s])) for s in sorted(coming)}
         stages.append({s: keys for s, keys in found.items() if len(keys)})
     return stages

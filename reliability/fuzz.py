@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import csv
 import hashlib
 import importlib.util
 import io
@@ -251,6 +252,13 @@ def layers_of(document, head):
     return content + hashlib.blake2b(content, digest_size=32).digest()
 
 
+def lines_of(rows):
+    """The text of a table."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode("utf-8", "surrogatepass")
+
+
 # -- loading
 
 
@@ -358,10 +366,8 @@ class Loaders:
         """A game as a table, {"head": ..., "lines": [[...], ...]}, or a policy where the head is null."""
         from acegames.adapters import tables
 
-        head, lines = self._document(
-            content, lambda d: (d["head"], "".join(",".join(map(str, x)) + "\n" for x in d["lines"]))
-        )
-        path = self._file("table.csv", lines.encode("utf-8", "surrogatepass"))
+        head, lines = self._document(content, lambda d: (d["head"], lines_of(d["lines"])))
+        path = self._file("table.csv", lines)
         self._file("table.csv.json", json.dumps(head).encode())
         if head is None:
             tables.read_policy(path, self.ace.load(CORPUS / "yaml" / "chicken.yaml"))

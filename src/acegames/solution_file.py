@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from numbers import Real
 from os import PathLike, fspath
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,7 @@ def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Laye
 def _stats_from_data(data: Any) -> Stats:
     stats = Stats(**data)
     counts = (stats.pairs, stats.programs, stats.repaired)
-    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float):
+    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float, NoneType):
         raise BadFile(f"what the solve took is {show(data)}, must be numbers")
     return stats
 
