@@ -472,6 +472,49 @@ def test_messages_of_the_command_line_are_short(tmp_path):
     assert result.exit_code == 2 and len(result.output) < 5000 and "xxxx" in result.output
 
 
+def test_the_checker_counts_before_it_allocates(monkeypatch, tmp_path):
+    checker = module(HERE.parent / "checker" / "ace_check.py")
+    document = json.loads((HERE / "corpus" / "proof" / "ce.json").read_text())
+    (tmp_path / "proof").write_bytes(fuzz.proof_of(document))
+    claimed = checker.read_game(*checker.read(tmp_path / "proof"))
+    checker.feasible(claimed)
+    monkeypatch.setattr(checker, "MOST_OUTCOMES", 1)
+    with pytest.raises(checker.Unreadable, match="too large"):
+        checker.forward(claimed, None)  # what is allowed is not asked any more
+
+
+def fine(count):
+    """Costs whose denominators have 10,000 bits each and nothing in common."""
+    many = [{"cost": {"risk": f"1/{(1 << 10_000) + 2 * k + 1}"}, "probability": 1 / count} for k in range(count)]
+    return changed(rules=[{"reward": [0, 0], "outcomes": many}])
+
+
+def test_costs_without_a_common_unit(tmp_path):
+    found = load_text(tmp_path, fine(64))
+    begin = time.process_time()
+    for work in (ace.solve, ace.feasibility, ace.reduce, ace.estimate):
+        with pytest.raises(TooLarge, match="common denominator"):
+            work(found)
+    assert ace.solve(found, epsilon=0.1).values.shape == (2,)
+    assert time.process_time() - begin < 20
+    with pytest.raises(TooLarge, match="common denominator"):
+        ace.verify(found, ace.solve(load_text(tmp_path, CHICKEN)).policy, ace.CCE())
+
+
+@pytest.mark.parametrize("verb", ["check", "solve", "frontier", "reduce", "report"])
+def test_budgets_beyond_floats_end_with_an_exit_code(tmp_path, verb):
+    from typer.testing import CliRunner
+
+    from acegames.cli import app
+
+    file = written(tmp_path, changed(budget={"risk": "1e999"}))
+    if verb == "report":
+        ace.solve(ace.load(file)).save(file := tmp_path / "s.ace")
+    words = [verb, str(file), *(["-o", str(tmp_path / "r.html")] if verb == "report" else [])]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, SystemExit | None) and result.exit_code in (0, 5), result.exception
+
+
 # -- with little memory
 
 

@@ -145,6 +145,9 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
             raise typer.Exit(5) from None
+        except OverflowError as error:
+            err.print(f"[bold red]TooLarge:[/] a number in this is too large for a float ({escape(str(error))})")
+            raise typer.Exit(5) from None
         except (ace.AceError, OSError) as error:
             code = next((c for kind, c in EXIT_CODES.items() if isinstance(error, kind)), 2)
             message = str(error)

@@ -21,6 +21,10 @@ DIGITS = 3900
 DECIMAL_LENGTH = 2000
 """Characters of a decimal number; with exponents of three digits, for the exact value of 1e999999999 would fill the memory."""
 
+DENOMINATOR_BITS = 2**16
+"""Of the common denominator of a constraint's costs: a thousand costs with denominators of 64 bits that have nothing in
+common. Numbers of that length are added exactly in a moment, and those of a million bits, which a small file can ask for, not."""
+
 HORIZON = 1_000_000
 """Steps of a game in a file, so that a few written digits cannot ask for all the memory."""
 

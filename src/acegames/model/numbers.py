@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.limits import DIGITS
+from acegames.errors import TooLarge
+from acegames.limits import DENOMINATOR_BITS, DIGITS
 
 Bound = Fraction | float
 """A budget: a Fraction, or the float `inf` (the only float that occurs)."""
@@ -52,6 +54,19 @@ def exact_or_inf(value: Any) -> Bound:
     if isinstance(value, (float, Decimal, np.floating)) and not math.isnan(value) and value == math.inf:
         return math.inf
     return exact(value)
+
+
+def common_denominator(values: Iterable[Fraction]) -> int:
+    """The least common denominator; TooLarge where it is absurdly long."""
+    found = 1
+    for value in values:
+        found = math.lcm(found, value.denominator)
+        if found.bit_length() > DENOMINATOR_BITS:
+            raise TooLarge(
+                f"costs have a common denominator of more than {DENOMINATOR_BITS} bits and cannot be added up exactly; "
+                "solve approximately, with an epsilon (epsilon=..., --epsilon), or write them as decimals"
+            )
+    return found
 
 
 def nearest_float(x: Fraction) -> float:
