@@ -359,6 +359,27 @@ def test_hostile_labels_do_not_get_into_the_markup(tmp_path):
     assert not re.search(r"[<>&]|[^\x00-\x7f]", json_for_script({HOSTILE: HOSTILE}))
 
 
+@pytest.mark.parametrize("label", ["\u202eabc\u2066", "]]><script>", "\x00\x1b[2J\u2029", "{{x}}${x}`\\", "<" * 20_000])
+def test_labels_that_turn_break_or_never_end(tmp_path, label):
+    labels = [label, "b"]
+    game = ace.MarkovGame.from_functions(
+        name=label,
+        players=labels,
+        horizon=1,
+        initial=label,
+        budget={label: 1},
+        actions=lambda t, s: [labels, labels],
+        outcomes=lambda t, s, a: [(1, label, 0)],
+        reward=lambda t, s, a: [1, 0],
+    )
+    ace.solve(game).report(tmp_path / "r.html", episodes=2)
+    text = (tmp_path / "r.html").read_text()
+    assert text.count("</script>") == text.count("<script") == 3 and len(text) < 4_000_000
+    shown = re.search(r"<title>(.*?)</title>", text, re.DOTALL)[1]
+    assert not set(shown) & set("<>\x00\x1b")
+    assert not re.search("[\u2028\u2029\u202e\u2066]", text.partition('id="data">')[2].partition("</script>")[0])
+
+
 def test_the_page_loads_nothing_and_keeps_the_licence(tmp_path):
     chicken().report(tmp_path / "r.html", episodes=5)
     text = (tmp_path / "r.html").read_text()

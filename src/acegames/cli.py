@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 
 import acegames as ace
 from acegames.completion import concepts, game_names, games, objectives
+from acegames.limits import MESSAGE
 from acegames.model.written import read_exact
 from acegames.summary import show_summary
 from acegames.terminal import (
@@ -144,9 +145,14 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
             raise typer.Exit(5) from None
+        except OverflowError as error:
+            err.print(f"[bold red]TooLarge:[/] a number in this is too large for a float ({escape(str(error))})")
+            raise typer.Exit(5) from None
         except (ace.AceError, OSError) as error:
             code = next((c for kind, c in EXIT_CODES.items() if isinstance(error, kind)), 2)
             message = str(error)
+            if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file
+                message = f"{message[: MESSAGE - 100]} ... {message[-90:]}"
             if kwargs.get("as_json"):
                 print_json({"error": type(error).__name__, "message": message, "exit_code": code, **_help_in(error)})
             else:

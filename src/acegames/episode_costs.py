@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.model.numbers import exact
+from acegames.model.numbers import common_denominator, exact
 from acegames.model.random_cost import Cost, RandomCost
 
 Ints = NDArray[np.int64]
@@ -105,13 +105,13 @@ class _Column:
         numbers = [Fraction(0) if isinstance(v, RandomCost) else v for v in values]
         self.drawn = {k: v for k, v in enumerate(values) if isinstance(v, RandomCost)}
         counted = numbers if rule is None else [rule.of(v) for v in numbers]
-        grid = math.lcm(*(v.denominator for v in [*numbers, *([] if rule is None else [rule.cell])]))
+        grid = common_denominator([*numbers, *([] if rule is None else [rule.cell])])
         reach = max([Fraction(0), *map(abs, numbers), *map(_reach, self.drawn.values())])
         self.scale = _scale(grid, reach * horizon, self.drawn.values())
         self.counted_scale = self.scale
         if rule is not None:
             cell = [rule.cell] if self.drawn else []
-            self.counted_scale = math.lcm(*(v.denominator for v in [*counted, *cell]))
+            self.counted_scale = common_denominator([*counted, *cell])
         self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
         most = reach * self.scale * horizon
         if rule is not None:
@@ -176,7 +176,7 @@ def _values(cost: RandomCost) -> list[Fraction]:
 
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:
     """Units per one: a multiple of `grid`, with enough digits for draws, as many as let `total` fit into 64 bits where possible."""
-    grid = math.lcm(grid, *(v.denominator for cost in drawn for v in _values(cost)))
+    grid = math.lcm(grid, common_denominator(v for cost in drawn for v in _values(cost)))
     known = [cost for cost in drawn if cost.on_integers or cost.atoms is not None]
     smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if cost not in known]
     if not smooth or not min(smooth):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from numbers import Real
 from os import PathLike, fspath
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from acegames.guarantee import Guarantee
 from acegames.model.files import game_from_archive, game_to_archive
 from acegames.model.game import MarkovGame, check_labels
 from acegames.model.numbers import exact, plain
-from acegames.model.written import label_from_data, label_to_data, read_exact
+from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
 from acegames.policy_check import check_boxes, check_layer
 from acegames.solve import Solution, Stats
@@ -80,9 +81,9 @@ def load_solution(path: str | PathLike[str]) -> Solution:
         policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"))
         if policy.game_digest != game.digest:
             raise BadFile("the policy inside was computed for another game than the one inside")
-        values, stats = arrays["values"], Stats(**header["stats"])
-        if values.shape != (len(game.players),):
-            raise BadFile(f"values of shape {values.shape} for {len(game.players)} players")
+        values, stats = arrays["values"], _stats_from_data(header["stats"])
+        if values.shape != (len(game.players),) or values.dtype.kind != "f":
+            raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
         return Solution(game, policy.concept, values, policy, stats, _guarantee_from_data(header["guarantee"], game))
 
 
@@ -199,6 +200,14 @@ def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Laye
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
     return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+
+
+def _stats_from_data(data: Any) -> Stats:
+    stats = Stats(**data)
+    counts = (stats.pairs, stats.programs, stats.repaired)
+    if not all(type(n) is int and n >= 0 for n in counts) or type(stats.seconds) not in (int, float, NoneType):
+        raise BadFile(f"what the solve took is {show(data)}, must be numbers")
+    return stats
 
 
 def _guarantee_from_data(data: Any, game: MarkovGame) -> Guarantee:

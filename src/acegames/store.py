@@ -4,9 +4,9 @@ An archive is a zip of `header.json` ({"format": kind, "version": 1, "members": 
 `.npy` member per array, so that `numpy.load` opens it too. Nothing is pickled and nothing is unpacked to disk. The
 same content gives the same bytes.
 
-What is read is taken as hostile: the size of each array is checked against its member before memory is taken.
-Compressed members may unfold to `COMPRESSED_LIMIT` in total, whatever they declare; larger content is written
-uncompressed, and so is bounded by the size of the file itself.
+What is read is taken as hostile: the size of each array is checked against its member before memory is taken, and that of
+all of them against the memory that is free. Compressed members may unfold to `COMPRESSED_LIMIT` in total, whatever they
+declare; larger content is written uncompressed, and so is bounded by the size of the file itself (see `limits`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,13 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import BadFile
+from acegames.errors import BadFile, TooLarge
+from acegames.limits import COMPRESSED as COMPRESSED_LIMIT
+from acegames.limits import HEADER as HEADER_LIMIT
+from acegames.limits import HEADER_VALUES
+from acegames.limits import STORED_ABOVE as STORE_ABOVE
 from acegames.locks import try_lock
+from acegames.machine import available_memory
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]
@@ -37,13 +42,11 @@ VERSION = 1
 PLAIN = "npz"
 """The kind of a file made by `numpy.savez`: arrays without our header."""
 
-COMPRESSED_LIMIT = 2**31
-HEADER_LIMIT = 2**29
-STORE_ABOVE = 2**30  # half of COMPRESSED_LIMIT: the rest is room for the header and the names
 HEADER = "header.json"
 CHUNK = 2**24
 TEMPORARY, TEMPORARY_END = ".acegames-", ".tmp"  # how the names of files begin and end that are being written
 NUMERIC = "biuf"
+ALWAYS_FREE = 2**26  # bytes for which the system is not asked
 
 
 def write_archive(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -73,6 +76,7 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
     Raises:
         BadFile: naming the file and what is wrong with it. Errors of opening it (missing, a folder, no permission)
             pass through.
+        TooLarge: it takes more memory than is free.
     """
     wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     with open(path, "rb") as file:
@@ -80,10 +84,10 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive, size, wanted)
-        except BadFile as error:
-            raise BadFile(f"{os.fspath(path)}: {error}") from None
+        except (BadFile, TooLarge) as error:
+            raise type(error)(f"{os.fspath(path)}: {error}") from None
         except MemoryError:
-            raise
+            raise TooLarge(f"{os.fspath(path)}: the machine has not enough memory for what is in it") from None
         except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds of errors on damaged bytes
             reason = str(error) or type(error).__name__
             raise BadFile(f"{os.fspath(path)}: not an archive, or damaged or truncated ({reason})") from None
@@ -223,19 +227,22 @@ def _read(archive: zipfile.ZipFile, size: int, wanted: tuple[str, ...]) -> tuple
     if HEADER in archive.NameToInfo:
         if archive.getinfo(HEADER).file_size > HEADER_LIMIT:
             raise BadFile(f"{HEADER} is larger than {HEADER_LIMIT} bytes")
-        kind, header = _read_header(archive.read(HEADER))
+        kind, header = _read_header(archive.read(HEADER), HEADER_VALUES + size)
     if kind not in wanted:
         found = "has no acegames header" if kind == PLAIN else f"holds {kind!r}"
         raise BadFile(f"{found}, expected {' or '.join(map(repr, wanted))}")
     check_version(header.get("version", VERSION if kind == PLAIN else None))
-    arrays = {
-        info.filename.removesuffix(".npy"): _read_array(archive, info, texts=kind == PLAIN)
-        for info in members
-        if info.filename != HEADER
-    }
-    if kind != PLAIN and sorted(arrays) != sorted(map(str, header.pop("members", ()))):
+    held = {info.filename.removesuffix(".npy"): info for info in members if info.filename != HEADER}
+    if kind != PLAIN and sorted(held) != _names(header.pop("members", ())):
         raise BadFile("its arrays are not those that its header names, some are missing or foreign")
-    return kind, header, arrays
+    declared = sum(info.file_size for info in held.values())
+    if declared > ALWAYS_FREE and declared > available_memory():
+        raise TooLarge(f"holds {declared} bytes of arrays, {available_memory()} bytes of memory are free")
+    return kind, header, {name: _read_array(archive, info, texts=kind == PLAIN) for name, info in held.items()}
+
+
+def _names(data: Any) -> list[str]:
+    return sorted(map(str, data)) if isinstance(data, list) else []
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
@@ -259,7 +266,9 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
         raise BadFile(f"would unfold to {unfolded} bytes, the limit is {COMPRESSED_LIMIT}; store it uncompressed")
 
 
-def _read_header(content: bytes) -> tuple[str, dict[str, Any]]:
+def _read_header(content: bytes, most: int) -> tuple[str, dict[str, Any]]:
+    if sum(map(content.count, (b",", b"[", b"{"))) > most:  # no value without one of these
+        raise BadFile(f"{HEADER} holds more than {most} values, too many for a file of that size")
     try:
         header = strict_json(content)
     except (ValueError, RecursionError) as error:

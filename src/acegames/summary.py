@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
+from acegames.model.numbers import exact, nearest_float
 from acegames.terminal import escape, filled_bar, number, one_line, out, own_budget
 
 __all__ = ["show_summary"]
@@ -62,7 +63,7 @@ def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
             said, style = f"{said}, {_amount(over)} over{promised}", "yellow" if promised else "red"
         drawn = Text()
         if not isinstance(budget, list) and 0 < budget < np.inf and spent == spent:
-            drawn = filled_bar(float(spent / budget), min(24, max(6, out.width // 3)), style)
+            drawn = filled_bar(nearest_float(exact(spent) / exact(budget)), min(24, max(6, out.width // 3)), style)
         table.add_row(Text(one_line(label)), Text.assemble(drawn, " " * bool(drawn), (said, style if over > 0 else "")))
     return table
 

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.extras import optional
+from acegames.limits import UNFOLDED, UNFOLDED_SHARE
 from acegames.model.game import Label
 from acegames.model.to_table import objects
 from acegames.model.written import label_to_data, show, unknown
@@ -149,8 +151,12 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
     arrow, parquet = _arrow()
     first = 0
     with open(path, "rb") as file:
+        most, held = UNFOLDED + UNFOLDED_SHARE * os.fstat(file.fileno()).st_size, 0
         try:
             for batch in parquet.ParquetFile(file).iter_batches(batch_size=CHUNK):
+                held += batch.nbytes
+                if held > most:
+                    raise TooLarge(f"unfolds to more than {most} bytes, too many for a file of that size")
                 columns = {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
                 yield Piece(columns, range(first, first + batch.num_rows))
                 first += batch.num_rows

@@ -33,8 +33,9 @@ from acegames.adapters.table_files import (
     wrong,
 )
 from acegames.concepts import CCE, Concept
-from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
+from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.extras import optional
+from acegames.limits import HEADER
 from acegames.model.archive_form import check_file_horizon, game_to_archive, tails_from_data
 from acegames.model.assemble import Names
 from acegames.model.from_table import from_table
@@ -188,6 +189,8 @@ def _read_game(path: Source) -> MarkovGame:
         lines.extend(piece.lines)
         for name, values in piece.columns.items():
             columns.setdefault(name, []).extend(values)
+    if "t" in columns and len(lines) < horizon:
+        raise BadFile(f"{len(lines)} lines, too few for a horizon of {horizon}")
     _translate(columns, names, lines)
     budget: dict[Any, Any] = {
         c: [read_bound(row[m]) for row in head["budgets"]] for m, c in enumerate(names.constraints)
@@ -236,7 +239,7 @@ def _read_head(path: Source) -> dict[str, Any]:
     if kind_of(path) == CSV:
         try:
             with open(_beside(path), "rb") as file:
-                text: str | bytes | None = file.read(2**29)
+                text: str | bytes | None = file.read(HEADER)
         except FileNotFoundError:
             raise BadFile(
                 f"there is no file {_beside(path)!r} beside it; read a table of your own with MarkovGame.from_table, which takes the rest "
@@ -316,6 +319,8 @@ def _named(path: Source, read: Callable[[], Found]) -> Found:
         return read()
     except (BadFile, InvalidOption, InvalidGame) as error:
         raise BadFile(f"{fspath(path)}: {error}") from None
+    except TooLarge as error:
+        raise TooLarge(f"{fspath(path)}: {error}") from None
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         if isinstance(error, AceError):
             raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -143,7 +144,9 @@ def _rule(
         return None
     if not endless:
         numbers = [c for c in costs if not isinstance(c, RandomCost)]
-        unit = common_unit(numbers)
+        unit = Fraction(0)
+        with suppress(TooLarge):  # finer than any cell
+            unit = common_unit(numbers)
         if unit >= cell and horizon * max(map(abs, numbers)) < LARGEST * unit:
             return None  # as coarse as that already
     counted = Rounding(cell, direction).of(largest)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge, UnknownPair
 from acegames.model.game import Label, MarkovGame, exact_costs
-from acegames.model.numbers import exact, is_scalar, plain, shown
+from acegames.model.numbers import common_denominator, exact, is_scalar, plain, shown
 from acegames.model.written import unknown
 
 LARGEST = 2**61
@@ -67,13 +67,11 @@ def lattice(game: MarkovGame) -> Lattice:
 
 
 def common_unit(values: Iterable[Fraction]) -> Fraction:
-    """Greatest rational of which every value is a whole multiple; 1 when all are zero."""
-    numerator, denominator = 0, 1
-    for v in values:
-        common = math.lcm(denominator, v.denominator)
-        numerator = math.gcd(numerator * (common // denominator), v.numerator * (common // v.denominator))
-        denominator = common
-    return Fraction(numerator, denominator) if numerator else Fraction(1)
+    """Greatest rational of which every value is a whole multiple; 1 when all are zero. TooLarge where it is absurdly fine."""
+    given = list(values)
+    common = common_denominator(given)
+    numerator = math.gcd(*(v.numerator * (common // v.denominator) for v in given))
+    return Fraction(numerator, common) if numerator else Fraction(1)
 
 
 def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:

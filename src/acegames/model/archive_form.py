@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame
+from acegames.limits import EXPANDED, HORIZON
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
@@ -32,9 +33,6 @@ from acegames.model.written import (
 )
 from acegames.model.written_costs import read_written_cost, write_cost
 from acegames.store import Arrays
-
-MAX_HORIZON = 1_000_000
-"""Longest horizon in a file, so that a few written digits cannot ask for all the memory."""
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
@@ -79,6 +77,7 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
             initial=_initial(header["initial"], names.states),
             budgets=_budgets(header["budgets"], horizon, len(names.constraints)),
             name=header["name"],
+            settled=True,
         )
         if "discount" in header:
             game = replace(game, tails=tails_from_data(header["discount"], names))
@@ -123,8 +122,8 @@ def labels_to_data(game: MarkovGame) -> dict[str, Any]:
 
 def check_file_horizon(horizon: Any) -> int:
     """Return a horizon that a file may have."""
-    if check_horizon(horizon) > MAX_HORIZON:
-        raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {MAX_HORIZON}")
+    if check_horizon(horizon) > HORIZON:
+        raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {HORIZON}")
     return int(horizon)
 
 
@@ -172,15 +171,18 @@ def tables_from_archive(
             raise BadFile(f"time {t} refers to layer {show(k)}, there are {len(entries)}")
         times[k].append(t)
     sizes = [len(v) for v in values]
+    owners = _Owners()
     layers = [
-        _raw_layer({f: arrays[entry[f]] for f in LAYER_FIELDS}, tuple(when), names, sizes)
+        _raw_layer({f: arrays[entry[f]] for f in LAYER_FIELDS}, tuple(when), names, sizes, owners)
         for entry, when in zip(entries, times, strict=True)
         if when
     ]
     return layers, values
 
 
-def _raw_layer(field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int]) -> RawLayer:
+def _raw_layer(
+    field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int], owners: _Owners
+) -> RawLayer:
     for name, array in field.items():
         kinds, ndim = ("iu" if name in _INTEGERS else "f"), (2 if name in ("action", "reward", "cost") else 1)
         if array.dtype.kind not in kinds or array.ndim != ndim:
@@ -198,14 +200,28 @@ def _raw_layer(field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Na
         _check_range("cost", field["cost"][:, m], size)
     return RawLayer(
         times=times,
-        row_state=_owners("row_ptr", field["row_ptr"], len(names.states), len(field["reward"])),
+        row_state=owners.of("row_ptr", field["row_ptr"], len(names.states), len(field["reward"])),
         row_action=field["action"],
         reward=field["reward"],
-        out_row=_owners("out_ptr", field["out_ptr"], len(field["reward"]), len(field["prob"])),
+        out_row=owners.of("out_ptr", field["out_ptr"], len(field["reward"]), len(field["prob"])),
         prob=field["prob"],
         next_state=field["next_state"],
         cost=field["cost"],
     )
+
+
+class _Owners:
+    """What `_owners` found, once for all layers that share their pointers."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, int], NDArray[np.int64]] = {}
+
+    def of(self, name: str, pointers: NDArray[Any], count: int, total: int) -> NDArray[np.int64]:
+        """See `_owners`."""
+        key = (id(pointers), count, total)
+        if key not in self._known:
+            self._known[key] = _owners(name, pointers, count, total)
+        return self._known[key]
 
 
 def _owners(name: str, pointers: NDArray[Any], count: int, total: int) -> NDArray[np.int64]:
@@ -263,7 +279,8 @@ def game_from_plain(arrays: Mapping[str, NDArray[Any]], given: Mapping[str, Any]
         given = _own_settings(arrays, label_keys)
     horizon = check_file_horizon(given["horizon"])
     tables: dict[str, Any] = {key: arrays.get(key) for key in ("cost", "cost_prob", "legal")}
-    return from_arrays(arrays["transition"], arrays["reward"], **tables, **{**given, "horizon": horizon})
+    most = EXPANDED + 4 * sum(array.size for array in arrays.values())
+    return from_arrays(arrays["transition"], arrays["reward"], **tables, **{**given, "horizon": horizon}, most=most)
 
 
 def _own_settings(arrays: Mapping[str, NDArray[Any]], label_keys: list[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from acegames.model.game import (
     Layer,
     MarkovGame,
     check_labels,
+    each_reach,
+    new_sets,
     place,
-    reachable_states,
     read_initial,
 )
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
@@ -65,8 +67,13 @@ def assemble(
     initial: Any,
     budgets: tuple[tuple[Bound, ...], ...],
     name: str = "",
+    settled: bool = False,
 ) -> MarkovGame:
-    """Check raw layers that together cover every time, and build the game."""
+    """Check raw layers that together cover every time, and build the game.
+
+    `settled` says that the layers are as they were left here, as those of archives are: a few arrays combined to ever new layers
+    would otherwise take memory without bound.
+    """
     if not names.players:
         raise InvalidGame("players: a game needs at least one player")
     start = _check_initial(initial, names.states)
@@ -77,6 +84,8 @@ def assemble(
     layer_at = [-1] * horizon
     for raw in sorted(layers, key=lambda r: r.times):
         layer = store.share(_canonical_layer(raw, names, codes, every_t=len(raw.times) == horizon))
+        if settled:
+            _check_settled(layer, raw)
         key = tuple(id(getattr(layer, f)) for f in LAYER_FIELDS)
         if key not in distinct:
             distinct[key] = len(built)
@@ -184,10 +193,10 @@ def _canonical_costs(
         used = np.zeros(len(given), dtype=bool)
         for raw in layers:
             used[raw.cost[raw.prob > 0, m]] = True
-        kept = sorted(dict.fromkeys(given[int(k)] for k in np.flatnonzero(used)), key=cost_order)
-        position = {v: k for k, v in enumerate(kept)}
+        kept = sorted({_key(given[int(k)]): given[int(k)] for k in np.flatnonzero(used)}.values(), key=cost_order)
+        position = {_key(v): k for k, v in enumerate(kept)}
         values.append(tuple(kept))
-        codes.append(np.array([position.get(v, -1) for v in given], dtype=np.int32))
+        codes.append(np.array([position.get(_key(v), -1) for v in given], dtype=np.int32))
     return tuple(values), codes
 
 
@@ -241,6 +250,18 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
     )
 
 
+def _check_settled(layer: Layer, raw: RawLayer) -> None:
+    pairs = (
+        (layer.action, raw.row_action),
+        (layer.reward, raw.reward),
+        (layer.prob, raw.prob),
+        (layer.next_state, raw.next_state),
+        (layer.cost, raw.cost),
+    )
+    if not all(np.array_equal(found, given) for found, given in pairs):
+        raise InvalidGame(f"{place(raw.times[0])}: rows and outcomes are not in order")
+
+
 def _check_numbers(raw: RawLayer, names: Names, where: Any) -> None:
     bad = np.argwhere(~np.isfinite(raw.reward))
     if len(bad):
@@ -262,8 +283,8 @@ def _pointers(sorted_index: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 
 def _check_every_state_can_act(game: MarkovGame) -> None:
-    for t, here in enumerate(reachable_states(game)[:-1]):
-        stuck = np.flatnonzero(here & (np.diff(game.layer(t).row_ptr) == 0))
+    for t, k, here in new_sets(each_reach(game), game.layer_at):
+        stuck = np.flatnonzero(here & (np.diff(game.layers[k].row_ptr) == 0))
         if len(stuck):
             state = game.states[int(stuck[0])]
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
@@ -289,6 +310,17 @@ class _Shared:
 
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], NDArray[np.int64]]:
     """Return per-constraint value lists and (K, M) codes for a sequence of exact cost vectors."""
-    tables: list[dict[Cost, int]] = [{} for _ in range(width)]
-    codes = [[table.setdefault(c, len(table)) for table, c in zip(tables, v, strict=True)] for v in vectors]
-    return [list(table) for table in tables], np.array(codes, dtype=np.int64).reshape(len(codes), width)
+    tables: list[dict[Any, int]] = [{} for _ in range(width)]
+    values: list[list[Cost]] = [[] for _ in range(width)]
+    codes = []
+    for vector in vectors:
+        codes.append([table.setdefault(_key(c), len(table)) for table, c in zip(tables, vector, strict=True)])
+        for m, code in enumerate(codes[-1]):
+            if code == len(values[m]):
+                values[m].append(vector[m])
+    return values, np.array(codes, dtype=np.int64).reshape(len(codes), width)
+
+
+def _key(cost: Cost) -> Any:
+    """What a cost is looked up by: numbers by their text, because the hash of a number can be chosen by whoever writes the file."""
+    return str(cost) if isinstance(cost, Fraction) else cost

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from acegames import store
-from acegames.errors import BadFile, InvalidGame
+from acegames.errors import BadFile, InvalidGame, TooLarge
+from acegames.limits import TEXT_BYTES
 from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
 from acegames.model.game import MarkovGame
 from acegames.model.nfg import parse_nfg, read_text, repeated
@@ -30,7 +31,6 @@ ARCHIVE = ".npz"
 NFG = ".nfg"  # of Gambit: read here, written by `acegames.adapters.gambit`
 TABLE_FILES = (".csv", ".parquet")  # read by `acegames.loading`, written by `acegames.adapters.tables`
 TEXT_LIMIT = 20_000
-TEXT_BYTES = 2**28
 
 
 def save_game(game: MarkovGame, path: store.Path) -> None:
@@ -78,6 +78,7 @@ def load_game(path: store.Path) -> MarkovGame:
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.
         InvalidGame: a text file or plain arrays that break a rule of the model, naming the place and the value.
+        TooLarge: the machine has not the memory for it, or it asks for more than a file may (see `limits`).
     """
     name, suffix = os.fspath(path), Path(path).suffix.lower()
     try:
@@ -95,9 +96,11 @@ def load_game(path: store.Path) -> MarkovGame:
         if kind == SOLUTION:
             header, arrays = _inner_game(header, arrays)
         return game_from_archive(header, arrays)
-    except (BadFile, InvalidGame) as error:
+    except (BadFile, InvalidGame, TooLarge) as error:
         message = str(error)
         raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
+    except MemoryError:
+        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
 
 
 def _suffix_sentence(path: store.Path, *more: str) -> str:
@@ -107,6 +110,11 @@ def _suffix_sentence(path: store.Path, *more: str) -> str:
 def _looks_like_zip(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(2) == b"PK"
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    """Whether it is an ordinary file of that folder, also when all links are followed."""
+    return os.path.isfile(path) and os.path.dirname(os.path.realpath(path)) == os.path.realpath(folder)
 
 
 def _inner_game(header: dict[str, Any], arrays: store.Arrays) -> tuple[dict[str, Any], store.Arrays]:
@@ -133,8 +141,12 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
     check_format(document)
 
     def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
+        folder = os.path.dirname(path) or os.curdir
+        beside = os.path.join(folder, name)
+        if os.path.exists(beside) and not _lies_in(beside, folder):
+            raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
         try:
-            return store.read_archive(os.path.join(os.path.dirname(path), name), (TABLES, store.PLAIN))
+            return store.read_archive(beside, (TABLES, store.PLAIN))
         except FileNotFoundError:
             raise BadFile(f"arrays: there is no file {name!r} beside it") from None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acegames.errors import InvalidGame
+from acegames.errors import InvalidGame, TooLarge
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
 from acegames.model.numbers import TINIEST
@@ -30,8 +31,9 @@ def from_arrays(
     actions: Sequence[Sequence[Label]] | None,
     constraints: Sequence[Label] | None,
     name: str,
+    most: float = math.inf,
 ) -> MarkovGame:
-    """See `MarkovGame.from_arrays`."""
+    """See `MarkovGame.from_arrays`. TooLarge where the arrays stand for more than `most` outcomes."""
     horizon = check_horizon(horizon)
     rewards = _numbers("reward", reward, np.float64)
     moves = _numbers("transition", transition, np.float64)
@@ -70,10 +72,13 @@ def from_arrays(
         _action_labels(actions, shape[1:]),
         labels,
     )
+    length = max(map(len, (moves, rewards, allowed, chances, costs)))
+    if math.isfinite(most):
+        _check_outcomes(moves, chances, length, most)
     values, codes = _cost_codes(costs, chances, allowed, names)
     _check_states(allowed, names)
     parts = (moves, rewards, allowed, chances, codes)
-    timed = any(len(p) > 1 for p in parts)
+    timed = length > 1
     layers = [
         _raw_layer(
             *(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names
@@ -109,6 +114,16 @@ def _raw_layer(
         next_state=nxt,
         cost=codes[out_row, k],
     )
+
+
+def _check_outcomes(moves: NDArray[Any], chances: NDArray[Any], length: int, most: float) -> None:
+    """Small arrays that apply at many times, or to many costs, may stand for large tables."""
+    each = np.count_nonzero(moves > 0, axis=-1) * np.count_nonzero(chances > 0, axis=-1).astype(np.float64)
+    found = max(float(each.sum()) * (length / len(each)), float(length) * chances[0].size)
+    if found > most:
+        raise TooLarge(
+            f"the arrays stand for {found:.3g} outcomes, in a file of that size at most {most:.3g} are allowed"
+        )
 
 
 def _check_distribution(

@@ -11,10 +11,12 @@ into `cost_values`, the exact values that occur, sorted, then the distributions,
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -24,13 +26,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acegames.errors import InvalidGame, InvalidOption
+from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.limits import REACH_WORK, SAME_HASH
 from acegames.model.numbers import Bound, probability, text
 from acegames.model.random_cost import Cost, RandomCost, cost_text
 from acegames.model.tails import Tails
 
 Label = Hashable
 JointAction = tuple[Label, ...]
+Moves = tuple[NDArray[Any], NDArray[Any]]
+"""From which state to which, one entry per outcome."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,23 +337,68 @@ def _label_text(label: Any) -> str:
     return "(" + ",".join(map(_label_text, label)) + ")" if type(label) is tuple else repr(label)
 
 
+FOLLOW_OVERHEAD = 2**13
+"""Moves that take as long as beginning one more step."""
+FOLLOW_KNOWN = 2**26
+"""Bytes of the sets that are remembered."""
+
 LAYER_FIELDS = ("row_ptr", "action", "reward", "out_ptr", "prob", "next_state", "cost")
 
 
 def reachable_states(game: MarkovGame) -> list[NDArray[np.bool_]]:
     """For t = 0 .. H, which states some legal play reaches at t, budgets aside."""
+    return list(each_reach(game))
+
+
+def each_reach(game: MarkovGame) -> Iterator[NDArray[np.bool_]]:
+    """`reachable_states` one at a time."""
     here = np.zeros(len(game.states), dtype=bool)
     here[[s for s, _ in game.initial]] = True
-    reach = [here]
-    for t in range(game.horizon):
-        layer = game.layer(t)
-        row_state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
-        row_of = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
-        there = np.zeros_like(here)
-        there[layer.next_state[here[row_state[row_of]]]] = True
-        here = there
-        reach.append(here)
-    return reach
+    return follow(here, game.layer_at, lambda k: _moves(game.layers[k], len(game.states)))
+
+
+def _moves(layer: Layer, n_states: int) -> Moves:
+    row_state = np.repeat(np.arange(n_states), np.diff(layer.row_ptr))
+    return np.repeat(row_state, np.diff(layer.out_ptr)), layer.next_state
+
+
+def new_sets(
+    reach: Iterable[NDArray[np.bool_]], layer_at: Sequence[int]
+) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+    """(t, layer, states) of what `follow` gives, but where it is the same as one step before."""
+    before: tuple[int, Any] = (-1, None)
+    for t, (k, here) in enumerate(zip(layer_at, reach, strict=False)):
+        if k != before[0] or here is not before[1]:
+            yield t, k, here
+        before = k, here
+
+
+def follow(
+    start: NDArray[np.bool_], layer_at: Sequence[int], moves: Callable[[int], Moves]
+) -> Iterator[NDArray[np.bool_]]:
+    """For t = 0 .. H, which states can occur, where `moves(k)` are those of layer k; sets that come again are looked up.
+
+    Raises:
+        TooLarge: there are too many times, and sets that never come again (see `limits`).
+    """
+    moves = functools.lru_cache(maxsize=1)(moves)
+    known: dict[tuple[int, bytes], NDArray[np.bool_]] = {}
+    here, work = start, 0
+    yield here
+    for t, k in enumerate(layer_at):
+        key = (k, here.tobytes())
+        if key not in known:
+            begin, end = moves(k)
+            work += FOLLOW_OVERHEAD + len(here) + len(end)
+            if work > REACH_WORK:
+                raise TooLarge(f"finding the states that can occur took too long; it was done up to t={t}", t)
+            if len(known) * (FOLLOW_OVERHEAD + len(here)) > FOLLOW_KNOWN:
+                known.clear()
+            there = np.zeros_like(here)
+            there[end[here[begin]]] = True
+            known[key] = there
+        here = known[key]
+        yield here
 
 
 def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
@@ -411,12 +461,24 @@ def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     if isinstance(labels, str):
         raise InvalidGame(f"{kind}: got the text {labels!r}, must be a sequence of labels such as [{labels!r}]")
     seen: dict[Label, None] = {}
-    for raw in labels:
-        label = plain_label(kind, raw)
+    for label in spread(kind, [plain_label(kind, raw) for raw in labels]):
         if label in seen:
             raise InvalidGame(f"{kind}: the label {label!r} occurs twice")
         seen[label] = None
     return tuple(seen)
+
+
+def spread(kind: str, labels: Sequence[Label]) -> Sequence[Label]:
+    """Return labels unless so many of them have one hash that tables of them would take quadratic time."""
+    if (
+        len(labels) > SAME_HASH
+        and max(Counter(map(hash, labels)).values()) > SAME_HASH
+        and len(set(map(repr, labels))) > SAME_HASH
+    ):
+        raise InvalidGame(
+            f"{kind}: more than {SAME_HASH} labels are numbers that differ by multiples of 2^61 - 1; use text"
+        )
+    return labels
 
 
 def plain_label(kind: str, label: Any) -> Label:

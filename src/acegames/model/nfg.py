@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidOption
+from acegames.limits import TEXT_BYTES
 from acegames.model.game import MarkovGame
 
 Floats = NDArray[np.float64]
 
-LARGEST_TEXT = 2**27
 MOST_PLAYERS = 30
 """Arrays have no more axes, with one for the players and one for the states."""
 
@@ -53,8 +53,8 @@ class NormalForm:
 
 def parse_nfg(text: str) -> NormalForm:
     """Read the text of an `.nfg` file; BadFile naming the line and what was expected."""
-    if len(text) > LARGEST_TEXT:
-        raise BadFile(f"longer than {LARGEST_TEXT} characters")
+    if len(text) > TEXT_BYTES:
+        raise BadFile(f"longer than {TEXT_BYTES} characters")
     reader = _Reader(text)
     for kind, wanted in (("word", ("NFG",)), ("number", ("1",)), ("word", ("R", "D"))):
         if (reader.kind, reader.value in wanted) != (kind, True):
@@ -100,7 +100,7 @@ def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[An
 def read_text(path: str | PathLike[str]) -> str:
     """The text of a file; BadFile where it is none, or too long."""
     with open(path, "rb") as file:
-        raw = file.read(LARGEST_TEXT + 1)
+        raw = file.read(TEXT_BYTES + 1)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -11,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.errors import TooLarge
+from acegames.limits import DENOMINATOR_BITS, DIGITS
+
 Bound = Fraction | float
 """A budget: a Fraction, or the float `inf` (the only float that occurs)."""
 
 
-_DIGITS, _BITS = 3900, 12_955
-"""The longest numerator or denominator. Python refuses to write out much longer ones, which are a slip of the pen in any case."""
+_BITS = int(DIGITS * math.log2(10))
 
 
 def exact(value: Any) -> Fraction:
@@ -25,7 +28,7 @@ def exact(value: Any) -> Fraction:
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
         if max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
-            raise ValueError(f"the number has more than {_DIGITS} digits")
+            raise ValueError(f"the number has more than {DIGITS} digits")
         return Fraction(value)
     if isinstance(value, np.integer):
         return Fraction(int(value))
@@ -36,8 +39,8 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, (float, Decimal)):
         if not math.isfinite(value):
             raise ValueError(f"{value} is not a finite number")
-        if isinstance(value, Decimal) and max(abs(value.adjusted()), len(value.as_tuple().digits)) > _DIGITS:
-            raise ValueError(f"the number has more than {_DIGITS} digits")
+        if isinstance(value, Decimal) and max(abs(value.adjusted()), len(value.as_tuple().digits)) > DIGITS:
+            raise ValueError(f"the number has more than {DIGITS} digits")
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return exact(value.item())
@@ -51,6 +54,19 @@ def exact_or_inf(value: Any) -> Bound:
     if isinstance(value, (float, Decimal, np.floating)) and not math.isnan(value) and value == math.inf:
         return math.inf
     return exact(value)
+
+
+def common_denominator(values: Iterable[Fraction]) -> int:
+    """The least common denominator; TooLarge where it is absurdly long."""
+    found = 1
+    for value in values:
+        found = math.lcm(found, value.denominator)
+        if found.bit_length() > DENOMINATOR_BITS:
+            raise TooLarge(
+                f"costs have a common denominator of more than {DENOMINATOR_BITS} bits and cannot be added up exactly; "
+                "solve approximately, with an epsilon (epsilon=..., --epsilon), or write them as decimals"
+            )
+    return found
 
 
 def nearest_float(x: Fraction) -> float:

@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.limits import EXPANDED
 from acegames.model.assemble import RawLayer, code_costs
-from acegames.model.game import place
+from acegames.model.game import Moves, follow, new_sets, place
 from acegames.model.random_cost import Cost
 from acegames.model.rules import STAY, Rule, Vocabulary
-
-MAX_PLACES = 20_000_000
-"""Places that the rules of one file may speak of, counted per rule: above this a game belongs in arrays."""
 
 Ints = NDArray[np.int64]
 
@@ -42,6 +40,9 @@ class _Table:
         return self.legal & (self.outcomes >= 0) & (self.reward >= 0)
 
 
+_TOO_MANY = f"too large for rules (more than {EXPANDED} numbers); use arrays"
+
+
 class RuleTables:
     """Turns rules into raw layers for `assemble`."""
 
@@ -51,6 +52,7 @@ class RuleTables:
         self.joint = math.prod(self.shape[1:])
         if math.prod(self.shape) >= 2**62:
             raise InvalidGame(f"{self.shape} states and actions are too many for rules; use arrays")
+        self.groups = self._equal_times(self._count())
         self.places = self._expand()
         self.legal_value = np.array([bool(rule.legal) for rule in rules], dtype=bool)
         self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
@@ -62,33 +64,42 @@ class RuleTables:
         Raises:
             InvalidGame: when outcomes or rewards are missing for a legal joint action of a state that can occur.
         """
-        groups = self._equal_times()
-        tables = {active: self._table(active) for active in groups}
-        raw = {active: self._raw(tables[active], times) for active, times in groups.items()}
-        active_at = {t: active for active, times in groups.items() for t in times}
-        here = start
-        for t in range(self.words.horizon):
-            table, layer = tables[active_at[t]], raw[active_at[t]]
-            if (here & table.lacking).any():
-                self._report(t, int(np.flatnonzero(here & table.lacking)[0]), table)
-            there = np.zeros_like(here)
-            there[layer.next_state[here[layer.row_state[layer.out_row]] & (layer.prob > 0)]] = True
-            here = there
-        return list(raw.values()), self.cost_values
+        groups = self.groups
+        tables = [self._table(active) for active in groups]
+        raw = [self._raw(table, times) for table, times in zip(tables, groups.values(), strict=True)]
+        layer_at = [0] * self.words.horizon
+        for k, times in enumerate(groups.values()):
+            for t in times:
+                layer_at[t] = k
+
+        def moves(k: int) -> Moves:
+            possible = raw[k].prob > 0
+            return raw[k].row_state[raw[k].out_row[possible]], raw[k].next_state[possible]
+
+        for t, k, here in new_sets(follow(start, layer_at, moves), layer_at):
+            if (here & tables[k].lacking).any():
+                self._report(t, int(np.flatnonzero(here & tables[k].lacking)[0]), tables[k])
+        return raw, self.cost_values
+
+    def _count(self) -> list[int]:
+        """How many numbers each rule puts into a table; InvalidGame where all the tables would be too large."""
+        wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
+        found = []
+        for rule in self.rules:
+            sides = zip((rule.states, *rule.actions), self.shape, strict=True)
+            places = math.prod(size if chosen is None else len(chosen) for chosen, size in sides)
+            found.append(places * (wide + deep * len(rule.outcomes or ())))
+            if found[-1] > EXPANDED:
+                raise InvalidGame(f"rule {rule.number}: speaks of {places} joint actions, {_TOO_MANY}")
+        return found
 
     def _expand(self) -> list[Ints]:
-        total = 0
         found = []
         for rule in self.rules:
             sides = [
                 np.arange(size) if chosen is None else np.array(chosen)
                 for chosen, size in zip((rule.states, *rule.actions), self.shape, strict=True)
             ]
-            total += math.prod(map(len, sides))
-            if total > MAX_PLACES:
-                raise InvalidGame(
-                    f"rule {rule.number}: the rules so far speak of more than {MAX_PLACES} joint actions; use arrays"
-                )
             codes = np.zeros(1, dtype=np.int64)
             for side, size in zip(sides, self.shape, strict=True):
                 codes = (codes[:, None] * size + side).reshape(-1)
@@ -105,8 +116,13 @@ class RuleTables:
         self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
         self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
 
-    def _equal_times(self) -> dict[tuple[int, ...], list[int]]:
-        """Return the times at which the same rules apply, keyed by those of them that depend on time."""
+    def _equal_times(self, numbers: list[int]) -> dict[tuple[int, ...], list[int]]:
+        """Return the times at which the same rules apply, keyed by those of them that depend on time.
+
+        `numbers` says how many each rule puts into a table.
+        """
+        always = self.shape[0] + sum(size for size, rule in zip(numbers, self.rules, strict=True) if rule.times is None)
+        total = 0
         switch: dict[int, list[int]] = {0: []}
         for k, rule in enumerate(self.rules):
             for low, high in rule.times or ():
@@ -117,7 +133,13 @@ class RuleTables:
         active: set[int] = set()
         for begin, end in pairwise(ends):
             active ^= set(switch[begin])
-            groups.setdefault(tuple(sorted(active)), []).extend(range(begin, end))
+            total += len(active)
+            key = tuple(sorted(active))
+            if key not in groups:
+                total += always + sum(numbers[k] for k in key)
+            if total > EXPANDED:
+                raise InvalidGame(f"rules: the tables of the times up to {end - 1} are {_TOO_MANY}")
+            groups.setdefault(key, []).extend(range(begin, end))
         return groups
 
     def _table(self, active: tuple[int, ...]) -> _Table:
@@ -153,7 +175,7 @@ class RuleTables:
 
     def _raw(self, table: _Table, times: list[int]) -> RawLayer:
         keep = table.complete
-        state, *acts = np.unravel_index(table.places[keep], self.shape)
+        state, *acts = self._split(table.places[keep])
         rule = table.outcomes[keep]
         count = self.out_count[rule] if len(rule) else np.zeros(0, dtype=np.int64)
         out_row = np.repeat(np.arange(len(rule)), count)
@@ -170,6 +192,14 @@ class RuleTables:
             cost=self.out_cost[k],
         )
 
+    def _split(self, codes: Ints) -> list[Ints]:
+        """State and actions of places; numpy does it for at most 64 players."""
+        found = []
+        for size in reversed(self.shape):
+            codes, part = np.divmod(codes, size)
+            found.append(part)
+        return found[::-1]
+
     def _report(self, t: int, state: int, table: _Table) -> None:
         first = state * self.joint
         here = np.flatnonzero((table.places >= first) & (table.places < first + self.joint))
@@ -181,7 +211,7 @@ class RuleTables:
             taken = table.places[here] - first
             code = first + int(np.flatnonzero(np.append(taken, -1) != np.arange(len(taken) + 1))[0])
             missing = ["outcomes", "reward"]
-        _, *acts = np.unravel_index(code, self.shape)
+        _, *acts = self._split(np.array(code))
         labels = [index[int(a)] for index, a in zip(self.words.names.actions, acts, strict=True)]
         spot = place(t, self.words.names.states[state], labels)
         raise InvalidGame(f"{spot}: no rule gives {' and '.join(missing)}, every legal joint action needs both")

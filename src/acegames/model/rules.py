@@ -16,7 +16,7 @@ from typing import Any
 
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names
-from acegames.model.game import Label
+from acegames.model.game import Label, spread
 from acegames.model.random_cost import Cost
 from acegames.model.written import (
     check_keys,
@@ -108,7 +108,7 @@ def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
 
 def mentioned_states(rules: Any) -> list[Label]:
     """Return the states that rules name, in order; what is malformed is left for `read_rules` to report."""
-    found: dict[Label, None] = {}
+    found: list[Label] = []
     for number, rule in enumerate(rules if isinstance(rules, list) else (), start=1):
         if not isinstance(rule, Mapping):
             continue
@@ -118,8 +118,8 @@ def mentioned_states(rules: Any) -> list[Label]:
         places = [rule, *(o for o in (outcomes if isinstance(outcomes, list) else ()) if isinstance(o, Mapping))]
         there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
         labels = [*(here if isinstance(here, list) else ()), *there]
-        found |= dict.fromkeys(label_from_data(f"rule {number}", label) for label in labels)
-    return list(found)
+        found += [label_from_data(f"rule {number}", label) for label in labels]
+    return list(dict.fromkeys(spread("states", found)))
 
 
 def _index(labels: Iterable[Label]) -> dict[Label, int]:

@@ -18,7 +18,7 @@ from acegames.model.archive_form import (
     tails_from_data,
 )
 from acegames.model.assemble import Names, assemble, read_budget
-from acegames.model.game import Label, MarkovGame, check_labels, read_initial
+from acegames.model.game import Label, MarkovGame, check_labels, read_initial, spread
 from acegames.model.numbers import Bound
 from acegames.model.rule_tables import RuleTables
 from acegames.model.rules import Vocabulary, mentioned_states, read_rules
@@ -124,6 +124,8 @@ def _by_rules(document: Mapping[str, Any]) -> MarkovGame:
     check_keys("the file", document, KEYS, ("players", "actions", "rules"))
     horizon = check_file_horizon(document["horizon"])
     players = check_labels("players", labels_from_data("players", document["players"]))
+    if not players:
+        raise InvalidGame("players: a game needs at least one player")
     actions = _actions(document["actions"], players)
     constraints, budgets = read_budget(*_budget(document), horizon)
     initial = _initial(document["initial"])
@@ -178,7 +180,7 @@ def _by_arrays(document: Mapping[str, Any], read_companion: Reader) -> MarkovGam
         layers, values = tables_from_archive(header, arrays, names, horizon)
     except (KeyError, TypeError, ValueError) as error:
         raise BadFile(f"{document['arrays']} does not fit this file: {error}") from None
-    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name, settled=True)
 
 
 def _companion_name(name: Any) -> str:
@@ -190,7 +192,7 @@ def _companion_name(name: Any) -> str:
 
 def _actions(data: Any, players: Any) -> tuple[tuple[Label, ...], ...]:
     if isinstance(data, Mapping):
-        known = list(players or ())
+        known = dict.fromkeys(players or ())
         for player in data:
             if player not in known:
                 raise InvalidGame(f"actions: {unknown('player', player, known)}")
@@ -218,7 +220,8 @@ def _initial(data: Any) -> Any:
     start: dict[Label, float] = {}
     for entry in data:
         check_keys("initial", entry, ("state", "probability"), ("state", "probability"))
-        state = label_from_data("initial", entry["state"])
+    states = spread("initial", [label_from_data("initial", entry["state"]) for entry in data])
+    for entry, state in zip(data, states, strict=True):
         if state in start:
             raise InvalidGame(f"initial: the state {state!r} occurs twice")
         try:
@@ -235,9 +238,10 @@ def _budget(document: Mapping[str, Any]) -> tuple[Any, list[Label] | None]:
     if data is None:
         return None, labels
     if isinstance(data, Mapping):
+        known = dict.fromkeys(labels or ())
         for label in data:
-            if labels is not None and label not in labels:
-                raise InvalidGame(f"budget: {unknown('constraint', label, labels)}")
+            if labels is not None and label not in known:
+                raise InvalidGame(f"budget: {unknown('constraint', label, known)}")
         keys = [label_from_data("budget", label) for label in data]
         return {k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels
     return _bounds("budget", data, 2), labels

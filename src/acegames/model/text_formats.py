@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 
 from acegames.errors import BadFile
+from acegames.limits import DIGITS, NESTING
 from acegames.model.written import WrittenFloat, show
 from acegames.store import strict_json
 
-MAX_DEPTH = 32
 LINE = 100
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
@@ -46,7 +46,7 @@ def parse(text: str, suffix: str) -> Any:
     except Malformed as error:
         raise BadFile(str(error)) from None
     except RecursionError:
-        raise BadFile(f"nested deeper than {MAX_DEPTH} levels") from None
+        raise BadFile(f"nested deeper than {NESTING} levels") from None
 
 
 def dump(document: Mapping[str, Any], suffix: str) -> str:
@@ -59,17 +59,25 @@ def dump(document: Mapping[str, Any], suffix: str) -> str:
 
 def _parse_json(text: str) -> Any:
     try:
-        document = strict_json(text, parse_float=WrittenFloat)
+        document = strict_json(text, parse_float=WrittenFloat, parse_int=_whole)
     except json.JSONDecodeError as error:
         raise Malformed(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except ValueError as error:
         raise Malformed(str(error)) from None
     level = [document]
-    for _ in range(MAX_DEPTH):
+    for _ in range(NESTING):
         level = [x for v in level for x in (v.values() if isinstance(v, dict) else v if isinstance(v, list) else ())]
     if level:
-        raise Malformed(f"nested deeper than {MAX_DEPTH} levels")
+        raise Malformed(f"nested deeper than {NESTING} levels")
     return document
+
+
+def _whole(text: str) -> int:
+    base = {"o": 8, "x": 16}.get(text[1:2], 10)
+    most = DIGITS + 1 if base == 10 else 3 * DIGITS // 4  # with a sign; the others say more with each digit
+    if len(text) > most:
+        raise ValueError(f"a whole number of {len(text)} digits, the limit is {most}")
+    return int(text, base)
 
 
 def _parse_yaml(text: str) -> Any:
@@ -105,8 +113,8 @@ def _value(node: Any, event: Callable[[], Any], depth: int) -> Any:
         raise _wrong(node, "anchors (&) and aliases (*) are not allowed; quote text that begins with these")
     if node.tag is not None:
         raise _wrong(node, f"tags (!) are not allowed, found {node.tag!r}")
-    if depth > MAX_DEPTH:
-        raise _wrong(node, f"nested deeper than {MAX_DEPTH} levels")
+    if depth > NESTING:
+        raise _wrong(node, f"nested deeper than {NESTING} levels")
     if isinstance(node, yaml.ScalarEvent):
         return _scalar(node) if node.implicit[0] else node.value
     if isinstance(node, yaml.SequenceStartEvent):
@@ -132,6 +140,8 @@ def _mapping(event: Callable[[], Any], depth: int) -> dict[Any, Any]:
 def _hashable(key: Any, node: Any) -> Any:
     if isinstance(key, dict):
         raise _wrong(node, "a mapping cannot be a key")
+    if isinstance(key, int) and abs(key) >= 2**60:  # keys that differ by 2^61 - 1 have one hash: quadratic time
+        raise _wrong(node, f"the key {show(key)} is a number of more than 60 bits; write it as text")
     return tuple(_hashable(part, node) for part in key) if isinstance(key, list) else key
 
 
@@ -143,7 +153,7 @@ def _scalar(node: Any) -> Any:
         return None
     if _INT.fullmatch(text) or _BASED.fullmatch(text):
         try:
-            return int(text, {"o": 8, "x": 16}.get(text[1:2], 10))
+            return _whole(text)
         except ValueError as error:
             raise _wrong(node, str(error)) from None
     if _FLOAT.fullmatch(text):

@@ -14,16 +14,15 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
+from acegames.limits import DECIMAL_LENGTH, LABEL_NESTING
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
 
-LABEL_DEPTH = 16
 SCALARS = (str, int, float, bool, type(None))
 
 _RATIO = re.compile(r"[+-]?[0-9]+(/[0-9]+)?")
 # Three digits of exponent and a bounded length: the exact value of 1e999999999 would fill the memory.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_DECIMAL_LENGTH = 2000
 
 
 class WrittenFloat(float):
@@ -73,8 +72,8 @@ def check_keys(where: str, given: Any, known: Sequence[str], required: Sequence[
 def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
     """Return the label that a parsed value stands for; lists become tuples."""
     if isinstance(data, (list, tuple)):
-        if depth >= LABEL_DEPTH:
-            raise InvalidGame(f"{what}: a label is nested deeper than {LABEL_DEPTH} lists")
+        if depth >= LABEL_NESTING:
+            raise InvalidGame(f"{what}: a label is nested deeper than {LABEL_NESTING} lists")
         return tuple(label_from_data(what, part, depth + 1) for part in data)
     if not isinstance(data, SCALARS):
         raise InvalidGame(f"{what}: {show(data)} cannot be a label; use text, a number or a list of these")
@@ -89,7 +88,7 @@ def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
 
 def label_to_data(what: str, label: Label, depth: int = 0) -> Any:
     """Return the plain value to write for a label; InvalidGame for one that would not come back the same."""
-    if type(label) is tuple and depth < LABEL_DEPTH:
+    if type(label) is tuple and depth < LABEL_NESTING:
         return [label_to_data(what, part, depth + 1) for part in label]
     if type(label) not in SCALARS or (type(label) is float and not math.isfinite(label)):
         raise InvalidGame(
@@ -126,7 +125,7 @@ def read_exact(value: Any) -> Fraction:
     if not isinstance(written, str):
         return exact(written)
     short = written.strip()
-    if _RATIO.fullmatch(short) or (len(short) <= _DECIMAL_LENGTH and _DECIMAL.fullmatch(short)):
+    if _RATIO.fullmatch(short) or (len(short) <= DECIMAL_LENGTH and _DECIMAL.fullmatch(short)):
         try:
             return Fraction(short)
         except ZeroDivisionError:
@@ -138,7 +137,7 @@ def read_bound(value: Any) -> Bound:
     """Return an exact budget, or `inf`."""
     if isinstance(value, str):
         return math.inf if value.strip().lower() in ("inf", "+inf", ".inf") else read_exact(value)
-    return math.inf if isinstance(value, float) and value == math.inf else read_exact(value)
+    return math.inf if type(value) is float and value == math.inf else read_exact(value)  # 1e400 is written, and finite
 
 
 def read_float(value: Any) -> float:

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
+from acegames.limits import DISCRETE_COUNT
 from acegames.model.distributions import named, parameter_names, parameters
 from acegames.model.numbers import text
 from acegames.model.random_cost import Cost, RandomCost, random_cost
@@ -32,8 +33,6 @@ DISCRETE = ("bernoulli", "binom", "boltzmann", "hypergeom", "randint")
 UNBOUNDED = ("expon", "gamma", "geom", "lognorm", "norm", "poisson")
 """Never possible as costs, but well known: read all the same, so that the reason is told."""
 LARGEST_COST = 10**300
-LARGEST_COUNT = 10**6
-"""Largest shape, by size, of a distribution on the integers."""
 
 
 def is_written_distribution(value: Any) -> bool:
@@ -51,10 +50,10 @@ def read_written_cost(value: Any) -> Cost:
     names = parameter_names(_look_up(name))
     check_keys(f"{NAME} {name}", value, (NAME, *names, TIMES), names[: -2 if "scale" in names else -1])
     given = tuple((n, _parameter(name, n, value[n])) for n in names if n in value)
-    large = [n for n, x in given if name in DISCRETE and n != "loc" and abs(x) > LARGEST_COUNT]
+    large = [n for n, x in given if name in DISCRETE and n != "loc" and abs(x) > DISCRETE_COUNT]
     if large:
         raise InvalidGame(
-            f"{NAME} {name}: {large[0]}: {show(value[large[0]])}, must be at most {LARGEST_COUNT} in size"
+            f"{NAME} {name}: {large[0]}: {show(value[large[0]])}, must be at most {DISCRETE_COUNT} in size"
         )
     cost = _cost(name, given)
     factor = read_exact(value.get(TIMES, 1))

@@ -21,7 +21,7 @@ def page(data: dict[str, Any]) -> bytes:
     """The page as UTF-8."""
     library, program = _asset(LIBRARY), '"use strict";\n' + "\n".join(_asset(name) for name in SCRIPTS)
     parts = {
-        "title": html.escape(str(data["name"])),
+        "title": html.escape("".join(c if c.isprintable() else " " for c in str(data["name"]))),
         "policy": _only(library, program),
         "style": _asset("uplot.min.css") + _asset("style.css"),
         "data": json_for_script(data),

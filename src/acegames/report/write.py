@@ -196,7 +196,7 @@ def _notes(view: View, chosen: Chosen, drawn: list[dict[str, dict[str, Any]]]) -
     if chosen.thinned:
         said.append(
             f"Thinned: {chosen.shown:,} of {chosen.number:,} situations (time, state, spent) are in this page: "
-            f"{_listed(chosen.kinds)}. "
+            f"{_listed(chosen.kinds or ('none of them fits',))}. "
             f"`acegames report FILE --most {min(chosen.number, 10 * chosen.shown)}` shows more, in a larger file."
         )
     cells, of = (sum(f(x) for at in drawn for x in at.values()) for f in (lambda x: len(x["a"]), lambda x: x["of"]))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame, exact_costs
-from acegames.model.numbers import plain
+from acegames.model.numbers import common_denominator, plain
 
 Ints = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ class Units:
 
     def __init__(self, game: MarkovGame) -> None:
         given = exact_costs(game)
-        self.scale = [math.lcm(*(v.denominator for v in values)) for values in given]
+        self.scale = [common_denominator(values) for values in given]
         self.costs = [[int(v * k) for v in values] for values, k in zip(given, self.scale, strict=True)]
         self.bounds: list[list[int | None]] = [  # (T, M); None where nothing is required
             [None if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self.scale, strict=True)]
