@@ -166,6 +166,41 @@ def test_a_state_that_says_too_little_is_noticed():
         pz.from_parallel_env(Rovers(), **ROVERS, state=lambda env, seen: int(env.at.sum()))
 
 
+class Loaded(Rovers):
+    """A load that is drawn at reset, and that no state tells, drains the battery from some step on."""
+
+    def __init__(self, since, chance=0.4):
+        super().__init__()
+        self.since, self.chance = since, chance
+
+    def reset(self, seed=None, options=None):
+        found = super().reset(seed, options)
+        self.load = 3 * int(self.rng.random() < self.chance)
+        return found
+
+    def step(self, actions):
+        drained = self.load if self.steps >= self.since else 0
+        *answer, infos = super().step(actions)
+        return *answer, {a: {"cost": {"battery": info["cost"]["battery"] + drained}} for a, info in infos.items()}
+
+
+@pytest.mark.parametrize("since", [0, 1, 2])
+@pytest.mark.parametrize("repeats", [2, 20])
+def test_what_is_drawn_at_reset_is_noticed(since, repeats):
+    with pytest.raises(ace.InvalidOption, match=rf"t={since}.*the cost was"):
+        pz.from_parallel_env(Loaded(since), horizon=3, budget={"battery": 20}, repeats=repeats)
+
+
+@pytest.mark.parametrize("since", [1, 3])
+def test_a_stationary_environment_that_is_not(since):
+    with pytest.raises(ace.InvalidOption, match=r"the cost was .*: if time matters, leave out stationary=True"):
+        pz.from_parallel_env(Loaded(since, 1.0), horizon=5, budget={"battery": 40}, stationary=True)
+    late = pz.from_parallel_env(Loaded(5, 1.0), horizon=5, budget={"battery": 40}, stationary=True)
+    assert (
+        late.digest == pz.from_parallel_env(Rovers(limit=5), horizon=5, budget={"battery": 40}, stationary=True).digest
+    )
+
+
 def test_an_episode_cut_off_early_is_over():
     game = pz.from_parallel_env(Rovers(limit=2), **ROVERS)
     late = ace.model.game.reachable_states(game)
@@ -260,6 +295,7 @@ class Lone(Rovers):
         (object(), {}, "must be a parallel environment"),
         (Rovers(), {"cost": 3}, "cost: got 3, must be a key of infos"),
         (Rovers(), {"repeats": 0}, "repeats: got 0"),
+        (Rovers(), {"most": "x"}, "most: got 'x', must be a whole number"),
         (Rovers(), {"state": lambda env, seen: None}, "reset: .*gave None"),
     ],
 )
@@ -277,6 +313,10 @@ def test_too_many_situations_are_said_beforehand():
     with pytest.raises(ace.TooLarge, match=r"more than 20 situations \(t, state\): reached t=\d of 5, where there are"):
         pz.from_parallel_env(Rovers(), **ROVERS, most=20)
     assert pz.from_parallel_env(Rovers(), **ROVERS, most=36, stationary=True).horizon == 5
+    with pytest.raises(
+        ace.TooLarge, match=r"more than 1 situations \(t, state\): reached t=1 of 5\. A state that says less"
+    ):
+        pz.from_parallel_env(Rovers(), **ROVERS, most=1)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

@@ -124,7 +124,8 @@ def from_parallel_env(
             next step go that way; or a function of (t, state, action) that gives them.
         initial: {state: probability} where the environment starts at random; by default the one state in which it starts.
         stationary: True plays in each state once, not once for each time: faster, for an environment that keeps no count of steps.
-        repeats: how often each action is played, with different seeds. Plays that differ are an error; 1 trusts that they do not.
+        repeats: how often each action is played, with different seeds; more often in the first situations, so that what `reset` draws
+            is met. Plays that differ are an error; 1 trusts that they do not.
         most: the most situations, or states when `stationary`, to visit.
         name: a name for people; by default that of the environment.
 
