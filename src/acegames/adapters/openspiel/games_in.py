@@ -26,7 +26,7 @@ from acegames.adapters.openspiel.reading import (
     openspiel,
 )
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, plain_label
 from acegames.model.numbers import is_scalar
 from acegames.model.random_cost import is_distribution
 from acegames.numerics import TIE
@@ -146,7 +146,7 @@ class _Walk:
     def _label(self, state: Any) -> Label:
         if state.is_terminal():
             return END
-        label = self.key(state)
+        label = plain_label("key", self.key(state))
         if label == END:
             raise InvalidOption(
                 f"key: gives {END!r} at the history {state.history_str()!r}; that is the label of the end"

@@ -46,6 +46,15 @@ class Conventions:
     state_of: Callable[[Any, Any], Any]
     cost: CostRule
 
+    @property
+    def source(self) -> str:
+        """Where the state comes from, for messages."""
+        return (
+            "env.state() or else all observations together"
+            if self.state_of is joint_state
+            else "state(env, observations)"
+        )
+
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
         label = plain_label(f"{when}: state", self.state_of(env, observations))
