@@ -433,6 +433,13 @@ def test_turns_are_not_advised_or_made_where_there_are_some():
     solution = nash(name)
     with pytest.raises(ace.InvalidOption, match=r"turn_based=True: players of breakthrough.* move in turn already"):
         to_tabular_policy(solution, name, turn_based=True)
+    with pytest.raises(ace.InvalidOption, match=r"the same text.*no table can hold it, run the policy itself$"):
+        to_tabular_policy(solution, name)
+
+
+def test_a_cost_that_is_never_paid_is_remarked():
+    with pytest.warns(UserWarning, match="no outcome of the game ever costs anything of 'defections'"):
+        from_openspiel("matrix_pd", cost=lambda s, action, after: action.count("defect"), budget={"defections": 1})
 
 
 def test_only_where_somebody_moves_there_is_something_to_play():

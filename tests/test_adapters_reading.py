@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pettingzoo")
 
 from gymnasium import spaces
+from pettingzoo.utils.conversions import parallel_to_aec
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
@@ -293,6 +294,13 @@ class Lone(Rovers):
         (Mute(), {}, r'infos\[agent\]\["cost"\] is missing; give cost=, a function of step'),
         (Lone(), {}, r'cost=lambda step: sum\(info\["cost"\] for info in step.infos.values\(\)\)'),
         (object(), {}, "must be a parallel environment"),
+        (Rovers, {}, r"env: got the class Rovers, must be an environment: Rovers\(...\)"),
+        (parallel_to_aec(Rovers()), {}, "becomes one by pettingzoo.utils.conversions.aec_to_parallel"),
+        (
+            Rovers(),
+            {"cost": lambda infos: infos["red"]["cost"]},
+            r"cost\(step\): .*not subscriptable; it is given one step",
+        ),
         (Rovers(), {"cost": 3}, "cost: got 3, must be a key of infos"),
         (Rovers(), {"repeats": 0}, "repeats: got 0"),
         (Rovers(), {"most": "x"}, "most: got 'x', must be a whole number"),
@@ -302,6 +310,11 @@ class Lone(Rovers):
 def test_what_does_not_fit_is_named(env, more, message):
     with pytest.raises(ace.InvalidOption, match=message):
         pz.from_parallel_env(env, **ROVERS, **more)
+
+
+def test_a_cost_that_is_never_paid_is_remarked():
+    with pytest.warns(UserWarning, match="no outcome of the game ever costs anything of 'battery'"):
+        pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 8}, cost=lambda step: step.action.count("race"))
 
 
 def test_what_cannot_be_copied_can_be_set():
@@ -356,3 +369,8 @@ def test_sampling_takes_real_environments():
     assert (ace.feasibility(found.empirical.game).minimal_budgets == ace.feasibility(exact).minimal_budgets).all()
     played = ace.learn.estimate(rps(max_cycles=3), episodes=20, horizon=3, rng=0)
     assert played.game.players == ("player_0", "player_1")
+    options = {"episodes": 2, "horizon": 3, "budget": {"battery": 8}, "rng": 0}
+    told = [ace.learn.estimate(Rovers(), **options, **cost).game.digest for cost in ({}, {"cost": "cost"})]
+    assert told[0] == told[1]
+    with pytest.raises(ace.InvalidOption, match=r"cost\(infos\): .*given the infos"):
+        ace.learn.estimate(Rovers(), **options, cost=lambda step: step.action)

@@ -23,6 +23,7 @@ from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.assemble import read_budget
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
+from acegames.model.remarks import warn_of_free
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
@@ -95,7 +96,7 @@ def from_parallel_env(
     places = Copies() if set_state is None else Settings(env, set_state)
     reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
     starts = reader.begin(env, initial)
-    return MarkovGame.from_functions(
+    game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
         initial=starts,
@@ -107,6 +108,8 @@ def from_parallel_env(
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
+    warn_of_free(game)
+    return game
 
 
 class _Reader:
