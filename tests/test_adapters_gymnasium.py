@@ -130,6 +130,38 @@ def test_masks_for_maskable_learners():
         assert env.action_masks().tolist() == [True, env.situation[1] == "depot", True]
 
 
+def test_what_there_is_only_after_reset_says_so(game):
+    env = adapter.env(game, render_mode="ansi")
+    for ask in (env.action_masks, env.render, lambda: env.situation, lambda: env.costs):
+        with pytest.raises(ace.InvalidOption, match="call reset first"):
+            ask()
+    with pytest.raises(ace.InvalidOption, match=r"agent .* chose 9, must be a whole number"):
+        env.decode(9)
+
+
+def test_an_option_that_is_none_is_named(game):
+    with pytest.raises(ace.InvalidOption, match="unknown option 'maks', did you mean 'mask'"):
+        adapter.env(game, maks="safe")
+    for illegal in ("x", float("nan"), True):
+        with pytest.raises(ace.InvalidOption, match=r"illegal: got .*, must be a finite number"):
+            adapter.env(game, illegal=illegal)
+
+
+def test_a_constraint_called_as_the_sum_of_all_is_refused():
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=1,
+        initial="s",
+        budget={"sum": 1, "other": 1},
+        actions=lambda t, s: [(0, 1)],
+        outcomes=lambda t, s, a: [(1, s, {"sum": a[0]})],
+        reward=lambda t, s, a: 0,
+    )
+    for make in (six.env, six.multi_agent_env):
+        with pytest.raises(ace.InvalidOption, match=r"constraint 'sum': .*cost_sum"):
+            make(game)
+
+
 def test_a_game_of_several_players_is_refused():
     for make in (adapter.env, six.env):
         with pytest.raises(ace.InvalidOption, match=r"2 players .*parallel_env"):

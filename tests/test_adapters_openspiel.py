@@ -237,6 +237,11 @@ def test_labels_do_not_change_the_values():
     assert long.values == pytest.approx(short.values)
 
 
+def test_a_key_must_give_labels():
+    with pytest.raises(ace.InvalidGame, match=r"key: the label \[.*\] cannot be hashed"):
+        from_openspiel("matrix_pd", key=lambda state: [str(state)])
+
+
 def test_a_key_must_not_use_the_label_of_the_end():
     with pytest.raises(ace.InvalidOption, match=r"'end'.*label of the end"):
         from_openspiel("nim(pile_sizes=2;2)", key=lambda state: "end")
@@ -421,6 +426,35 @@ def labels_by_time(name):
 def test_the_same_text_for_two_players_is_refused():
     with pytest.raises(ace.InvalidOption, match=r"players 0 and 1 the same text.*turn_based=True"):
         to_tabular_policy(nash("goofspiel(num_cards=3)"), "goofspiel(num_cards=3)")
+
+
+def test_turns_are_not_advised_or_made_where_there_are_some():
+    name = "breakthrough(rows=4,columns=2)"
+    solution = nash(name)
+    with pytest.raises(ace.InvalidOption, match=r"turn_based=True: players of breakthrough.* move in turn already"):
+        to_tabular_policy(solution, name, turn_based=True)
+    with pytest.raises(ace.InvalidOption, match=r"the same text.*no table can hold it, run the policy itself$"):
+        to_tabular_policy(solution, name)
+
+
+def test_a_cost_that_is_never_paid_is_remarked():
+    with pytest.warns(UserWarning, match="no outcome of the game ever costs anything of 'defections'"):
+        from_openspiel("matrix_pd", cost=lambda s, action, after: action.count("defect"), budget={"defections": 1})
+
+
+def test_only_where_somebody_moves_there_is_something_to_play():
+    game = pyspiel.load_game("pig(winscore=4,horizon=6,diceoutcomes=3)")
+    state = game.new_initial_state()
+    play(state, ("roll", "-"))
+    assert state.is_chance_node()
+    for ask in (state_label, lambda state: play(state, ("roll", "-"))):
+        with pytest.raises(ace.InvalidOption, match="must be one where somebody is to move, but waits for chance"):
+            ask(state)
+    over = pyspiel.load_game("matrix_pd").new_initial_state()
+    play(over, ("Cooperate", "Defect"))
+    assert state_label(over) == "end"
+    with pytest.raises(ace.InvalidOption, match="but is over"):
+        play(over, ("Cooperate", "Defect"))
 
 
 def test_information_states_that_do_not_tell_the_spending_are_refused():

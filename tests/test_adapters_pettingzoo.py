@@ -583,6 +583,18 @@ def test_bad_options_are_told(options, message):
         parallel_env(ace.catalog.get("intersection"), **options)
 
 
+def test_what_there_is_only_after_reset_says_so():
+    env = parallel_env(ace.catalog.get("intersection"), render_mode="ansi")
+    for ask in (env.state, env.render, lambda: env.situation, lambda: env.costs):
+        with pytest.raises(ace.InvalidOption, match="call reset first"):
+            ask()
+    env.reset(seed=0)
+    with pytest.raises(ace.InvalidOption, match=r"actions None: must be {agent: action}"):
+        env.step(None)
+    with pytest.raises(ace.InvalidOption, match="unknown option 'maks'"):
+        aec_env(ace.catalog.get("intersection"), maks=1)
+
+
 def test_a_shield_of_another_game_is_refused():
     with pytest.raises(ace.InvalidOption, match="of this game"):
         parallel_env(ace.catalog.get("intersection"), shield=ace.Shield(ace.catalog.get("net_zero")))

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pettingzoo")
 
 from gymnasium import spaces
+from pettingzoo.utils.conversions import parallel_to_aec
 
 import acegames as ace
 from acegames.adapters import pettingzoo as pz
@@ -166,6 +167,41 @@ def test_a_state_that_says_too_little_is_noticed():
         pz.from_parallel_env(Rovers(), **ROVERS, state=lambda env, seen: int(env.at.sum()))
 
 
+class Loaded(Rovers):
+    """A load that is drawn at reset, and that no state tells, drains the battery from some step on."""
+
+    def __init__(self, since, chance=0.4):
+        super().__init__()
+        self.since, self.chance = since, chance
+
+    def reset(self, seed=None, options=None):
+        found = super().reset(seed, options)
+        self.load = 3 * int(self.rng.random() < self.chance)
+        return found
+
+    def step(self, actions):
+        drained = self.load if self.steps >= self.since else 0
+        *answer, infos = super().step(actions)
+        return *answer, {a: {"cost": {"battery": info["cost"]["battery"] + drained}} for a, info in infos.items()}
+
+
+@pytest.mark.parametrize("since", [0, 1, 2])
+@pytest.mark.parametrize("repeats", [2, 20])
+def test_what_is_drawn_at_reset_is_noticed(since, repeats):
+    with pytest.raises(ace.InvalidOption, match=rf"t={since}.*the cost was"):
+        pz.from_parallel_env(Loaded(since), horizon=3, budget={"battery": 20}, repeats=repeats)
+
+
+@pytest.mark.parametrize("since", [1, 3])
+def test_a_stationary_environment_that_is_not(since):
+    with pytest.raises(ace.InvalidOption, match=r"the cost was .*: if time matters, leave out stationary=True"):
+        pz.from_parallel_env(Loaded(since, 1.0), horizon=5, budget={"battery": 40}, stationary=True)
+    late = pz.from_parallel_env(Loaded(5, 1.0), horizon=5, budget={"battery": 40}, stationary=True)
+    assert (
+        late.digest == pz.from_parallel_env(Rovers(limit=5), horizon=5, budget={"battery": 40}, stationary=True).digest
+    )
+
+
 def test_an_episode_cut_off_early_is_over():
     game = pz.from_parallel_env(Rovers(limit=2), **ROVERS)
     late = ace.model.game.reachable_states(game)
@@ -258,14 +294,27 @@ class Lone(Rovers):
         (Mute(), {}, r'infos\[agent\]\["cost"\] is missing; give cost=, a function of step'),
         (Lone(), {}, r'cost=lambda step: sum\(info\["cost"\] for info in step.infos.values\(\)\)'),
         (object(), {}, "must be a parallel environment"),
+        (Rovers, {}, r"env: got the class Rovers, must be an environment: Rovers\(...\)"),
+        (parallel_to_aec(Rovers()), {}, "becomes one by pettingzoo.utils.conversions.aec_to_parallel"),
+        (
+            Rovers(),
+            {"cost": lambda infos: infos["red"]["cost"]},
+            r"cost\(step\): .*not subscriptable; it is given one step",
+        ),
         (Rovers(), {"cost": 3}, "cost: got 3, must be a key of infos"),
         (Rovers(), {"repeats": 0}, "repeats: got 0"),
+        (Rovers(), {"most": "x"}, "most: got 'x', must be a whole number"),
         (Rovers(), {"state": lambda env, seen: None}, "reset: .*gave None"),
     ],
 )
 def test_what_does_not_fit_is_named(env, more, message):
     with pytest.raises(ace.InvalidOption, match=message):
         pz.from_parallel_env(env, **ROVERS, **more)
+
+
+def test_a_cost_that_is_never_paid_is_remarked():
+    with pytest.warns(UserWarning, match="no outcome of the game ever costs anything of 'battery'"):
+        pz.from_parallel_env(Rovers(), horizon=2, budget={"battery": 8}, cost=lambda step: step.action.count("race"))
 
 
 def test_what_cannot_be_copied_can_be_set():
@@ -277,6 +326,10 @@ def test_too_many_situations_are_said_beforehand():
     with pytest.raises(ace.TooLarge, match=r"more than 20 situations \(t, state\): reached t=\d of 5, where there are"):
         pz.from_parallel_env(Rovers(), **ROVERS, most=20)
     assert pz.from_parallel_env(Rovers(), **ROVERS, most=36, stationary=True).horizon == 5
+    with pytest.raises(
+        ace.TooLarge, match=r"more than 1 situations \(t, state\): reached t=1 of 5\. A state that says less"
+    ):
+        pz.from_parallel_env(Rovers(), **ROVERS, most=1)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
@@ -316,3 +369,8 @@ def test_sampling_takes_real_environments():
     assert (ace.feasibility(found.empirical.game).minimal_budgets == ace.feasibility(exact).minimal_budgets).all()
     played = ace.learn.estimate(rps(max_cycles=3), episodes=20, horizon=3, rng=0)
     assert played.game.players == ("player_0", "player_1")
+    options = {"episodes": 2, "horizon": 3, "budget": {"battery": 8}, "rng": 0}
+    told = [ace.learn.estimate(Rovers(), **options, **cost).game.digest for cost in ({}, {"cost": "cost"})]
+    assert told[0] == told[1]
+    with pytest.raises(ace.InvalidOption, match=r"cost\(infos\): .*given the infos"):
+        ace.learn.estimate(Rovers(), **options, cost=lambda step: step.action)

@@ -179,6 +179,7 @@ def test_masks_are_in_observations_and_infos(calm):
         assert env.observation_space(agent) is env.observation_space(agent)
         assert (observations[agent]["action_mask"] == infos[agent]["action_mask"]).all()
         assert observations[agent]["remaining"].tolist() == [8]
+        assert observations[agent]["steps_left"].tolist() == [5] and infos[agent]["t"] == 0
     product = calm.product(0, (0, 0), 0)
     assert observations["red"]["action_mask"].tolist() == product[0][:3].tolist()  # without "(none)"
     env.step({"red": 2, "blue": 1})
@@ -212,7 +213,8 @@ def test_the_horizon_of_the_game_truncates(calm):
         *_, truncations, infos = env.step({"red": 0, "blue": 0})
         assert list(truncations.values()) == [t == 4] * 2
     assert env.agents == [] and env.unwrapped.agents == ["red", "blue"]
-    assert not infos["red"]["action_mask"].any()
+    assert infos["red"]["action_mask"].all()  # as in a game's own environment: nothing is chosen any more
+    assert infos["red"]["t"] == 5
     with pytest.raises(ace.InvalidOption, match="call reset"):
         env.step({"red": 0, "blue": 0})
 
@@ -228,9 +230,11 @@ def test_an_environment_that_does_what_the_game_excludes(calm):
         truncations, infos = drive_on(env)
     assert truncations == {"red": True, "blue": True}
     assert "no outcome" in infos["red"]["surprise"]
-    assert not infos["red"]["action_mask"].any()
+    assert infos["red"]["action_mask"].all()
     env = pz.shielded(Rovers(), calm, state=lambda env, seen: "moon")
-    with pytest.raises(ace.UnknownPair, match="'moon' is not an initial state"):
+    with pytest.raises(
+        ace.UnknownPair, match=r"'moon' is not an initial state .*\(0, 0\)\]; .* by state\(env, observations\)"
+    ):
         env.reset()
 
 
@@ -240,19 +244,43 @@ def drive_on(env):
     return truncations, infos
 
 
-def test_a_last_cost_too_many_is_noticed(few_papers):
-    """The game need not know when the episode ends: the last cost is held against the budget itself."""
-    for price, broken in ((1, False), (9, True)):
-        env = pz.shielded(rps(), few_papers, state=one_table, cost=lambda step, p=price: p if step.t == 14 else 0)
-        env.reset()
-        for _ in range(14):
-            env.step({"player_0": 0, "player_1": 0})
-        if broken:
-            with pytest.raises(ace.UnknownPair, match="the last step brought 'paper' to 9, the budget is 3"):
-                env.step({"player_0": 0, "player_1": 0})
-        else:
-            *_, infos = env.step({"player_0": 0, "player_1": 0})
-            assert infos["player_0"]["spent"] == {"paper": 1}
+@pytest.mark.parametrize("when", [3, 14])  # on the way, and at the last step
+def test_a_cost_that_no_outcome_has_is_noticed_though_it_can_be_afforded(few_papers, when):
+    env = pz.shielded(rps(), few_papers, state=one_table, cost=lambda step: int(step.t == when))
+    env.reset()
+    for _ in range(when):
+        env.step({"player_0": 0, "player_1": 0})
+    with pytest.raises(ace.UnknownPair, match=r"cost .*1, which no outcome of the game"):
+        env.step({"player_0": 0, "player_1": 0})
+
+
+def driving(budget, give_back=None):
+    """A game of three steps for Rovers, in which cells do not matter; at a time the battery is filled again."""
+    return ace.Shield(
+        ace.MarkovGame.from_functions(
+            players=["red", "blue"],
+            horizon=3,
+            initial="road",
+            budget=budget,
+            actions=lambda t, s: [(0, 1, 2)] * 2,
+            outcomes=lambda t, s, a: [(1, s, -12 if t == give_back else sum((0, 1, 3)[x] for x in a))],
+            reward=lambda t, s, a: [0, 0],
+        )
+    )
+
+
+def road(env, observations):
+    return "road"
+
+
+def test_an_early_end_is_held_against_the_budgets_to_come():
+    """The game fills the battery at t=2, the episode ends before."""
+    shield = driving({"battery": [20, 20, 0]}, give_back=2)
+    env = pz.shielded(Rovers(limit=2), shield, state=road)
+    env.reset()
+    env.step({"red": 1, "blue": 1})
+    with pytest.raises(ace.UnknownPair, match="the last step brought 'battery' to 4, the budget of t=2 is 0"):
+        env.step({"red": 1, "blue": 1})
 
 
 def test_an_episode_may_end_sooner_than_the_game_thinks(calm):
@@ -262,6 +290,79 @@ def test_an_episode_may_end_sooner_than_the_game_thinks(calm):
         *_, truncations, infos = env.step({"red": 1, "blue": 0})
     assert truncations == {"red": True, "blue": True} and env.agents == []
     assert infos["red"]["spent"] == {"battery": 2} and infos["red"]["remaining"] == {"battery": 6}
+
+
+class Masked(Rovers):
+    """Says itself what may be done, step by step."""
+
+    def __init__(self, *masks):
+        super().__init__()
+        self.masks = masks
+
+    def reset(self, seed=None, options=None):
+        observations, _ = super().reset(seed, options)
+        return observations, self.told()
+
+    def told(self):
+        own = self.masks[min(self.steps, len(self.masks) - 1)]
+        return {a: {"action_mask": np.array(m)} for a, m in zip(self.possible_agents, own, strict=True)}
+
+    def step(self, actions):
+        own = self.told()
+        assert all(own[a]["action_mask"][x] for a, x in actions.items()), (self.steps, actions)
+        *answer, infos = super().step(actions)
+        return *answer, {a: {**infos[a], **more} for a, more in self.told().items()}
+
+
+LATE = ([1, 1, 1], [1, 1, 1]), ([0, 1, 1], [1, 1, 0]), ([1, 0, 1], [1, 1, 1])
+
+
+@pytest.mark.parametrize("how", ["product", "repair"])
+def test_masks_of_the_environment_are_kept_where_the_game_does_not_know_them(how):
+    """Also by repairs, and together: what one agent must do, the others leave room for."""
+    shield, rng = driving({"battery": 4}), np.random.default_rng(0)
+    for seed in range(100):
+        env = pz.shielded(Masked(*LATE), shield, state=road, how=how, surprise="end")
+        observations, _ = env.reset(seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # red must drive at t=1, whatever is left
+            while env.agents:
+                assert all(observations[a]["action_mask"].any() for a in env.agents)
+                observations, *_ = env.step(random_actions(env, observations, rng, seed % 2))
+    env = pz.shielded(Masked(([1, 0, 0], [0, 0, 1])), driving({"battery": 2}), state=road, how=how)
+    with pytest.raises(ace.UnknownPair, match="own masks allow has no safe joint action of the game, such as"):
+        env.reset()
+    assert env.agents == []
+
+
+def test_in_turn_masks_are_never_empty_where_the_environment_has_its_own():
+    """Blue must drive first: red may not take what only a blue that waits leaves."""
+    masks, rng = (([1, 1, 1], [0, 1, 1]), ([1, 1, 1], [1, 1, 1])), np.random.default_rng(0)
+    env = pz.shielded_aec(Masked(*masks), driving({"battery": 3}), state=road)
+    for seed in range(50):
+        env.reset(seed=seed)
+        for _ in env.agent_iter():
+            observation, _, terminated, truncated, info = env.last()
+            assert not info.get("shielded")
+            free = np.flatnonzero(observation["action_mask"])
+            env.step(None if terminated or truncated else int(rng.choice(free)))
+
+
+def test_after_a_reset_that_failed_nothing_can_be_played(calm):
+    where = ["there"]
+    env = pz.shielded(Rovers(), calm, state=lambda env, seen: "moon" if "moon" in where else tuple(env.at.tolist()))
+    env.reset()
+    where.append("moon")
+    with pytest.raises(ace.UnknownPair):
+        env.reset()
+    assert env.agents == []
+    with pytest.raises(ace.InvalidOption, match="call reset"):
+        env.step({"red": 0, "blue": 0})
+
+
+class Remaining(Rovers):
+    def observation_space(self, agent):
+        return spaces.Dict({"remaining": spaces.Discrete(3)})
 
 
 def test_an_agent_that_is_gone():
@@ -286,7 +387,7 @@ def test_labels_of_the_game_and_masks_of_the_environment():
     shield, rng = ace.Shield(game), np.random.default_rng(0)
     for actions in (None, {p: ["yield", "dare"] for p in game.players}):
         env = pz.shielded(Table(game), shield, state=told, actions=actions)
-        assert set(env.observation_space("north").spaces) == {"observation", "action_mask", "remaining"}
+        assert set(env.observation_space("north").spaces) == {"observation", "action_mask", "remaining", "steps_left"}
         for seed in range(200):
             env.reset(seed=seed)
             while env.agents:
@@ -296,6 +397,35 @@ def test_labels_of_the_game_and_masks_of_the_environment():
         pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "dare", "wait"]})
     with pytest.raises(ace.InvalidOption, match="agent 'north': no action of the environment is 'dare' of the game"):
         pz.shielded(Table(game), shield, state=told, actions={"north": ["yield", "wait"]})
+
+
+def counting(labels):
+    """A game whose actions are these numbers."""
+    return ace.Shield(
+        ace.MarkovGame.from_functions(
+            players=["red", "blue"],
+            horizon=3,
+            initial="road",
+            budget={"battery": 8},
+            actions=lambda t, s: [labels] * 2,
+            outcomes=lambda t, s, a: [(1, s, sum((0, 1, 3)[x - min(labels)] for x in a))],
+            reward=lambda t, s, a: [0, 0],
+        )
+    )
+
+
+def test_numbers_that_are_not_the_environments_own_must_be_said():
+    for labels in ((1, 2, 3), (3, 2, 1)):
+        with pytest.raises(
+            ace.InvalidOption,
+            match=r"actions .* are numbers, but not those of the environment, \[0, 1, 2\]; say in actions=",
+        ):
+            pz.shielded(Rovers(), counting(labels), state=road)
+        env = pz.shielded(Rovers(), counting(labels), state=road, actions={"red": (1, 2, 3), "blue": (1, 2, 3)})
+        env.reset()
+        *_, infos = env.step({"red": np.int64(2), "blue": 1})
+        assert infos["red"]["spent"] == {"battery": 4}
+        assert [type(infos["red"][key]) for key in ("intended", "executed")] == [int, int]
 
 
 def test_an_action_that_the_game_does_not_know_is_unsafe():
@@ -352,11 +482,19 @@ class Wide(Rovers):
         (Rovers(), {"how": "turn"}, "how: got 'turn', must be one of"),
         (Rovers(), {"unsafe": "pass"}, "unsafe: got 'pass'"),
         (Rovers(), {"surprise": 1}, "surprise: got 1"),
+        (Rovers(), {"actions": [(0, 1, 2)] * 2}, "actions: got .*must be {agent:"),
+        (Rovers(), {"actions": {"rad": (0, 1, 2)}}, "actions: unknown agent 'rad', did you mean 'red'"),
+        (
+            Rovers(),
+            {"shield": ace.catalog.get("intersection")},
+            r"shield: got .*must be a Shield: acegames.Shield\(game\)",
+        ),
+        (Remaining(), {}, "agent 'red': its observations have an entry 'remaining' already"),
     ],
 )
 def test_what_does_not_fit_is_named(calm, env, more, message):
     with pytest.raises(ace.InvalidOption, match=message):
-        pz.shielded(env, calm, **more)
+        pz.shielded(env, **{"shield": calm, **more})
 
 
 def test_actions_that_are_none(calm):
@@ -368,6 +506,8 @@ def test_actions_that_are_none(calm):
         env.step({"red": 0, "blue": None})
     with pytest.raises(ace.InvalidOption, match="action of agent 'blue' is missing"):
         env.step({"red": 1})
+    with pytest.raises(ace.InvalidOption, match=r"actions None, must be {agent: action}"):
+        env.step(None)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch, calm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import math
@@ -229,6 +230,7 @@ def test_turns_refuse_what_cannot_be_completed():
         ({"r": 0}, "player"),
         ((2, 0), "every player has chosen already"),
         ((2, 0, 0), "actions of the first of the players"),
+        (None, "actions of the first of the players"),
     ):
         with pytest.raises(InvalidOption, match=said):
             shield.turn(0, "s", 0, chosen)
@@ -272,6 +274,31 @@ def test_repair_changes_as_few_players_as_possible(game, seed):
             added = functools.reduce(np.add, np.ix_(*own))
             assert shield.repair(*asked, prefer=own) == labels(game, nearest(added.__getitem__))
             assert (shield.repair(*asked) == asked[-1]) == (wanted in safe)
+
+
+def test_what_is_preferred_has_one_meaning_and_no_nan():
+    shield = ace.Shield(two_players({(0, 1), (1, 0)}, n=2))
+    ask = functools.partial(shield.repair, 0, "s", 0, (1, 1))
+    scores = [[0, 1], [0, 0]]
+    assert ask(prefer=np.array(scores)) == (0, 1)
+    assert ask(prefer=[np.array(own) for own in scores]) == (1, 0)
+    assert ask(prefer={"p": scores[0]}) == (1, 0) and ask(prefer={"q": [0, 1]}) == (0, 1)
+    with pytest.raises(InvalidOption, match=r"could be scores of joint actions or of each player's own"):
+        ask(prefer=scores)
+    for wrong in (
+        3,
+        "much",
+        {"r": [0, 1]},
+        {"p": [0, math.nan]},
+        np.zeros((2, 3)),
+        np.zeros(2),
+        [np.zeros(2)],
+        {"p": "xy"},
+    ):
+        with pytest.raises(InvalidOption, match=r"prefer: |unknown player 'r'"):
+            ask(prefer=wrong)
+    with pytest.raises(InvalidOption, match="prefer: "):
+        ask(prefer=np.array([[0, 1], [math.nan, 0]]))
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------------
@@ -388,6 +415,24 @@ def test_arrays_cannot_be_written_and_share_memory():
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0
     assert shield.mask_of.dtype == np.int32 and shield.masks.dtype == bool
+    for array in (shield.masks, shield.mask_of, shield.first, shield.repairs, *shield.products, *shield.turns):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda shield: pickle.loads(pickle.dumps(shield))])
+def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
+    from acegames.shield import _kernels as kernels
+
+    shield = ace.Shield(ace.catalog.get("rendezvous"))
+    _ = shield.masks, shield.products, shield.product(0, "calm", (0, 0)), shield.situations([0])
+    compiled = [len(kernel.signatures) for kernel in (kernels.find_rows, kernels.find_pairs)]
+    other = again(shield)
+    assert other.row(0, "calm", (0, 0)) == 0 and np.array_equal(other.situations([0])[2], shield.situations([0])[2])
+    assert [len(kernel.signatures) for kernel in (kernels.find_rows, kernels.find_pairs)] == compiled
+    for array in (other.masks, other.mask_of, other.first, *other.products, *other.product(0, "calm", (0, 0))):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
 
 
 def test_units_of_amounts():
@@ -407,6 +452,11 @@ def test_units_of_amounts():
     assert shield.units(np.array([[0.0, 0.1], [1.0, 0.2]])).tolist() == [[0, 1], [3, 2]]
     assert shield.cost_units(np.zeros((0, 2))).shape == (0, 2)
     assert shield.amounts([1, 3]) == (F(1, 3), 0.3)
+    single = np.array([0, 0.1], dtype=np.float32)  # a tenth, though its nearest float64 is not
+    assert shield.cost_units(single).tolist() == [0, 1]
+    for batch in (single[None], [single], [[0, np.float32(0.1)]], [list(single)]):
+        assert shield.cost_units(batch).tolist() == [[0, 1]]
+    assert shield.cost_units([np.array(0), np.array(0.1, dtype=np.float32)]).tolist() == [0, 1]
     for wrong in ([0.05, 0.05], [[1, 2, 3]], [[0.0, math.nan]], {"c": 1}, [[0, 10**30]], "x"):
         with pytest.raises(InvalidOption, match="spent: "):
             shield.units(wrong)
@@ -516,6 +566,7 @@ def test_errors_name_place_value_and_rule():
         (-1, "s", 0),
         (0, "s", (0, 0)),
         ("a", "s", 0),
+        (np.array([1, 2]), "s", 0),
     ):
         with pytest.raises(UnknownPair, match="t="):
             shield.joint(t, state, spent)
@@ -524,6 +575,8 @@ def test_errors_name_place_value_and_rule():
         ("01", "one action per player"),
         ((0, 5), "player 'q'"),
         ((0, [1]), "'q'"),
+        (None, "one action per player"),
+        (np.zeros((2, 2)), "one action per player"),
     ):
         with pytest.raises(InvalidOption, match=said):
             shield.safe(0, "s", 0, action)
@@ -555,10 +608,55 @@ def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
     with pytest.raises(InvalidOption, match="cost"):
         runner.step((0, 1), "s", "much")
     assert (runner.t, runner.spent, runner.left) == (0, (0,), (0,))  # nothing has changed
+    for action, state, cost in (("rest", "s", 1), ("dare", "s", 0), ("dare", "r", 1)):  # each could be afforded
+        cautious = ace.Shield(two_ways()).start()
+        with pytest.raises(
+            UnknownPair, match=rf"came to '{state}' at a cost of {cost}, which no outcome of the game does$"
+        ):
+            cautious.step((action,), state, cost)
+    cautious.step(("dare",), "r", 2)
+    assert cautious.spent == (2,)
     runner.step((0, 1), "s", 0)
     assert runner.done
     with pytest.raises(InvalidOption, match="the episode is over"):
         runner.joint()
+
+
+def two_ways(budget=9):
+    """Resting is free; daring costs 1 and stays, or 2 and leads away."""
+    return ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=3,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: [("rest", "dare")],
+        outcomes=lambda t, s, a: [(1, s, 0)] if a == ("rest",) else [(0.5, "s", 1), (0.5, "r", 2)],
+        reward=lambda t, s, a: 0,
+    )
+
+
+def test_rounded_costs_are_explained_as_they_count():
+    runner = ace.Shield(two_ways(4), epsilon=3).start()  # up: cells of one
+    with pytest.raises(UnknownPair, match="no outcome of the game"):
+        runner.step(("rest",), "s", 2)
+    runner.step(("dare",), "s", 1)
+    assert runner.counted == (1,)
+
+
+def test_none_is_a_label_like_any_other():
+    game = ace.MarkovGame.from_functions(
+        players=["p", None],
+        horizon=1,
+        initial={None: 0.5, "s": 0.5},
+        actions=lambda t, s: [(0, 1), (0, 1, 2)],
+        outcomes=lambda t, s, a: [(1.0, s, None)],
+        reward=lambda t, s, a: [0, 0],
+    )
+    shield = ace.Shield(game)
+    assert len(shield.turn(0, "s", (), player=None)) == 3 and len(shield.turn(0, "s", ())) == 2
+    assert shield.start(state=None).state is None
+    with pytest.raises(InvalidOption, match="2 initial states"):
+        shield.start()
 
 
 def test_a_start_among_several():
@@ -614,6 +712,28 @@ def test_many_players_do_without_joint_masks():
     assert shield.repair(1, "s", 3, offered[2]) == offered[2]
     assert [int(m.sum()) for m in shield.product(1, "s", 3)] == [1] * players
     assert shield.step(shield.pairs(0, [0], [[0]]), None, [0], [[5]])[0] >= 0
+
+
+@pytest.mark.parametrize("players", [64, 70])
+def test_more_players_than_an_array_has_axes(players):
+    game = ace.MarkovGame.from_functions(
+        players=range(players),
+        horizon=2,
+        initial="s",
+        budget=3,
+        actions=lambda t, s: [(0, 1), (0, 1), *[("on",)] * (players - 2)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0] + a[1])],
+        reward=lambda t, s, a: [0] * players,
+    )
+    shield = ace.Shield(game)
+    assert [m.tolist() for m in shield.product(1, "s", 2)] == [[True, True], [True, False], *[[True]] * (players - 2)]
+    for ask in (lambda: shield.masks, lambda: shield.repairs, lambda: shield.turns, lambda: shield.joint(0, "s", 0)):
+        with pytest.raises(TooLarge, match=rf"at most \d+ axes, there are {players} players"):
+            ask()
+    rows = shield.pairs(0, [0], [[0]])
+    with pytest.raises(TooLarge, match="`step` without actions"):
+        shield.step(rows, np.zeros((1, players), dtype=int), [0], [[0]])
+    assert shield.step(rows, None, [0], [[2]])[0] >= 0
 
 
 def test_more_joint_actions_than_a_word_has_bits():

@@ -4,7 +4,8 @@ state       1 at the number of the state, 0 elsewhere; or the numbers that `feat
 time        t / H
 remaining   what may still be spent, per constraint, divided by the most that can be left: before acting at t that is the bound that
             spending meets next (the first finite one of the schedule from t on) minus what was spent. 1 where no bound comes any
-            more. In plays that keep the budgets nothing is cut off; beyond, what is missing is cut off at -1.
+            more. A bound that no play can meet counts as the most that can be spent, and what is left beyond that is cut off at 1;
+            what is missing after a budget was broken is cut off at -1.
 """
 
 from __future__ import annotations

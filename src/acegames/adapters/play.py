@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
@@ -36,6 +36,15 @@ class Options:
     render_mode: str | None = None
 
 
+def read_options(given: Mapping[str, Any]) -> Options:
+    """Options by name; InvalidOption for one that is none."""
+    known = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in known:
+            raise InvalidOption(unknown("option", name, known))
+    return Options(**given)
+
+
 class Play:
     """One game, episode after episode."""
 
@@ -44,6 +53,7 @@ class Play:
         if options.observation not in OBSERVATIONS:
             raise InvalidOption(f"observation: got {options.observation!r}, must be one of {OBSERVATIONS!r}")
         _check_render_mode(options.render_mode)
+        _check_illegal(options.illegal)
         self.game, self.options = game, options
         shield = shield_for(game, options.mask, options.shield, masks)
         self.layout: Layout = layout(game, options.features)
@@ -62,6 +72,11 @@ class Play:
         self.costs: Amounts = (0,) * len(self.game.constraints)
         self.illegal: frozenset[int] = frozenset()
         self._update()
+
+    def check_begun(self) -> None:
+        """InvalidOption before the first episode."""
+        if not hasattr(self, "vector"):
+            raise InvalidOption("no episode has begun yet: call reset first")
 
     def step(self, action: Sequence[Any], rng: np.random.Generator) -> tuple[float, ...]:
         """Play one action number per player; return the rewards."""
@@ -98,8 +113,9 @@ class Play:
         if isinstance(action, np.ndarray) and action.ndim == 0:
             action = action[()]
         if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or not 0 <= action < n:
+            where = f"{self.episode.place}: " if self.running else ""
             raise InvalidOption(
-                f"{self.episode.place}: agent {self.agents[i]!r} chose {action!r}, must be a whole number from 0 to {n - 1}"
+                f"{where}agent {self.agents[i]!r} chose {action!r}, must be a whole number from 0 to {n - 1}"
             )
         return int(action)
 
@@ -146,6 +162,7 @@ class Play:
     @property
     def situation(self) -> tuple[int, Label, Amounts]:
         """Time, state and spending, in the words of the game: what policies and shields are asked with."""
+        self.check_begun()
         return self.episode.t, self.game.states[self.episode.state], self.spent
 
     # -- words and numbers --------------------------------------------------------------------------------------
@@ -169,6 +186,13 @@ def _check_render_mode(mode: Any) -> None:
         raise InvalidOption(f"render_mode: got {mode!r}, must be None or one of {RENDER_MODES!r}")
     if mode == "rgb_array":
         optional("matplotlib", "pictures", "plot")
+
+
+def _check_illegal(reward: Any) -> None:
+    if reward is not None and (
+        isinstance(reward, bool) or not isinstance(reward, (int, float, np.number)) or not math.isfinite(reward)
+    ):
+        raise InvalidOption(f"illegal: got {reward!r}, must be a finite number, or None for an error")
 
 
 def render_modes() -> list[str]:

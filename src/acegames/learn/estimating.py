@@ -31,7 +31,7 @@ def estimate(
     samples_per_pair: int | None = None,
     episodes: int | None = None,
     state: Callable[[Any, Any], Any] | None = None,
-    cost: Callable[[Any], Any] | None = None,
+    cost: str | Callable[[Any], Any] | None = None,
     rng: np.random.Generator | int | None = None,
     confidence: float = 0.95,
     conservative: bool = False,

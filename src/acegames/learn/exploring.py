@@ -86,7 +86,7 @@ def explore(
     legal: Legal | None = None,
     stationary: bool = False,
     state: Callable[[Any, Any], Any] | None = None,
-    cost: Callable[[Any], Any] | None = None,
+    cost: str | Callable[[Any], Any] | None = None,
     rng: np.random.Generator | int | None = None,
     confidence: float = 0.95,
     conservative: bool = False,

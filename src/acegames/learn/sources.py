@@ -65,7 +65,7 @@ class EnvWorld:
 
     def __init__(self, env: Any, facts: Facts, state: Any, cost: Any) -> None:
         self.env, self.facts = env, facts
-        self.state, self.cost = state or joint_state, cost or self._cost_from_infos
+        self.state, self.rule = state or joint_state, cost or "cost"
         self.playing: Sequence[Label] = facts.players  # who was there at the last step
 
     def reset(self, rng: np.random.Generator) -> Label:
@@ -87,8 +87,16 @@ class EnvWorld:
         rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in self.facts.players)
         return next_state, self.cost(answer.infos), rewards
 
-    def _cost_from_infos(self, infos: Any) -> Any:
-        return cost_from_infos(infos, "cost", self.facts.players, self.playing, self.facts.constraints)
+    def cost(self, infos: Any) -> Any:
+        """The cost of a step, by the user's function or by a key."""
+        if not callable(self.rule):
+            return cost_from_infos(infos, self.rule, self.facts.players, self.playing, self.facts.constraints)
+        try:
+            return self.rule(infos)
+        except AttributeError as error:
+            raise InvalidOption(
+                f"cost(infos): {error}; here it is given the infos, {{agent: info}} (from_parallel_env and shielded give a step with .infos)"
+            ) from error
 
 
 def is_env(source: Any) -> bool:

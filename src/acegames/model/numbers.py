@@ -43,7 +43,7 @@ def exact(value: Any) -> Fraction:
             raise ValueError(f"the number has more than {DIGITS} digits")
         return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return exact(value.item())
+        return exact(value[()])
     raise ValueError(f"{value!r} is not a number")
 
 

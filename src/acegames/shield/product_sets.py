@@ -51,8 +51,7 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     if not len(safe):
         return tuple(np.zeros(n, dtype=bool) for n in shape)
     used = [np.unique(safe[:, i], return_inverse=True) for i in range(len(shape))]
-    small = np.column_stack([inverse for _, inverse in used])
-    found = _best(small, tuple(len(own) for own, _ in used), criterion)
+    found = _found([inverse for _, inverse in used], [len(own) for own, _ in used], criterion)
     sets = []
     for (own, _), n, chosen in zip(used, shape, found, strict=True):
         mask = np.zeros(n, dtype=bool)
@@ -61,8 +60,19 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     return tuple(sets)
 
 
+def _found(safe: list[NDArray[Any]], sizes: list[int], criterion: str) -> list[Mask]:
+    """The same where every action of every player occurs, one column per player; those with one action are left out of the search."""
+    search = [i for i, n in enumerate(sizes) if n > 1]
+    found = [np.ones(n, dtype=bool) for n in sizes]
+    if search:
+        best = _best(np.column_stack([safe[i] for i in search]), tuple(sizes[i] for i in search), criterion)
+        for i, mask in zip(search, best, strict=True):
+            found[i] = mask
+    return found
+
+
 def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
-    """The same where every action of every player occurs."""
+    """The same for players who have a choice."""
     if math.prod(sizes) <= MOST_CELLS:
         allowed = np.zeros(sizes, dtype=bool)
         allowed[tuple(safe.T)] = True

@@ -14,8 +14,8 @@ from acegames.feasibility.lattice import read_amounts
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
 from acegames.model.written import unknown
-from acegames.shield.situation import Chosen, Situation
-from acegames.tracker import Spent
+from acegames.shield.situation import UNSAID, Chosen, Situation
+from acegames.tracker import AT_AN_END, Spent
 
 if TYPE_CHECKING:
     from acegames.shield.shield import Shield
@@ -56,7 +56,7 @@ class ShieldRunner:
         """Which joint actions are safe here; see `Shield.joint`."""
         return self._here().joint()
 
-    def turn(self, chosen: Chosen = (), *, player: Label | None = None) -> NDArray[np.bool_]:
+    def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> NDArray[np.bool_]:
         """What the next player may choose here; see `Shield.turn`."""
         return self._here().turn(chosen, player)
 
@@ -77,7 +77,7 @@ class ShieldRunner:
 
         Raises:
             InvalidOption: the joint action is not safe here, or the state or the cost is none of the game. Nothing has changed.
-            UnknownPair: a safe joint action came to where by the game it cannot come: the game does not describe what happens.
+            UnknownPair: no outcome of the joint action has this next state and cost: the game does not describe what happens.
         """
         here, shield = self._here(), self.shield
         if not here.allows(action):
@@ -89,17 +89,22 @@ class ShieldRunner:
                 f"{here}: {unknown('state', next_state, shield.game.states)}; give step(action, next_state, cost)"
             )
         total = shield.tracker.add(self._total, cost)
-        try:
-            there = shield.at(self.t + 1, next_state, shield.tracker.spent(total))
-        except UnknownPair as error:
+        if not shield.explains(self.t, self.state, action, cost, next_state):
+            hint = "" if shield.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(
                 f"{here}: the joint action {tuple(action)!r} is safe, but came to {next_state!r} at a cost of {cost!r}, which no outcome "
-                f"of the game does ({error})"
-            ) from None
+                f"of the game does{hint}"
+            )
+        there = shield.at(self.t + 1, next_state, shield.tracker.spent(total))
         step = read_amounts(shield.game.constraints, {} if cost is None else cost)
         self._total, self._spent = total, tuple(a + b for a, b in zip(self._spent, step, strict=True))
         self.t, self.state = self.t + 1, next_state
         self._situation = there
+
+    @property
+    def situation(self) -> Situation:
+        """Where it is, with the safe joint actions; InvalidOption at the end."""
+        return self._here()
 
     def _here(self) -> Situation:
         if self.done:

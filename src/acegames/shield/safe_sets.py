@@ -29,8 +29,41 @@ Words = NDArray[np.uint64]
 FIRST_SETS = 1 << 10  # room for so many distinct sets to begin with
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of the array, read-only. (Kernels are compiled for such alone: for arrays that can be written they would be again.)"""
+    array = np.ascontiguousarray(array).view()
+    array.setflags(write=False)
+    return array
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, read-only for good, for users: so is what it is a view of."""
+    array = np.ascontiguousarray(array)
+    for part in (array.base, array):
+        if isinstance(part, np.ndarray):
+            part.setflags(write=False)
+    return array.view()
+
+
+class Sealed:
+    """Seals its arrays again after it was pickled or copied, which makes them writable (and kernels compile anew for such)."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take in the attributes."""
+        vars(self).update({name: _sealed_again(value) for name, value in state.items()})
+
+
+def _sealed_again(value: Any) -> Any:
+    """Arrays, also in tuples and dicts, sealed."""
+    if isinstance(value, tuple):
+        return tuple(map(_sealed_again, value))
+    if isinstance(value, dict):
+        return {key: _sealed_again(part) for key, part in value.items()}
+    return sealed(value) if isinstance(value, np.ndarray) else value
+
+
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Rows(Sealed):
     """The safe pairs of t = 0 .. H, numbered through. Arrays are read-only."""
 
     place: Place  # where the kernels find them
@@ -61,7 +94,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class SafeSets:
+class SafeSets(Sealed):
     """The distinct sets of safe joint actions, and which of them each row has. The last set is empty: nothing is played at the end."""
 
     of: NDArray[np.int32]  # (rows,)
@@ -75,16 +108,9 @@ class SafeSets:
         return self.action[self.ptr[d] : self.ptr[d + 1]]
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array, read-only. (Kernels are compiled for such alone: for arrays that can be written they would be again.)"""
-    array = np.ascontiguousarray(array).view()
-    array.setflags(write=False)
-    return array
-
-
 def number_rows(space: Space) -> Rows:
     """Number the safe pairs of a feasible space in which nothing is clipped."""
-    first = np.concatenate([[0], np.cumsum([cells.number for cells in space.cells])])
+    first = sealed(np.concatenate([[0], np.cumsum([cells.number for cells in space.cells])]))
     words, counts, keys, word = _cells_joined(space.cells)
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
     place: Any = tuple(frozen(array) for array in arrays)
@@ -239,4 +265,4 @@ def _merged(
     code[:end] = final[code[:end]]
     code[end:] = len(parts)
     ptr = np.cumsum([0, *(len(part) for part in parts), 0])
-    return SafeSets(frozen(code), frozen(ptr), frozen(np.concatenate(parts)))
+    return SafeSets(sealed(code), sealed(ptr), sealed(np.concatenate(parts)))

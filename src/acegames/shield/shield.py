@@ -27,10 +27,11 @@ from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import lattice, read_pair
 from acegames.feasibility.space import plan
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
+from acegames.model.written import show
 from acegames.shield.product_sets import check_criterion, product_sets
 from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import find_safe_sets, frozen, number_rows
-from acegames.shield.situation import Chosen, Situation
+from acegames.shield.safe_sets import Sealed, find_safe_sets, number_rows, sealed
+from acegames.shield.situation import UNSAID, Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.tracker import AT_AN_END, CostTracker, Spent
 
@@ -40,7 +41,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-class Shield:
+class Shield(Sealed):
     """Masks, products and repairs that keep every budget of a game, for players who learn or act by rules of their own.
 
     Masks run over *all* actions of a player, `shield.actions[i]`, in the game's order; True means allowed. What a state does not offer is
@@ -119,7 +120,7 @@ class Shield:
         """Whether a joint action is safe."""
         return self._played_at(t, state, spent).allows(action)
 
-    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label | None = None) -> Mask:
+    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
         """What the next player may choose after others have, (n_i,): whatever it takes, the rest can complete a safe joint action.
 
         Args:
@@ -148,24 +149,35 @@ class Shield:
             state: the state.
             spent: what was spent.
             action: the joint action that was wanted.
-            prefer: what to prefer among the nearest: scores of joint actions, an array of `shape`, or one sequence of scores per
-                player over its own actions, which are added up. Where scores are equal or left out, the first in the order of the
-                first player's actions, then the second's and so on.
+            prefer: what to prefer among the nearest: scores of joint actions, one array of `shape`; or of each player's own actions,
+                {player: scores} or a sequence of arrays in the order of players, which are added up. Where scores are equal or left
+                out, the first in the order of the first player's actions, then the second's and so on.
         """
         return self._played_at(t, state, spent).repair(action, prefer)
 
-    def start(self, *, state: Label | None = None) -> ShieldRunner:
+    def start(self, *, state: Label = UNSAID) -> ShieldRunner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
         initial = [self.game.states[s] for s, _ in self.game.initial]
-        if state is None:
+        if state is UNSAID:
             if len(initial) > 1:
                 raise InvalidOption(
                     f"start: there are {len(initial)} initial states, say which one occurred: start(state=...)"
                 )
             state = initial[0]
         elif state not in initial:
-            raise UnknownPair(f"start: {state!r} is not an initial state of the game")
+            raise UnknownPair(f"start: {state!r} is not an initial state of the game: {show(initial)}")
         return ShieldRunner(self, state)
+
+    def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
+        """Whether some outcome of a joint action has this cost, as it counts, and this next state; any, where none is given."""
+        counted, game = self.feasibility, self.game
+        layer, wanted = counted.game.layer(t), game.action_indices(action)
+        rows = layer.rows(game.state_index(state))
+        for row in (row for row in rows if tuple(layer.action[row].tolist()) == wanted):
+            outs = layer.outcomes(row)
+            fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
+            return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
+        return False
 
     # -- batches, in whole numbers ----------------------------------------------------------------------------------
 
@@ -199,9 +211,11 @@ class Shield:
     def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:
         """The row that each step leads to, (B,); -1 where the joint action was not safe, or the step leads out of the safe pairs.
 
+        Whether it is an outcome of the game is not checked otherwise; `ShieldRunner.step` and `explains` do.
+
         Args:
             rows: (B,). From -1 and from the end there is no step: -1.
-            actions: indices of the joint actions, (B, N); None leaves out the check that they are safe.
+            actions: indices of the joint actions, (B, N); None leaves out the check that they are safe, which needs `masks`.
             next_states: indices into `game.states`, (B,).
             costs: whole units, (B, M), as `cost_units` gives them.
         """
@@ -242,7 +256,7 @@ class Shield:
     def products(self) -> tuple[Mask, ...]:
         """For players who choose alone, N arrays (D, n_i): player i may choose from `products[i][mask_of[rows]]`."""
         found = [self._product(d) for d in range(len(self._sets))]
-        return tuple(frozen(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
+        return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
 
     @cached_property
     def repairs(self) -> NDArray[np.int32]:
@@ -269,13 +283,14 @@ class Shield:
         return Situation(self.game, t, state, spent, number, self._sets[number])
 
     def _played_at(self, t: int, state: Label, spent: Any) -> Situation:
+        found = self.at(t, state, spent)
         if t == self.game.horizon:
             raise UnknownPair(f"t={t}: that is the end, t must be below the horizon {self.game.horizon}")
-        return self.at(t, state, spent)
+        return found
 
     def _product(self, number: int) -> tuple[Mask, ...]:
         if number not in self._products:
-            self._products[number] = tuple(map(frozen, product_sets(self._sets[number], self.shape, self.criterion)))
+            self._products[number] = tuple(map(sealed, product_sets(self._sets[number], self.shape, self.criterion)))
         return self._products[number]
 
     def _are_safe(self, row: Ints, action: Ints) -> Mask:

@@ -16,6 +16,8 @@ from acegames.model.written import unknown
 Mask = NDArray[np.bool_]
 Chosen = Sequence[Label] | Mapping[Label, Label]
 
+UNSAID: Any = object()  # an argument that was left out, where None may be a label
+
 
 @dataclass(frozen=True, eq=False)
 class Situation:
@@ -44,7 +46,7 @@ class Situation:
         """Whether a joint action is safe."""
         return bool((self.safe == self._indices(action)).all(axis=1).any())
 
-    def turn(self, chosen: Chosen, player: Label | None) -> Mask:
+    def turn(self, chosen: Chosen, player: Label) -> Mask:
         """The actions of the next player that some safe joint action has, together with what was chosen."""
         given, following = self._given(chosen), self.safe
         for i, a in given.items():
@@ -59,14 +61,18 @@ class Situation:
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
         """The safe joint action in which the fewest players change, the preferred one of several, then the first."""
-        changed = (self.safe != self._indices(action)).sum(axis=1)
-        nearest = self.safe[changed == changed.min()]
+        nearest = self.nearest(self._indices(action))
         return self.game.joint_action(nearest[int(np.argmax(self._scores(prefer, nearest)))])
+
+    def nearest(self, action: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The safe joint actions in which the fewest players change from these indices; -1 is an action that the game does not know."""
+        changed = (self.safe != action).sum(axis=1)
+        return np.asarray(self.safe[changed == changed.min()])
 
     def _indices(self, action: Sequence[Label]) -> NDArray[np.int64]:
         """Indices of a joint action."""
         players = self.game.players
-        if isinstance(action, (str, Mapping)) or len(action) != len(players):
+        if not _listed(action) or len(action) != len(players):
             raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
         return np.array([self._index(i, a) for i, a in enumerate(action)], dtype=np.int64)
 
@@ -87,18 +93,18 @@ class Situation:
         players = self.game.players
         if isinstance(chosen, Mapping):
             return {i: self._index(i, a) for i, a in ((self._player(p), a) for p, a in chosen.items())}
-        if isinstance(chosen, str) or len(chosen) > len(players):
+        if not _listed(chosen) or len(chosen) > len(players):
             raise InvalidOption(
                 f"chosen: got {chosen!r}, must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
             )
         return {i: self._index(i, a) for i, a in enumerate(chosen)}
 
-    def _next_player(self, given: dict[int, int], player: Label | None) -> int:
+    def _next_player(self, given: dict[int, int], player: Label) -> int:
         waiting = [i for i in range(len(self.game.players)) if i not in given]
-        if player is not None:
+        if player is not UNSAID:
             waiting = [i for i in waiting if i == self._player(player)]
         if not waiting:
-            who = "every player" if player is None else f"player {player!r}"
+            who = "every player" if player is UNSAID else f"player {player!r}"
             raise InvalidOption(f"chosen: {who} has chosen already")
         return waiting[0]
 
@@ -106,14 +112,50 @@ class Situation:
         """The score of each joint action."""
         if prefer is None:
             return np.zeros(len(safe))
-        if isinstance(prefer, np.ndarray) and prefer.shape == self.shape:
-            return np.asarray(prefer[tuple(safe.T)], dtype=np.float64)
-        own = [np.asarray(scores, dtype=np.float64) for scores in prefer]
-        if tuple(scores.shape for scores in own) != tuple((n,) for n in self.shape):
-            raise InvalidOption(
-                f"prefer: must be an array of the shape {self.shape}, or one sequence of scores per player, of these lengths"
-            )
+        if isinstance(prefer, np.ndarray):
+            return np.asarray(self._checked(prefer, self.shape)[tuple(safe.T)])
+        own = self._own_scores(prefer)
         return np.asarray(np.sum([scores[safe[:, i]] for i, scores in enumerate(own)], axis=0))
+
+    def _own_scores(self, prefer: Any) -> list[NDArray[np.float64]]:
+        """One array of scores per player."""
+        if isinstance(prefer, Mapping):
+            given = {self._player(p): scores for p, scores in prefer.items()}
+            own = [given.get(i, np.zeros(n)) for i, n in enumerate(self.shape)]
+        else:
+            own = list(prefer) if _listed(prefer) else []
+            if self.shape == (2, 2) and not any(isinstance(scores, np.ndarray) for scores in own):
+                raise InvalidOption(
+                    f"prefer: {prefer!r} could be scores of joint actions or of each player's own; make the former one array, give the "
+                    "latter as {player: scores}"
+                )
+        if len(own) != len(self.shape):
+            raise self._no_scores(prefer)
+        return [self._checked(scores, (n,)) for scores, n in zip(own, self.shape, strict=True)]
+
+    def _checked(self, scores: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        try:
+            found = np.asarray(scores, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise self._no_scores(scores) from None
+        if found.shape != shape or np.isnan(found).any():
+            raise self._no_scores(scores)
+        return found
+
+    def _no_scores(self, given: Any) -> InvalidOption:
+        return InvalidOption(
+            f"prefer: got {given!r:.100}, must be an array of the shape {self.shape}, or scores of each player's own actions, as many as "
+            "it has: a sequence of arrays in the order of players, or {player: scores}; none of them NaN"
+        )
 
     def __str__(self) -> str:
         return f"{place(self.t, self.state)}, spent {self.spent!r}"
+
+
+def _listed(given: Any) -> bool:
+    """Whether it is a sequence, or an array with one axis."""
+    return (
+        np.ndim(given) == 1
+        if isinstance(given, np.ndarray)
+        else isinstance(given, Sequence) and not isinstance(given, str)
+    )

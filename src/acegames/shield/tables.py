@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.lattice import to_units
 from acegames.machine import available_memory
-from acegames.shield.safe_sets import SafeSets, frozen
+from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.tracker import CostTracker
 
 Ints = NDArray[np.int64]
@@ -22,13 +22,21 @@ ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
 
 
+MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
+DO_WITHOUT = (
+    "asked about one situation, `turn`, `product`, `repair` and `safe` do without, and so does `step` without actions"
+)
+
+
 def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -> None:
     """Refuse arrays over joint actions that do not fit."""
+    if len(shape) >= MOST_AXES:
+        raise TooLarge(f"{what}: arrays have at most {MOST_AXES} axes, there are {len(shape)} players; {DO_WITHOUT}")
     size = number * math.prod(shape) * entry
     if size > ALWAYS_FINE and size > available_memory():
         raise TooLarge(
             f"{what}: {number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players take {size / 2**30:.3g} GiB, more "
-            "than can be used; asked about one situation, `turn`, `product`, `repair` and `safe` do without"
+            f"than can be used; {DO_WITHOUT}"
         )
 
 
@@ -38,7 +46,7 @@ def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Mask:
     masks = np.zeros((len(sets), *shape), dtype=bool)
     number = np.repeat(np.arange(len(sets)), np.diff(sets.ptr))
     masks[(number, *sets.action.T)] = True
-    return frozen(masks)
+    return sealed(masks)
 
 
 def turn_masks(masks: Mask) -> tuple[Mask, ...]:
@@ -47,7 +55,7 @@ def turn_masks(masks: Mask) -> tuple[Mask, ...]:
     found = [masks]
     for _ in range(players - 1):
         found.append(np.asarray(found[-1].any(axis=-1)))
-    return tuple(map(frozen, reversed(found)))
+    return tuple(map(sealed, reversed(found)))
 
 
 def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
@@ -63,7 +71,7 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
             for i in range(len(shape)):
                 changed += wanted[a : a + run, i, None] != safe[:, i]
             nearest[d, a : a + run] = safe[changed.argmin(axis=1)]
-    return frozen(nearest.reshape(len(sets), *shape, len(shape)))
+    return sealed(nearest.reshape(len(sets), *shape, len(shape)))
 
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
@@ -73,7 +81,7 @@ def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
         if not many:
             counted = tracker.counted(amounts) if costs else amounts
             return np.array(tracker.total(counted), dtype=np.int64)
-        columns = np.asarray(amounts).T
+        columns = _as_array(amounts).T
         if len(columns) != len(tracker.units):
             raise ValueError(f"{len(columns)} columns given, there are {len(tracker.units)} constraints")
         whole = [_column(tracker, m, column, costs) for m, column in enumerate(columns)]
@@ -82,12 +90,18 @@ def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
         raise InvalidOption(f"{'costs' if costs else 'spent'}: {error}") from None
 
 
+def _as_array(amounts: Any) -> NDArray[Any]:
+    """An array of the amounts as they are: a float32 in a list is not made a float64, which would be another number."""
+    arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
+    return np.asarray(amounts, dtype=None if arrays else object)
+
+
 def _column(tracker: CostTracker, m: int, column: NDArray[Any], costs: bool) -> Ints:
     """One constraint's amounts, each distinct one read once."""
     rule = tracker.rounding[m] if costs and tracker.rounding else None
     one = CostTracker(tracker.constraints[m : m + 1], tracker.units[m : m + 1], (rule,))
     values, inverse = np.unique(column, return_inverse=True)
-    return np.array(list(_each(one, values.tolist())), dtype=np.int64)[inverse.reshape(-1)]
+    return np.array(list(_each(one, values)), dtype=np.int64)[inverse.reshape(-1)]
 
 
 def _each(tracker: CostTracker, values: Iterable[Any]) -> Iterable[int]:

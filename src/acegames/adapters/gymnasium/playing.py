@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from acegames.adapters.observing import Layout
-from acegames.adapters.play import Options, Play, metadata
+from acegames.adapters.play import Play, metadata, read_options
 from acegames.adapters.showing import show
 from acegames.adapters.spaces import observation_space
 from acegames.errors import InvalidOption
@@ -31,7 +31,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
                 f"the game has {len(game.players)} players {game.players!r}, must have one; for several there is "
                 "acegames.adapters.pettingzoo.parallel_env"
             )
-        self.play = Play(game, Options(**options))
+        self.play = Play(game, read_options(options))
         self.game, self.render_mode = game, self.play.options.render_mode
         self.metadata = metadata(game)
         self.observation_space = observation_space(self.play, 0)
@@ -64,6 +64,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The mask as learners such as MaskablePPO ask for it."""
+        self.play.check_begun()
         return self.play.mask[0].astype(bool)
 
     @property
@@ -79,6 +80,7 @@ class GameEnv(gymnasium.Env[Any, Any]):
     @property
     def costs(self) -> dict[Label, Any]:
         """What the last step cost, exactly, by constraint: what a Runner is told."""
+        self.play.check_begun()
         return dict(zip(self.game.constraints, self.play.costs, strict=True))
 
     def encode(self, action: Sequence[Label]) -> int:

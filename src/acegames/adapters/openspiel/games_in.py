@@ -26,9 +26,10 @@ from acegames.adapters.openspiel.reading import (
     openspiel,
 )
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, plain_label
 from acegames.model.numbers import is_scalar
 from acegames.model.random_cost import is_distribution
+from acegames.model.remarks import warn_of_free
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
@@ -88,7 +89,7 @@ def from_openspiel(
     trusted = key is None and cost is None
     walk = _Walk(game, cost, label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
     stages = walk.stages(None if horizon is None else check_horizon(horizon))
-    return MarkovGame.from_functions(
+    found = MarkovGame.from_functions(
         players=range(game.num_players()),
         actions=lambda t, state: stages[t][state].actions,
         outcomes=lambda t, state, action: stages[t][state].rows[action][1],
@@ -98,6 +99,8 @@ def from_openspiel(
         initial=walk.initial,
         name=str(game),
     )
+    warn_of_free(found)
+    return found
 
 
 def repeated(game: Any, times: int) -> Any:
@@ -146,7 +149,7 @@ class _Walk:
     def _label(self, state: Any) -> Label:
         if state.is_terminal():
             return END
-        label = self.key(state)
+        label = plain_label("key", self.key(state))
         if label == END:
             raise InvalidOption(
                 f"key: gives {END!r} at the history {state.history_str()!r}; that is the label of the end"

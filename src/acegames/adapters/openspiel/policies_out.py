@@ -70,6 +70,8 @@ def to_tabular_policy(
     """
     game = load(game)
     check_kind(game)
+    if turn_based and not _at_once(game):
+        raise InvalidOption(f"to_tabular_policy: turn_based=True: players of {game} move in turn already; leave it out")
     plan = _Plan(*_policy_and_game(solution, markov_game), label_rule(game, key))
     table = _Table(openspiel().convert_to_turn_based(game) if turn_based else game, limit)
     begin = [game.new_initial_state(), *([table.game.new_initial_state()] if turn_based else [])]
@@ -228,7 +230,8 @@ class _Table:
         if writer != player:
             raise InvalidOption(
                 f"to_tabular_policy: {where}: OpenSpiel gives the information states of players {writer} and {player} the same text, "
-                f"{information!r}, so the table has one place for both, but they play differently; ask for turn_based=True"
+                f"{information!r}, so the table has one place for both, but they play differently; "
+                + ("ask for turn_based=True" if _at_once(self.game) else "no table can hold it, run the policy itself")
             )
         raise InvalidOption(
             f"to_tabular_policy: {where}: the information state {information!r} of player {player} does not tell this situation from "
@@ -241,6 +244,11 @@ class _Table:
         for information, (row, _, _) in self.entries.items():
             tabular.policy_for_key(information)[:] = row
         return tabular
+
+
+def _at_once(game: Any) -> bool:
+    """Whether players move at once."""
+    return bool(game.get_type().dynamics == openspiel().GameType.Dynamics.SIMULTANEOUS)
 
 
 def _information(state: Any, player: int) -> str:

@@ -91,7 +91,14 @@ def state_label(state: Any, key: Key | None = None) -> Label:
         state: an OpenSpiel state.
         key: what `from_openspiel` was given.
     """
+    if state.is_chance_node():
+        raise _no_one_moves(state)
     return END if state.is_terminal() else label_rule(state.get_game(), key)(state)
+
+
+def _no_one_moves(state: Any) -> InvalidOption:
+    why = "is over" if state.is_terminal() else "waits for chance: apply one of state.chance_outcomes() first"
+    return InvalidOption(f"state {str(state)!r:.100}: must be one where somebody is to move, but {why}")
 
 
 def choices(state: Any) -> tuple[dict[str, int], ...]:
@@ -112,6 +119,8 @@ def _choices(state: Any, player: int) -> dict[str, int]:
 
 def play(state: Any, action: Sequence[Label]) -> None:
     """Apply a joint action of the Markov game, one label per player, to an OpenSpiel state where somebody is to move."""
+    if state.is_chance_node() or state.is_terminal():
+        raise _no_one_moves(state)
     known = choices(state)
     if len(action) != len(known) or any(a not in own for a, own in zip(action, known, strict=False)):
         offered = [list(own) for own in known]

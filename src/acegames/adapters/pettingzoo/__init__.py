@@ -71,9 +71,9 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
     """
     optional("pettingzoo", "environments", "pettingzoo")
     from acegames.adapters.pettingzoo.playing import convert
-    from acegames.adapters.play import Options
+    from acegames.adapters.play import read_options
 
-    return convert(game, Options(mask=mask, **options))
+    return convert(game, read_options({"mask": mask, **options}))
 
 
 def aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "turn", **options: Any) -> Any:
@@ -124,7 +124,8 @@ def from_parallel_env(
             next step go that way; or a function of (t, state, action) that gives them.
         initial: {state: probability} where the environment starts at random; by default the one state in which it starts.
         stationary: True plays in each state once, not once for each time: faster, for an environment that keeps no count of steps.
-        repeats: how often each action is played, with different seeds. Plays that differ are an error; 1 trusts that they do not.
+        repeats: how often each action is played, with different seeds; more often in the first situations, so that what `reset` draws
+            is met. Plays that differ are an error; 1 trusts that they do not.
         most: the most situations, or states when `stationary`, to visit.
         name: a name for people; by default that of the environment.
 
@@ -166,10 +167,10 @@ def shielded(
 ) -> ShieldedParallelEnv:
     """Put a shield around a parallel environment, whoever wrote it. Budgets are counted outside of it, with exact numbers.
 
-    Observations become dicts (those that are stay, with entries added): "observation", "action_mask", and "remaining", what is left of the
-    budgets. `infos[agent]` has the "action_mask" too, "spent" and "remaining" as {constraint: number}, and after a step "shielded"
-    (whether the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of the shield's game
-    the episode is truncated.
+    Observations become dicts (those that are stay, with entries added): "observation", "action_mask", "remaining", what is left of the
+    budgets, and "steps_left". `infos[agent]` has the "action_mask" too, "t", "spent" and "remaining" as {constraint: number}, and after a
+    step "shielded" (whether the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of the
+    shield's game the episode is truncated.
 
     Args:
         env: the environment, with discrete action spaces and the game's players as its agents.
@@ -177,12 +178,13 @@ def shielded(
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the tuple of all observations.
         cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.
         actions: {agent: [the game's label of each action]}; by default labels that are numbers are the actions themselves, others
-            stand in the game's order.
+            stand in the game's order. (Numbers that are not the environment's own need to be given.)
         how: which masks agents get. "product": they choose at once, without talking, and whatever comes together is safe. "repair":
             each may choose what is safe with something of the others; more is open, and what does not fit is repaired.
-        unsafe: what happens to a joint action that is not safe: "repair" plays the nearest safe one, "error" refuses it.
-        surprise: what happens when the environment does what the game excludes: "error" raises UnknownPair, "end" warns and
-            truncates the episode.
+        unsafe: what happens to a joint action that is not safe: "repair" plays the nearest that is and that the environment's own masks
+            allow, "error" refuses it.
+        surprise: what happens when a step of the environment does what the game excludes: "error" raises UnknownPair, "end" warns and
+            truncates the episode. A `reset` into what the game excludes is an error in any case.
 
     Raises:
         InvalidOption: naming what does not fit.
@@ -190,8 +192,9 @@ def shielded(
     from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, conventions
 
     optional("pettingzoo", WHO, EXTRA)
-    from acegames.adapters.pettingzoo.shielding import shield_env
+    from acegames.adapters.pettingzoo.shielding import check_shield, shield_env
 
+    check_shield(shield)
     rules = conventions(env, shield.game.constraints, state, cost, shield.players)
     return shield_env(env, shield, rules, actions, how, unsafe, surprise)
 

@@ -46,6 +46,15 @@ class Conventions:
     state_of: Callable[[Any, Any], Any]
     cost: CostRule
 
+    @property
+    def source(self) -> str:
+        """Where the state comes from, for messages."""
+        return (
+            "env.state() or else all observations together"
+            if self.state_of is joint_state
+            else "state(env, observations)"
+        )
+
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
         label = plain_label(f"{when}: state", self.state_of(env, observations))
@@ -61,7 +70,12 @@ class Conventions:
     def cost_of(self, step: Step, playing: Sequence[Label]) -> Any:
         """The cost of a step, as the user gives it; `playing` are the agents that were there."""
         if callable(self.cost):
-            return self.cost(step)
+            try:
+                return self.cost(step)
+            except (AttributeError, TypeError) as error:
+                raise InvalidOption(
+                    f"cost(step): {error}; it is given one step, with .t, .state, .action, .next_state and .infos"
+                ) from error
         return cost_from_infos(step.infos, self.cost, self.players, playing, self.constraints, "step")
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
@@ -74,7 +88,10 @@ def conventions(
 ) -> Conventions:
     """Read an environment's agents and action spaces; `players` are its agents in another order."""
     agents = getattr(env, "possible_agents", None)
-    if not agents or not callable(getattr(env, "step", None)) or not callable(getattr(env, "action_space", None)):
+    if isinstance(env, type):
+        raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+    parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
+    if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
         raise InvalidOption(
             f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
             "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"

@@ -91,6 +91,7 @@ class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
 
     def state(self) -> Vector:
         """The vector that every agent sees."""
+        self.play.check_begun()
         return self.play.vector.copy()
 
     @property
@@ -106,6 +107,7 @@ class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
     @property
     def costs(self) -> dict[Label, Any]:
         """What the last step cost, exactly, by constraint: what a Runner is told."""
+        self.play.check_begun()
         return dict(zip(self.game.constraints, self.play.costs, strict=True))
 
     def encode(self, action: Sequence[Label]) -> dict[str, int]:
@@ -117,6 +119,8 @@ class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
         return self.play.decode(self._ordered(actions))
 
     def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
+        if not isinstance(actions, Mapping):
+            raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
         for agent in actions:
             if agent not in self._action_space:
                 raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")

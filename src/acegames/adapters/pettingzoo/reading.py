@@ -2,7 +2,11 @@
 
     reset  ->  states at t = 0;   for each: go back to it, play a joint action, read (next state, cost, rewards)  ->  states at t + 1; ...
 
-Time O(situations * joint actions * repeats) steps of the environment. Memory: copies of the environment, two for each state of two times.
+What the state does not tell, such as something drawn at `reset`, is found by coming to a situation in several *ways*: after other seeds, by
+other actions, at other times. What an action leads to must not depend on the way.
+
+Time O(situations * joint actions * ways) steps of the environment, memory a copy of it for each way into the situations of two times. There
+are `repeats` ways into a situation, into each of the first CLOSELY about FEW.
 """
 
 from __future__ import annotations
@@ -19,11 +23,14 @@ from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.assemble import read_budget
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
+from acegames.model.remarks import warn_of_free
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
 """How many seeds `reset` is tried with: at least, and at most until all initial states are found."""
 
+CLOSELY = 20
+"""So many situations are played in FEW ways, which takes hardly any time; the others in `repeats`."""
 
 Chance = tuple[float, Callable[[Any], Any] | None]
 """A probability, and a function of the environment that makes its next step go that way."""
@@ -40,6 +47,16 @@ class Played:
     next_state: Label
     cost: Any
     rewards: tuple[float, ...]
+    t: int
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One of the ways in which a situation was reached."""
+
+    t: int  # when
+    seed: int  # with which `reset` the episode began
+    kept: Any  # what is needed to come back
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +66,7 @@ class Situation:
     choices: tuple[
         tuple[Label, ...], ...
     ]  # N: the actions that the environment allows; NO_ACTION alone for one who is gone
-    ways: list[Any]  # to come back to it, as it was reached in up to two ways
+    ways: list[Way]  # the first of them is not later than the others
 
 
 def from_parallel_env(
@@ -73,12 +90,13 @@ def from_parallel_env(
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = conventions(env, labels, state, cost)
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise InvalidOption(f"repeats: got {repeats!r}, must be a whole number of at least 1")
+    for what, number in (("repeats", repeats), ("most", most)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InvalidOption(f"{what}: got {show(number)}, must be a whole number of at least 1")
     places = Copies() if set_state is None else Settings(env, set_state)
     reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
     starts = reader.begin(env, initial)
-    return MarkovGame.from_functions(
+    game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
         initial=starts,
@@ -90,6 +108,8 @@ def from_parallel_env(
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
+    warn_of_free(game)
+    return game
 
 
 class _Reader:
@@ -108,7 +128,7 @@ class _Reader:
         self.rules, self.places, self.horizon, self.chances = rules, places, horizon, chances
         self.stationary, self.repeats, self.most = stationary, repeats, most
         self.known: dict[int, dict[Label, Situation]] = {0: {}}  # by time; all under 0 when stationary
-        self.played: dict[tuple[int, Label, JointAction], list[tuple[float, Played]]] = {}
+        self.played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Played]]]] = {}  # with the ways
         self.count, self.now, self.plays = 0, 0, 0
 
     def begin(self, env: Any, initial: Any) -> dict[Label, float]:
@@ -117,7 +137,7 @@ class _Reader:
         for seed in range(FEW if wanted is None else SEEDS):
             observations, infos = reset_env(env, seed)
             label = self.rules.state(env, observations, "reset")
-            self._reach(env, 0, label, observations, infos)
+            self._reach(env, 0, seed, label, observations, infos)
             if wanted is not None and label not in wanted:
                 raise InvalidOption(
                     f"initial: the environment started in {label!r}, which is not among {list(wanted)!r}"
@@ -161,38 +181,49 @@ class _Reader:
     def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Played]]:
         """What a joint action leads to, for everything that chance can do."""
         if state == END:
-            return [(1.0, Played(END, None, (0.0,) * len(action)))]
+            return [(1.0, Played(END, None, (0.0,) * len(action), t))]
         here, key = self._at(t)[state], (0 if self.stationary else t, state, action)
-        if key not in self.played:
+        ways, found = self.played.get(key, (0, []))
+        if ways < len(here.ways):  # or it is stationary and was reached in a new way since
+            where, now = place(t, state, action), len(here.ways)
             listed = self.chances(t, state, action) if callable(self.chances) else self.chances
-            where = place(t, state, action)
-            self.played[key] = [
-                (p, self._agreed(where, t, state, action, here, force)) for p, force in _chances(where, listed)
+            tried = [
+                self._agreed(where, state, action, here.ways[ways:now], force) for _, force in _chances(where, listed)
             ]
-        return self.played[key]
+            for (_, before), new in zip(found, tried, strict=False):
+                self._compare(where, before, new)
+            found = found or [(p, new) for (p, _), new in zip(_chances(where, listed), tried, strict=True)]
+            self.played[key] = now, found
+        return found
 
-    def _agreed(self, where: str, t: int, state: Label, action: JointAction, here: Situation, force: Any) -> Played:
-        """What a joint action leads to, played `repeats` times and found the same each time."""
-        tries = [
-            self._try(t, state, action, here.ways[k % len(here.ways)], force, again=k > 0) for k in range(self.repeats)
-        ]
-        for other in tries[1:]:
-            self._compare(where, tries[0], other)
-        return tries[0]
+    def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Played:
+        """What a joint action leads to, played in all these ways, `repeats` times at least, and found the same each time."""
+        first, tries = self.plays, []
+        for k in range(max(self.repeats, len(ways))):  # another way first each time: what it leads to is kept
+            again = k > 0 if self.count > CLOSELY else k >= len(ways)
+            tries.append(self._try(ways[(first + k) % len(ways)], state, action, force, again))
+        earliest = min(tries, key=lambda played: played.t)
+        for other in tries:
+            self._compare(where, earliest, other)
+        return earliest
 
     def _compare(self, where: str, one: Played, other: Played) -> None:
-        for what in ("next_state", "cost", "rewards"):
+        late = (
+            "" if one.t == other.t else f" (at t={one.t} and t={other.t}: if time matters, leave out stationary=True)"
+        )
+        at_end = late and max(one.t, other.t) == self.horizon - 1  # what comes after the horizon does not matter
+        for what in ("cost", "rewards") if at_end else ("next_state", "cost", "rewards"):
             a, b = getattr(one, what), getattr(other, what)
             if repr(a) != repr(b):  # costs may be arrays
                 raise InvalidOption(
-                    f"{where}: played twice, the {what.replace('_', ' ')} was {show(a)} and {show(b)}. Either the environment is "
+                    f"{where}: played twice, the {what.replace('_', ' ')} was {show(a)} and {show(b)}{late}. Either the environment is "
                     "random: then say what chance can do (chances=), or estimate the game from samples (acegames.learn.estimate). Or its "
                     "state does not tell everything that matters: then give state=, a function of (env, observations) that does"
                 )
 
-    def _try(self, t: int, state: Label, action: JointAction, way: Any, force: Any, again: bool) -> Played:
+    def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Played:
         self.plays += 1  # every play has a seed of its own: rare luck shows somewhere
-        rules, env = self.rules, self.places.back(way, self.plays)
+        t, rules, env = way.t, self.rules, self.places.back(way.kept, self.plays)
         if force is not None:
             force(env)
         there = agents_of(env, rules.players)
@@ -205,12 +236,14 @@ class _Reader:
             )
         step = rules.step(env, t, state, action, answer)
         if step.next_state != END:
-            self._reach(env, t + 1, step.next_state, answer.observations, answer.infos, again)
+            self._reach(env, t + 1, way.seed, step.next_state, answer.observations, answer.infos, again)
         rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in rules.players)
-        return Played(step.next_state, rules.cost_of(step, list(given)), rewards)
+        return Played(step.next_state, rules.cost_of(step, list(given)), rewards, t)
 
-    def _reach(self, env: Any, t: int, state: Label, observations: Any, infos: Any, again: bool = False) -> None:
-        """Remember a situation, in up to two ways in which it was reached; `again` is the same way once more."""
+    def _reach(
+        self, env: Any, t: int, seed: int, state: Label, observations: Any, infos: Any, again: bool = False
+    ) -> None:
+        """Remember a situation, and the way in which it was reached; `again` is the same way once more."""
         there = agents_of(env, self.rules.players)
         masks = self.rules.masks(observations, infos)
         choices = tuple(
@@ -220,23 +253,40 @@ class _Reader:
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self._count(t, known)
-            known[state] = Situation(choices, [self.places.keep(env, state)])
+            known[state] = Situation(choices, [Way(t, seed, self.places.keep(env, state))])
             return
         if known[state].choices != choices:
             raise InvalidOption(
                 f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the state does not "
                 "tell everything that matters; give state=, a function of (env, observations) that does"
             )
-        if len(known[state].ways) < min(2, self.repeats) and not again:
-            known[state].ways.append(self.places.keep(env, state))
+        if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
+            known[state].ways.append(Way(t, seed, self.places.keep(env, state)))
+
+    def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
+        """Whether a situation is to be played in one more way: reached at another time, after another seed, or by another action."""
+        closely, times = self.count <= CLOSELY, [way.t for way in ways]
+        if self.repeats == 1:
+            return False
+        if t > times[0]:
+            return t not in times if closely else times[-1] == times[0]
+        seeds = [way.seed for way in ways if way.t == t]
+        if not closely:
+            return len(seeds) < self.repeats
+        return len(set(seeds)) < max(FEW, self.repeats) if seed not in seeds else len(set(seeds)) == len(seeds)
 
     def _count(self, t: int, known: dict[Label, Situation]) -> None:
         self.count += 1
         if self.count > self.most:
             what = "states" if self.stationary else "situations (t, state)"
+            there = (
+                f", where there are {len(known):,} states so far, such as {show(next(reversed(known)))}"
+                if known
+                else ""
+            )
             raise TooLarge(
-                f"more than {self.most:,} {what}: reached t={t} of {self.horizon}, where there are {len(known):,} states so far, such as "
-                f"{show(next(reversed(known), None))}. A state that says less (state=), a shorter horizon, or a larger most="
+                f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{there}. A state that says less (state=), a shorter "
+                "horizon, or a larger most="
             )
 
 

@@ -30,8 +30,9 @@ def env(
         MissingExtra: without Gymnasium. Safety-Gymnasium itself is not needed.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.safety_gymnasium.playing import SafetyGameEnv
+    from acegames.adapters.safety_gymnasium.playing import SafetyGameEnv, check_names
 
+    check_names(game)
     return SafetyGameEnv(game, mask=mask, observation=observation, **options)
 
 
@@ -54,6 +55,7 @@ def multi_agent_env(
     from acegames.adapters.pettingzoo import parallel_env
 
     parallel = parallel_env(game, mask=mask, observation=observation, **options)
-    from acegames.adapters.safety_gymnasium.playing import SafetyMultiAgentEnv
+    from acegames.adapters.safety_gymnasium.playing import SafetyMultiAgentEnv, check_names
 
+    check_names(game)
     return SafetyMultiAgentEnv(parallel)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from acegames.adapters.gymnasium.playing import GameEnv
+from acegames.errors import InvalidOption
+from acegames.model.game import MarkovGame, check_game
 
 Six = tuple[Any, Any, Any, Any, Any, Any]
 
@@ -50,6 +52,15 @@ class SafetyMultiAgentEnv:
         told = {agent: info_of_six(info) for agent, info in infos.items()}
         costs = {agent: cost for agent, (cost, _) in told.items()}
         return seen, rewards, costs, terminations, truncations, {agent: info for agent, (_, info) in told.items()}
+
+
+def check_names(game: MarkovGame) -> None:
+    """InvalidOption for a constraint whose cost would be called as the sum of all is."""
+    check_game(game)
+    if "sum" in map(str, game.constraints):
+        raise InvalidOption(
+            "constraint 'sum': infos hold the sum of all costs as `cost_sum`; call the constraint otherwise"
+        )
 
 
 def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:
