@@ -145,7 +145,7 @@ def test_load_reads_nfg_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "costs",
+    "cost",
     [
         lambda a: Fraction(1, 10) if a == ("dare", "dare") else 0,
         lambda a: {"risk": Fraction(1, 10)} if a == ("dare", "dare") else {},
@@ -153,20 +153,20 @@ def test_load_reads_nfg_files(tmp_path):
         np.array([[[0.1], [0]], [[0], [0]]]),
     ],
 )
-def test_costs_and_budgets_of_a_game_that_is_repeated(costs):
-    game = gambit.read_nfg(CHICKEN, costs=costs, budgets={"risk": Fraction(2, 10)}, horizon=4)
+def test_costs_and_budgets_of_a_game_that_is_repeated(cost):
+    game = gambit.read_nfg(CHICKEN, cost=cost, budget={"risk": Fraction(2, 10)}, horizon=4)
     assert game.horizon == 4 and game.cost_values == ((Fraction(0), Fraction(1, 10)),)
     assert len(ace.feasibility(game).actions(2, 0, Fraction(2, 10))) == 3
 
 
 def test_costs_of_an_unknown_constraint_are_refused():
     with pytest.raises(ace.InvalidGame, match="'fuel' has no budget"):
-        gambit.read_nfg(CHICKEN, costs=lambda a: {"fuel": 1}, budgets={"risk": 1})
+        gambit.read_nfg(CHICKEN, cost=lambda a: {"fuel": 1}, budget={"risk": 1})
 
 
 def test_costs_by_constraint_need_budgets():
-    with pytest.raises(ace.InvalidGame, match=r"action \('dare', 'dare'\).*give budgets=\{constraint: number\}"):
-        gambit.read_nfg(CHICKEN, costs=lambda a: {})
+    with pytest.raises(ace.InvalidGame, match=r"action \('dare', 'dare'\).*give budget=\{constraint: number\}"):
+        gambit.read_nfg(CHICKEN, cost=lambda a: {})
 
 
 def test_a_game_of_one_step_goes_out_and_comes_back(tmp_path):
@@ -179,7 +179,7 @@ def test_a_game_of_one_step_goes_out_and_comes_back(tmp_path):
 
 
 def test_joint_actions_that_are_infeasible_need_a_price(tmp_path):
-    game = gambit.read_nfg(CHICKEN, costs=lambda a: int(a == ("dare", "dare")), budgets=0)
+    game = gambit.read_nfg(CHICKEN, cost=lambda a: int(a == ("dare", "dare")), budget=0)
     with pytest.raises(ace.InvalidOption, match=r"no product: 1 combinations such as \('dare', 'dare'\)"):
         gambit.write_nfg(game, tmp_path / "out.nfg")
     gambit.write_nfg(game, tmp_path / "out.nfg", outside=[-50, -60])
@@ -202,7 +202,7 @@ def test_payoffs_that_are_not_finite_are_not_written(payoff):
 
 
 def test_actions_that_are_never_feasible_are_left_out(tmp_path):
-    game = gambit.read_nfg(CHICKEN, costs=lambda a: int(a[0] == "dare"), budgets=0)
+    game = gambit.read_nfg(CHICKEN, cost=lambda a: int(a[0] == "dare"), budget=0)
     gambit.write_nfg(game, tmp_path / "out.nfg")
     assert parse_nfg((tmp_path / "out.nfg").read_text()).actions == (("yield",), ("dare", "yield"))
 

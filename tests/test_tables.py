@@ -600,3 +600,21 @@ def test_the_program_exports_policies_games_and_nfg(tmp_path, monkeypatch):
         ("intersection", "-o", "x.nfg"),
     ):
         assert run(*words).exit_code == 2
+
+
+def test_a_table_changed_on_purpose_is_read_when_asked(tmp_path):
+    game = ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=2,
+        initial=(0, "ok"),
+        budget={"fuel": 2},
+        actions=lambda t, state: [("go", "stay")],
+        outcomes=lambda t, state, action: [(1, state, {"fuel": action == ("go",)})],
+        reward=lambda t, state, action: [7 * (action == ("go",))],
+    )
+    path = tmp_path / "game.csv"
+    tables.write_game(game, path)
+    path.write_text(path.read_text().replace("7.0", "9.0"))
+    with pytest.raises(ace.BadFile, match="edited=True"):
+        tables.read_game(path)
+    assert ace.solve(tables.read_game(path, edited=True)).values == 18

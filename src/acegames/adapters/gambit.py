@@ -125,42 +125,42 @@ class StageGame:
         own_first = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
         return theory.NormalFormGame([theory.Player(p) for p in own_first])
 
-    def to_game(self, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+    def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
         """A game with the one state 0, in which this is played `horizon` times; infeasible joint actions are illegal.
 
         Args:
-            costs: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of the joint action that gives a number,
+            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of the joint action that gives a number,
                 M numbers or {constraint: number}.
-            budgets: as the `budget` of `MarkovGame.from_arrays`.
+            budget: as in `MarkovGame.from_arrays`.
             horizon: how often it is played.
         """
-        costs = self._costs(costs, budgets)
-        return repeated(self.title, self.players, self.actions, self.payoffs, self.feasible, costs, budgets, horizon)
+        costs = self._costs(cost, budget)
+        return repeated(self.title, self.players, self.actions, self.payoffs, self.feasible, costs, budget, horizon)
 
-    def _costs(self, costs: Costs, budgets: Any) -> Any:
+    def _costs(self, cost: Costs, budget: Any) -> Any:
         """Costs as `from_arrays` takes them."""
         shape = self.feasible.shape
-        if costs is None:
+        if cost is None:
             return None
-        if not callable(costs):
-            given = np.array(costs, dtype=object) if isinstance(costs, (list, tuple)) else np.asarray(costs)
+        if not callable(cost):
+            given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
-        labels = list(budgets) if isinstance(budgets, Mapping) else None
-        entries = [self._cost(costs, joint, labels) for joint in itertools.product(*self.actions)]
+        labels = list(budget) if isinstance(budget, Mapping) else None
+        entries = [self._cost(cost, joint, labels) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
-            raise InvalidGame("costs: must give as many numbers for each joint action")
+            raise InvalidGame("cost: must give as many numbers for each joint action")
         found = np.empty((len(entries), len(entries[0])), dtype=object)
         for k, entry in enumerate(entries):
             found[k] = entry
         return found.reshape(1, *shape, -1)
 
-    def _cost(self, costs: Callable[[tuple[Label, ...]], Any], joint: tuple[Label, ...], labels: Any) -> list[Any]:
-        cost = costs(joint)
+    def _cost(self, rule: Callable[[tuple[Label, ...]], Any], joint: tuple[Label, ...], labels: Any) -> list[Any]:
+        cost = rule(joint)
         if isinstance(cost, Mapping):
             strange = [c for c in cost if labels is None or c not in labels]
             if strange or labels is None:
                 what = repr(strange[0]) if strange else "what is given by constraints"
-                raise InvalidGame(f"costs: action {joint!r}: {what} has no budget; give budgets={{constraint: number}}")
+                raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
             return [cost.get(c, 0) for c in labels]
         return [cost] if is_scalar(cost) else list(cost)
 
@@ -221,13 +221,13 @@ def _one_shot(game: MarkovGame) -> StageGame:
     return _compact(game, action, layer.reward[[rows[tuple(a)] for a in action.tolist()]], game.name)
 
 
-def read_nfg(source: str | PathLike[str], *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG 1 R). Gambit is not needed.
 
     Args:
         source: the file or its text; payoffs by joint action or by outcome.
-        costs: what each joint action costs; see `StageGame.to_game`.
-        budgets: as the `budget` of `MarkovGame.from_arrays`.
+        cost: what each joint action costs; see `StageGame.to_game`.
+        budget: as in `MarkovGame.from_arrays`.
         horizon: how often the game is played.
 
     Raises:
@@ -242,7 +242,7 @@ def read_nfg(source: str | PathLike[str], *, costs: Costs = None, budgets: Any =
             raise BadFile(f"{fspath(source)}: {error}") from None
     everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
     stage = StageGame(found.players, found.actions, found.payoffs, everywhere, found.title)
-    return stage.to_game(costs=costs, budgets=budgets, horizon=horizon)
+    return stage.to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> None:
@@ -253,21 +253,21 @@ def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outsid
     (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
 
 
-def from_nashpy(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `nashpy.Game`; players and actions are numbered from 0. The options are those of `read_nfg`."""
-    return _numbered(game.payoff_matrices).to_game(costs=costs, budgets=budgets, horizon=horizon)
+    return _numbered(game.payoff_matrices).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
-def from_quantecon(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `quantecon.game_theory.NormalFormGame`; players and actions are numbered from 0. Options as in `read_nfg`."""
     n = len(game.players)
     payoffs = [np.transpose(p.payoff_array, (*range(n - i, n), *range(n - i))) for i, p in enumerate(game.players)]
-    return _numbered(payoffs).to_game(costs=costs, budgets=budgets, horizon=horizon)
+    return _numbered(payoffs).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
-def from_gambit(game: Any, *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
+def from_gambit(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `pygambit.Game`; of a game tree its strategic form. Options as in `read_nfg`."""
-    return read_nfg(game.to_nfg(), costs=costs, budgets=budgets, horizon=horizon)
+    return read_nfg(game.to_nfg(), cost=cost, budget=budget, horizon=horizon)
 
 
 def _numbered(payoffs: Sequence[Any]) -> StageGame:
