@@ -95,7 +95,7 @@ class EnvWorld:
             return self.rule(infos)
         except AttributeError as error:
             raise InvalidOption(
-                f"cost(infos): {error}; here it gets the infos, {{agent: info}} (from_parallel_env and shielded give a step with .infos)"
+                f"cost(infos): {error}; here it is given the infos, {{agent: info}} (from_parallel_env and shielded give a step)"
             ) from error
 
 
