@@ -636,3 +636,12 @@ def test_errors_as_a_program():
         assert done.stderr.count("\n") == 1, done.stderr
         assert re.search(word, done.stderr)
     assert os.listdir(".") == ["infeasible.yaml"]
+
+
+def test_check_notes_a_budget_that_nothing_costs(tmp_path):
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.zeros((1, 2, 1)), np.zeros((1, 2, 1)), {"fuel": 1}, horizon=2
+    )
+    game.save(tmp_path / "free.json")
+    assert "ever costs anything of 'fuel'" in run("check", str(tmp_path / "free.json")).stdout
+    assert "ever costs" not in run("check", "intersection").stdout

@@ -22,6 +22,7 @@ from typer.core import TyperGroup
 import acegames as ace
 from acegames.completion import concepts, game_names, games, objectives
 from acegames.limits import MESSAGE
+from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
 from acegames.summary import show_summary
 from acegames.terminal import (
@@ -207,13 +208,15 @@ def check(
     if as_json:
         estimate = {**vars(needs), "memory": needs.memory}
         facts = {"costs": "exact" if exactly else f"rounded {rounding}", "feasible": found.feasible, "sure": sure}
-        print_json({**describe(model), **facts, "pairs": found.pairs, "estimate": estimate})
+        print_json({**describe(model), **facts, "pairs": found.pairs, "estimate": estimate, "free": free(model)})
     else:
         show_game(model, to_solve=needs)
         if found.feasible:
             out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
         else:
             out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
+        for label in free(model):
+            out.print(f"[yellow]Note:[/] {escape(free_in_words(label))}.", soft_wrap=True)
     if not found.feasible:
         raise typer.Exit(3)
 
