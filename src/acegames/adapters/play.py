@@ -225,4 +225,27 @@ def _charged(game: MarkovGame, owners: Mapping[Label, Any] | None) -> list[list[
     ]
 
 
-__all__ = ["Mask", "Options", "Play", "agent_names", "metadata", "render_modes"]
+class Played:
+    """What every environment of a game can be asked, in the words of the game."""
+
+    game: MarkovGame
+    play: Play
+
+    @property
+    def layout(self) -> Layout:
+        """Which entries of the vector hold what."""
+        return self.play.layout
+
+    @property
+    def situation(self) -> tuple[int, Label, Any]:
+        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
+        return self.play.situation
+
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """What the last step cost, exactly, by constraint: what a Runner is told."""
+        self.play.check_begun()
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
+
+__all__ = ["Mask", "Options", "Play", "Played", "agent_names", "metadata", "render_modes"]

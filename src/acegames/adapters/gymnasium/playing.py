@@ -11,15 +11,14 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from acegames.adapters.observing import Layout
-from acegames.adapters.play import Play, metadata, read_options
+from acegames.adapters.play import Play, Played, metadata, read_options
 from acegames.adapters.showing import show
 from acegames.adapters.spaces import observation_space
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 
 
-class GameEnv(gymnasium.Env[Any, Any]):
+class GameEnv(Played, gymnasium.Env[Any, Any]):
     """A game that one agent plays. Episodes end, as terminated, at the horizon."""
 
     metadata = metadata()
@@ -66,22 +65,6 @@ class GameEnv(gymnasium.Env[Any, Any]):
         """The mask as learners such as MaskablePPO ask for it."""
         self.play.check_begun()
         return self.play.mask[0].astype(bool)
-
-    @property
-    def layout(self) -> Layout:
-        """Which entries of the vector hold what."""
-        return self.play.layout
-
-    @property
-    def situation(self) -> tuple[int, Label, Any]:
-        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
-        return self.play.situation
-
-    @property
-    def costs(self) -> dict[Label, Any]:
-        """What the last step cost, exactly, by constraint: what a Runner is told."""
-        self.play.check_begun()
-        return dict(zip(self.game.constraints, self.play.costs, strict=True))
 
     def encode(self, action: Sequence[Label]) -> int:
         """The (joint) action of a policy as what `step` takes."""

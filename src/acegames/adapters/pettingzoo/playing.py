@@ -12,8 +12,8 @@ from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrappe
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from acegames.adapters.observing import Layout, Vector
-from acegames.adapters.play import Options, Play, metadata
+from acegames.adapters.observing import Vector
+from acegames.adapters.play import Options, Play, Played, metadata
 from acegames.adapters.showing import show
 from acegames.adapters.spaces import observation_space, vector_space
 from acegames.errors import InvalidOption
@@ -23,7 +23,7 @@ from acegames.model.written import unknown
 MASKS = ("safe", "available")
 
 
-class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
+class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
     """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
@@ -93,22 +93,6 @@ class GameParallelEnv(ParallelEnv):  # type: ignore[misc]
         """The vector that every agent sees."""
         self.play.check_begun()
         return self.play.vector.copy()
-
-    @property
-    def layout(self) -> Layout:
-        """Which entries of the vector hold what."""
-        return self.play.layout
-
-    @property
-    def situation(self) -> tuple[int, Label, Any]:
-        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
-        return self.play.situation
-
-    @property
-    def costs(self) -> dict[Label, Any]:
-        """What the last step cost, exactly, by constraint: what a Runner is told."""
-        self.play.check_begun()
-        return dict(zip(self.game.constraints, self.play.costs, strict=True))
 
     def encode(self, action: Sequence[Label]) -> dict[str, int]:
         """A joint action of a policy as what `step` takes."""
