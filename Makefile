@@ -1,16 +1,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: install demo test test-all bench gallery learners docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock bench gallery learners docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml constraints/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "acegames needs Python 3.11 or newer; try: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[dev]'
 	@touch $@
 
 demo: install  ## solve a bundled game, verify it and play it
@@ -22,11 +24,32 @@ demo: install  ## solve a bundled game, verify it and play it
 test: install  ## every test that is not marked slow
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
+test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
+	$(BIN)/python -m pytest tests/test_gambit.py
+
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS)
 
+test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,pettingzoo,plot,openspiel,quantecon,tables]' \
+		hypothesis nashpy packaging pytest pytest-xdist
+	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m 'not slow'
+
+wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use it and type-check against it
+	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+
+licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/supply.md
+	$(BIN)/python tests/licences.py
+
+lock: install  ## remake constraints/dev.txt: newest versions of everything, for every supported Python
+	$(BIN)/python $(PIP) uv
+	$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 --no-annotate \
+		--custom-compile-command 'make lock' pyproject.toml --output-file constraints/dev.txt
+
 bench: install  ## remake benchmarks/README.md, in under ten minutes
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
 
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
@@ -37,7 +60,7 @@ learners: install  ## remake the Q-learning curves and both pictures of docs/shi
 	$(BIN)/python examples/learning_curves.py
 
 docs: install  ## build the documentation into site/; open site/index.html
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: install
@@ -52,4 +75,4 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) site demo.ace .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) site demo.ace .pytest_cache .mypy_cache .ruff_cache

@@ -407,7 +407,9 @@ def test_costs_without_a_lower_bound_converge_too():
     )
     for epsilon, near in ((0.2, 0.1), (0.01, 0.005), (0.001, 0.0005)):
         low, high = (ace.solve(game, epsilon=epsilon, rounding=r).values[0] for r in ("up", "down"))
-        assert low <= math.exp(-1) <= high and high - low <= near
+        assert (
+            low <= math.exp(-1) * (1 + 1e-15) and math.exp(-1) <= high and high - low <= near
+        )  # scipy's cdf is rounded
     solution = ace.solve(game, epsilon=0.01)
     played = ace.simulate(game, solution.policy, episodes=20_000, rng=0)
     assert played.beyond == 0 and played.excess[0] <= 0.01

@@ -85,6 +85,7 @@ def test_a_policy_that_rounds_is_proved_for_the_true_costs(rounding, covers, tmp
     assert done.returncode == 0, done.stdout
     assert covers in done.stdout
     assert f"at most {proof.spent[0]} is spent" in done.stdout
+    assert (f"exceeded by {proof.excess[0]} at most" in done.stdout) == (rounding == "down")
 
 
 def test_discounted_play_is_proved_for_its_first_steps(tmp_path):

@@ -112,6 +112,23 @@ def test_any_text_is_read_or_refused(text):
             parse_nfg(body)
 
 
+def test_what_a_file_announces_is_added_up_before_labels_are_made():
+    import tracemalloc
+
+    many = 'NFG 1 R "t" { ' + '"p" ' * 30 + "} { " + "300000 " * 30 + "}" + " 1" * 200_000
+    tracemalloc.start()
+    with pytest.raises(ace.BadFile, match=r"2\.1e\+164 joint actions, more than the rest of the file can hold"):
+        parse_nfg(many)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_a_path_may_begin_like_the_text_and_the_text_with_a_byte_order_mark(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "NFG 1.nfg").write_text(CHICKEN)
+    assert gambit.read_nfg("NFG 1.nfg").digest == gambit.read_nfg("\ufeff" + CHICKEN).digest
+
+
 def test_files_that_are_no_text_are_refused_with_their_name(tmp_path):
     path = tmp_path / "game.nfg"
     path.write_bytes(b"NFG 1 R \xff\xfe")
@@ -147,6 +164,11 @@ def test_costs_of_an_unknown_constraint_are_refused():
         gambit.read_nfg(CHICKEN, costs=lambda a: {"fuel": 1}, budgets={"risk": 1})
 
 
+def test_costs_by_constraint_need_budgets():
+    with pytest.raises(ace.InvalidGame, match=r"action \('dare', 'dare'\).*give budgets=\{constraint: number\}"):
+        gambit.read_nfg(CHICKEN, costs=lambda a: {})
+
+
 def test_a_game_of_one_step_goes_out_and_comes_back(tmp_path):
     game = gambit.read_nfg(CHICKEN)
     gambit.write_nfg(game, tmp_path / "out.nfg")
@@ -162,6 +184,21 @@ def test_joint_actions_that_are_infeasible_need_a_price(tmp_path):
         gambit.write_nfg(game, tmp_path / "out.nfg")
     gambit.write_nfg(game, tmp_path / "out.nfg", outside=[-50, -60])
     assert parse_nfg((tmp_path / "out.nfg").read_text()).payoffs[:, 0, 0].tolist() == [-50, -60]
+
+
+@pytest.mark.parametrize("outside", [[1, 2, 3], "x", {"a": 1}, math.nan, [[1], [2]]])
+def test_prices_that_are_none_are_refused(outside):
+    feasible = np.array([[False, True], [True, True]])
+    stage = gambit.StageGame(("a", "b"), ((0, 1), (0, 1)), np.zeros((2, 2, 2)), feasible)
+    with pytest.raises(ace.InvalidOption, match=r"outside: got .* one for each of 2 players"):
+        stage.to_nfg(outside=outside)
+
+
+@pytest.mark.parametrize("payoff", [math.nan, math.inf])
+def test_payoffs_that_are_not_finite_are_not_written(payoff):
+    stage = gambit.StageGame(("a",), ((0, 1),), np.array([[payoff, 1.0]]), np.ones(2, dtype=bool))
+    with pytest.raises(ace.InvalidOption, match="must be finite"):
+        stage.to_nfg()
 
 
 def test_actions_that_are_never_feasible_are_left_out(tmp_path):
@@ -207,6 +244,23 @@ def test_places_that_cannot_occur_are_refused():
     solution = ace.solve(ace.catalog.get("intersection"))
     with pytest.raises(ace.UnknownPair, match="no feasible play"):
         gambit.stage_game(solution, 0, "dry", 1)
+
+
+def test_a_policy_is_not_a_solution():
+    policy = ace.solve(ace.catalog.get("intersection")).policy
+    with pytest.raises(ace.InvalidOption, match="solution: got Policy"):
+        gambit.stage_game(policy, 0, "dry", 0)
+
+
+@pytest.mark.parametrize("state", ["new\nline", "back\\slash", "\u00e9"])
+def test_titles_are_made_plain(state):
+    reward = np.random.default_rng(0).random((1, 2, 2, 2))
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 2, 1)), reward, horizon=1, states=[state], initial=state, name="n")
+    stage = gambit.stage_game(ace.solve(game), 0, state, ())
+    title = f"n, t=0, state {state[:3] if len(state) > 4 else ''}"
+    assert parse_nfg(stage.to_nfg()).title.startswith(title) and "?" in parse_nfg(stage.to_nfg()).title
+    with contextlib.suppress(ace.MissingExtra):
+        assert "?" in stage.to_gambit().title
 
 
 # -- other libraries ---------------------------------------------------------------------------------------------------
@@ -343,6 +397,45 @@ def test_an_answer_that_is_wrong_is_not_accepted(monkeypatch):
     with pytest.raises(ace.NoEquilibrium, match="quantecon is asked where") as told:
         ace.solve(game, ace.Nash(backend="quantecon"))
     assert told.value.t is not None
+
+
+def broken(payoffs, every):
+    raise RuntimeError("out of order")
+    yield
+
+
+@pytest.mark.parametrize("answer", [[math.nan, math.nan], [0.0, 0.0], [1.0], [[1.0, 0.0]], ["a", "b"], None])
+@pytest.mark.filterwarnings("ignore:quantecon failed")
+def test_answers_that_are_no_mixtures_are_dropped(monkeypatch, answer):
+    pytest.importorskip("quantecon")
+    from acegames.stage import backend as module
+
+    monkeypatch.setitem(module.CANDIDATES, "quantecon", lambda payoffs, every: iter([[answer] * 3]))
+    game = next(g for g in (random_game(s, (2, 2, 2)) for s in range(50)) if not has_pure(g))
+    with pytest.raises(ace.NoEquilibrium, match="quantecon is asked where"):
+        ace.solve(game, ace.Nash(backend="quantecon"))
+
+
+@pytest.mark.parametrize("engine", [ace.LocalEngine(), ace.ReferenceEngine()])
+def test_a_library_that_fails_is_done_without(monkeypatch, engine):
+    pytest.importorskip("quantecon")
+    from acegames.stage import backend as module
+
+    monkeypatch.setitem(module.CANDIDATES, "quantecon", broken)
+    two = random_game(0, (3, 3))
+    with pytest.warns(RuntimeWarning, match="quantecon failed at a stage .RuntimeError: out of order"):
+        found = ace.solve(two, ace.Nash(backend="quantecon"), engine=engine)
+    np.testing.assert_allclose(found.values, ace.solve(two, ace.Nash(), engine=engine).values)
+    three = next(g for g in (random_game(s, (2, 2, 2)) for s in range(50)) if not has_pure(g))
+    with pytest.warns(RuntimeWarning, match="out of order"), pytest.raises(ace.NoEquilibrium):
+        ace.solve(three, ace.Nash(backend="quantecon"), engine=engine)
+
+
+def test_stages_with_too_many_supports_for_a_library_are_solved_as_without_it(backend):
+    reward = np.random.default_rng(0).random((1, 9, 9, 2))
+    game = ace.MarkovGame.from_arrays(np.ones((1, 9, 9, 1)), reward, horizon=1)
+    own, other = (ace.solve(game, ace.Nash(backend=b)) for b in (None, backend))
+    assert np.array_equal(own.values, other.values)
 
 
 def has_pure(game):

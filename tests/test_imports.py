@@ -69,7 +69,8 @@ ALLOWED = {
     "acegames.model": ("model", "errors", "extras", "limits", "numerics", "store"),
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
     "acegames.stage": ("stage", "concepts", "errors", "extras", "numerics", "kernels", "nash_kernels"),
-    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics"),
+    "acegames.kernel_cache": ("numerics",),
+    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics", "kernel_cache"),
     "acegames.episode_costs": ("model", "numerics"),
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
@@ -90,7 +91,7 @@ ALLOWED = {
         "machine",
         "kernels",
     ),
-    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras"),
+    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras", "numerics"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
     "acegames.adapters.openspiel": ("adapters.openspiel", "solve", "policy", "model", "errors", "extras", "numerics"),
     "acegames.adapters.pettingzoo": (
@@ -110,9 +111,10 @@ ALLOWED = {
         *("feasibility", "model", "concepts", "errors"),
     ),
     "acegames.adapters.tables": (
-        *("adapters.table_files", "adapters.policy_table", "policy", "model", "concepts"),
+        *("adapters.table_files", "adapters.policy_table", "solve", "policy", "model", "concepts"),
         *("errors", "extras", "limits", "store"),
     ),
+    "acegames.loading": ("adapters.tables", "model"),
     "acegames.exporting": ("adapters", "policy", "model", "errors"),
     "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
     "acegames.adapters.episode": ("episode_costs", "model"),
@@ -161,9 +163,9 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
     own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
     own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
-    own_place |= {"acegames.kernels": {"numba"}, "acegames.nash_kernels": {"numba"}}
     own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
+    own_place |= {f"acegames.{name}": {"numba"} for name in ("kernels", "nash_kernels", "kernel_cache")}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]

@@ -198,6 +198,9 @@ def test_too_many_cells_are_refused():
         cells_of(random_cost(stats.uniform()), "1/100000000", "down")
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Conversion of an array:DeprecationWarning"
+)  # math.sin of an array, numpy before 2.4
 def test_a_cdf_that_gives_no_distribution_is_refused():
     class Sawtooth(Triangle):
         def cdf(self, x):

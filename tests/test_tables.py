@@ -139,6 +139,123 @@ def test_one_table_with_rewards_that_disagree_is_refused():
         ace.MarkovGame.from_table(table, **rest)
 
 
+def small(states=("a", "b"), players=("p", "q"), constraint="c", actions=((0, 1), (0, 1)), **more):
+    rng = np.random.default_rng(0)
+    moves = rng.dirichlet(np.ones(len(states)), size=(len(states), 2, 2))
+    reward, cost = rng.random((len(states), 2, 2, 2)), rng.integers(0, 2, (len(states), 2, 2, 1))
+    labels = {
+        "players": players,
+        "states": states,
+        "actions": actions,
+        "initial": dict.fromkeys(states, 1 / len(states)),
+    }
+    return ace.MarkovGame.from_arrays(moves, reward, cost, {constraint: 2}, horizon=2, **labels | more)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("constraint", [0, "t", "state", "reward_1", "c"])
+def test_costs_whose_column_would_have_two_meanings(folder, ending, constraint):
+    game = small(players=(0, 1), constraint=constraint)
+    column = "c" if constraint == "c" else f"cost_{constraint}"
+    table, rest = game.to_table()
+    assert list(table)[-1] == column
+    assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
+    tables.write_game(game, folder / f"columns{ending}")
+    assert tables.read_game(folder / f"columns{ending}").digest == game.digest
+
+
+def test_default_labels_make_a_table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 2, 1)), np.zeros((1, 2, 2, 2)), np.ones((1, 2, 2, 1)), [2], horizon=2
+    )
+    game.save("game.yaml")
+    assert CliRunner().invoke(app, ["export", "game.yaml", "-o", "game.csv"]).exit_code == 0
+    assert tables.read_game("game.csv").digest == ace.load("game.csv").digest == game.digest
+    assert CliRunner().invoke(app, ["solve", "game.csv"]).exit_code == 0
+    (tmp_path / "game.txt").write_text("x")
+    with pytest.raises(ace.BadFile, match=r"\.npz, \.nfg, \.csv, \.parquet"):
+        ace.load("game.txt")
+
+
+def test_a_player_called_t_is_refused_before_writing(folder):
+    with pytest.raises(ace.InvalidGame, match="'t' would have two meanings"):
+        tables.write_game(small(players=("t", "q")), folder / "t.csv")
+
+
+@pytest.mark.parametrize("label", ["a\rb", "a\nb", "a\r\nb", "\r", 'a"\r', " a ", "a,b"])
+def test_labels_with_line_ends_come_back(folder, label):
+    game = small(states=(label, "b"), actions=((label, "x"), (0, 1)), players=(f"p{label}", "q"))
+    tables.write_game(game, folder / "ends.csv")
+    assert tables.read_game(folder / "ends.csv").digest == game.digest
+    policy = ace.solve(game).policy
+    tables.write_policy(policy, folder / "ends.csv")
+    same_play(game, policy, tables.read_policy(folder / "ends.csv", game))
+
+
+def test_lines_end_in_a_line_feed(folder):
+    tables.write_game(small(), folder / "feed.csv")
+    content = (folder / "feed.csv").read_bytes()
+    assert b"\r" not in content and content.endswith(b"\n")
+
+
+def test_entries_that_csv_cannot_hold_are_refused(folder):
+    game = small(states=("x" * 140_000, "b"))
+    for write, what in ((tables.write_game, game), (tables.write_policy, ace.solve(game))):
+        with pytest.raises(ace.InvalidOption, match=r"140000 characters, .* may have 131072; write \.parquet"):
+            write(what, folder / "long.csv")
+    assert not (folder / "long.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ((-4, "x"), "line 4, column 'probability': 'x' is not a number"),
+        ((-3, "x"), "line 4, column 'reward_p': 'x' is not a number"),
+        ((-3, "9"), "line 4, column 'reward_p': 9.0, but line 2 of the same joint action"),
+        ((-1, "x"), "line 4, column 'c': 'x' is not a finite number"),
+        ((0, "z"), "line 4, column 'state': unknown state 'z'"),
+    ],
+)
+def test_what_is_wrong_with_a_game_is_named_by_its_line(folder, change, says):
+    tables.write_game(small(), folder / "named.csv")
+    lines = (folder / "named.csv").read_text().splitlines()
+    entries = lines[2].split(",")
+    entries[change[0]] = change[1]
+    (folder / "named.csv").write_text("\n".join([*lines[:2], "", ",".join(entries), *lines[3:]]))
+    with pytest.raises(ace.BadFile, match=says):
+        tables.read_game(folder / "named.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"name": 3}, "name: 3, must be text"),
+        ({"initial": [[-2, 1.0]]}, "initial: .*is not the number of a state"),
+        ({"initial": [[0, 0.5], [0, 0.5]]}, "or comes twice"),
+        ({"horizon": 10**7}, "at most 1000000"),
+    ],
+)
+def test_what_belongs_to_a_table_is_checked(folder, change, says):
+    import json
+
+    tables.write_game(small(), folder / "head.csv")
+    head = json.loads((folder / "head.csv.json").read_text())
+    (folder / "head.csv.json").write_text(json.dumps(head | change))
+    with pytest.raises(ace.BadFile, match=says):
+        tables.read_game(folder / "head.csv")
+
+
+def test_a_policy_over_a_game_takes_what_belonged_to_the_game(folder):
+    game = small()
+    tables.write_game(game, folder / "over.csv")
+    tables.write_policy(ace.solve(game), folder / "over.csv")
+    assert not (folder / "over.csv.json").exists()
+    (folder / "over.csv.json").write_text("{}")  # somebody else's
+    tables.write_policy(ace.solve(game), folder / "over.csv")
+    assert (folder / "over.csv.json").exists()
+
+
 def test_labels_that_look_alike_are_refused(folder):
     game = ace.MarkovGame.from_functions(
         players=["p"], actions=lambda t, s: [[1, "1"]], reward=lambda t, s, a: 0, horizon=1, initial=0,
@@ -231,6 +348,139 @@ def test_pieces_make_no_difference(folder, monkeypatch):
     same_play(game, policy, tables.read_policy(folder / "pieces.csv", game))
 
 
+MIXED_UP = np.array([[[6, 6], [2, 7]], [[7, 2], [0, 0]]], dtype=float)
+
+
+@pytest.mark.parametrize("legal", [True, False])
+def test_players_who_do_not_draw_independently_are_no_nash_equilibrium(legal):
+    mask = np.array([[[legal, True], [True, True]]])
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 2, 1)), MIXED_UP[None], horizon=1, legal=mask)
+    table = {"t": [0, 0], "state": [0, 0], "0": [0, 1], "1": [1, 0], "probability": [0.5, 0.5]}
+    with pytest.raises(ace.InvalidOption, match=r"t=0, state 0, spent \(\): the players do not draw independently"):
+        tables.read_policy(table, game, ace.Nash())
+    assert tables.read_policy(table, game, ace.CE()).distribution(0, 0, ()) == {(0, 1): 0.5, (1, 0): 0.5}
+    joint = {"t": [0] * 4, "state": [0] * 4, "0": [0, 0, 1, 1], "1": [0, 1, 0, 1]}
+    for share, fine in (([0.06, 0.14, 0.24, 0.56], True), ([0.07, 0.13, 0.23, 0.57], False)):
+        if not legal:
+            break
+        if fine:
+            played = tables.read_policy({**joint, "probability": share}, game, ace.Nash()).distribution(0, 0, ())
+            np.testing.assert_allclose([*played.values()], share, rtol=1e-14)
+        else:
+            with pytest.raises(ace.InvalidOption, match="do not draw independently"):
+                tables.read_policy({**joint, "probability": share}, game, ace.Nash())
+
+
+def test_combinations_that_are_left_out_count_however_rare():
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 2, 1)), MIXED_UP[None], horizon=1)
+    rare = 1e-7
+    table = {"t": [0] * 3, "state": [0] * 3, "0": [0, 0, 1], "1": [0, 1, 0], "probability": [1 - 2 * rare, rare, rare]}
+    with pytest.raises(ace.InvalidOption, match="do not draw independently"):
+        tables.read_policy(table, game, ace.Nash())
+
+
+def test_every_initial_state_needs_a_line():
+    pytest.importorskip("pandas")
+    game = small()
+    frame = tables.policy_frame(ace.solve(game))
+    with pytest.raises(ace.InvalidOption, match="t=0, state 'b': play can begin there"):
+        tables.read_policy(frame[~((frame.t == 0) & (frame.state == "b"))], game)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_amounts_beyond_whole_numbers_of_64_bits(folder, ending, horizon):
+    cost = np.array([0, 10**20], dtype=object).reshape(1, 2, 1)
+    game = ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.ones((1, 2, 1)), cost, {"c": 10**20}, horizon=horizon)
+    policy = ace.solve(game).policy
+    tables.write_policy(policy, folder / f"huge{ending}")
+    same_play(game, policy, tables.read_policy(folder / f"huge{ending}", game))
+
+
+def test_labels_that_are_no_text_of_files_stay_in_memory(folder):
+    import enum
+
+    pytest.importorskip("pandas")
+    Way = enum.Enum("Way", ["LEFT", "RIGHT"])
+    for states in [("\ud800", "b"), (None, "b"), (True, "true"), (Way.LEFT, Way.RIGHT), (Fraction(1, 3), 1)]:
+        game = small(states=states)
+        policy = ace.solve(game).policy
+        same_play(game, policy, tables.read_policy(tables.policy_frame(policy), game))
+        rest = game.to_table()[1]
+        assert ace.MarkovGame.from_table(tables.game_frame(game), **rest).digest == game.digest
+        if None not in states:
+            with pytest.raises(ace.InvalidGame, match=r"not valid Unicode|look alike|cannot be written"):
+                tables.write_policy(policy, folder / "labels.csv")
+    odd = ace.solve(small(players=("\ud800", "q"))).policy
+    for write in (tables.policy_frame, lambda policy: tables.write_policy(policy, folder / "labels.csv")):
+        with pytest.raises(ace.InvalidGame, match=r"column: .*not valid Unicode"):
+            write(odd)
+    assert not (folder / "labels.csv").exists()
+
+
+def test_what_other_programs_made_of_a_file_is_read(folder):
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    game = small(states=(("a", 1), ("b", 2)))
+    solution = ace.solve(game)
+    tables.write_policy(solution, folder / "other.csv")
+    same_play(game, solution.policy, tables.read_policy(pandas.read_csv(folder / "other.csv"), game))
+    table = arrow.table(pandas.read_csv(folder / "other.csv"))
+    same_play(game, solution.policy, tables.read_policy(table, game))
+    lines = (folder / "other.csv").read_text().splitlines()
+    (folder / "other.csv").write_text("\n\n".join([*lines, ",,,,,"]) + "\n\n")
+    same_play(game, solution.policy, tables.read_policy(folder / "other.csv", game))
+    (folder / "other.csv").write_text("\n".join(lines).replace(",", ";"))
+    with pytest.raises(ace.BadFile, match="column 't' is missing: there are 't;state;spent_c;p;q;probability'"):
+        tables.read_policy(folder / "other.csv", game)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"spent_c": [[1]]}, r"line 0, column 'spent_c': \[1\] is not a number"),
+        ({"t": [[0]]}, r"line 0, column 't': \[0\] is not a number"),
+        ({"state": [["a"]]}, "line 0, column 'state': unknown state"),
+        ({"probability": 1.0}, "column 'probability': got 1.0, must be a sequence"),
+        ({"probability": "1"}, "column 'probability': got '1', must be a sequence"),
+        ({"t": [10**400]}, "line 0, column 't'"),
+    ],
+)
+def test_what_is_wrong_with_a_table_in_memory_is_named(change, says):
+    base = {"t": [0], "state": ["a"], "spent_c": [0], "p": [0], "q": [0], "probability": [1.0]}
+    with pytest.raises(ace.InvalidOption, match=says):
+        tables.read_policy(base | change, small())
+
+
+def test_what_is_no_policy_concept_or_tracker_is_refused(folder):
+    game = small()
+    tables.write_policy(ace.solve(game), folder / "kinds.csv")
+    for concept in ("CE", ace.CCE):
+        with pytest.raises(ace.InvalidOption, match="concept: got"):
+            tables.read_policy(folder / "kinds.csv", game, concept)
+    with pytest.raises(ace.InvalidOption, match="tracker: got 'x'"):
+        tables.read_policy(folder / "kinds.csv", game, tracker="x")
+    with pytest.raises(ace.InvalidOption, match="policy: got MarkovGame"):
+        tables.write_policy(game, folder / "kinds.csv")
+
+
+def test_amounts_that_lie_far_apart_are_too_large_for_a_reason():
+    cost = np.random.default_rng(0).integers(0, 2, (1, 2, 2, 2))
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 2, 1)), np.zeros((1, 2, 2, 2)), cost, {"c": 2, "d": 2}, horizon=1, players=("p", "q")
+    )
+    far = 2**40
+    table = {
+        "t": [0] * 3,
+        "state": [0] * 3,
+        "spent_c": [0, far, -far],
+        "spent_d": [0, -far, far],
+        "p": [0] * 3,
+        "q": [0] * 3,
+    }
+    with pytest.raises(ace.TooLarge, match="t=0: the amounts spent in the table lie so far apart"):
+        tables.read_policy({**table, "probability": [1.0] * 3}, game)
+
+
 @pytest.fixture
 def chicken(folder):
     game = ace.catalog.get("intersection")
@@ -241,10 +491,10 @@ def chicken(folder):
 @pytest.mark.parametrize(
     ("line", "change", "says"),
     [
-        (0, ("spent_risk", "risk"), "the column 'risk' has no meaning here"),
+        (0, ("spent_risk", "risk"), "the column 'spent_risk' is missing: there are 't', 'state', 'risk'"),
         (0, ("state", "t"), "each once"),
-        (1, ("0,dry", "9,dry"), "line 0, column 't': 9, must be a whole number from 0 to 5"),
-        (1, ("0,dry", "x,dry"), "line 0, column 't': 'x' is not a number"),
+        (1, ("0,dry", "9,dry"), "line 2, column 't': 9, must be a whole number from 0 to 5"),
+        (1, ("0,dry", "x,dry"), "line 2, column 't': 'x' is not a number"),
         (1, ("dry", "dri"), "unknown state 'dri', did you mean 'dry'"),
         (1, ("dry,0", "dry,1/2"), "no whole multiple of 1"),
         (1, ("dry,0", "dry,much"), "column 'spent_risk': 'much' is not a finite number"),

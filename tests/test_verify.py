@@ -467,7 +467,7 @@ def test_it_imports_only_the_model():
         "acegames.episode_costs",
         "acegames.concepts",
         "acegames.errors",
-        "acegames.extras",  # of the model, for costs given by distributions
+        "acegames.extras",
         "acegames.limits",
     )
     assert [m for m in loaded if not m.startswith((*allowed, "acegames.numerics"))] == []

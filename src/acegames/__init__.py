@@ -34,8 +34,8 @@ from acegames.errors import (
 )
 from acegames.feasibility import Feasibility, feasibility
 from acegames.guarantee import Guarantee
+from acegames.loading import load
 from acegames.model.almost_sure import almost_sure
-from acegames.model.files import load_game as load
 from acegames.model.game import MarkovGame
 from acegames.model.random_cost import RandomCost, random_cost
 from acegames.policy import CostTracker, Policy, Runner

@@ -18,7 +18,13 @@ def announce(module: str = "kernels", main: str = "solve_dense") -> None:
     """
     kernels = import_module(f"acegames.{module}")
     source = Path(str(kernels.__file__))
-    folder = getattr(getattr(kernels, main)._cache, "cache_path", None)  # absent where nothing can be cached
-    cached = [] if folder is None else list(Path(folder).glob(f"{source.stem}.{main}-*.nbi"))
+    folder = getattr(kernels, main)._cache.cache_path
+    if folder is None:
+        log.warning(
+            "acegames: compiling its numerical kernels, which takes about 15 seconds in every process, because neither "
+            "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
+        )
+        return
+    cached = Path(folder).glob(f"{source.stem}.{main}-*.nbi")
     if not any(index.stat().st_mtime >= source.stat().st_mtime for index in cached):
         log.warning("acegames: compiling its numerical kernels, once per installation; this takes about 15 seconds")

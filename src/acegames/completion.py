@@ -8,7 +8,7 @@ import acegames as ace
 
 __all__ = ["concepts", "game_names", "games", "objectives"]
 
-ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".ace")
+ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", ".ace")
 
 
 def games(incomplete: str) -> list[str]:

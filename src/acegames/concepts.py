@@ -111,7 +111,8 @@ class Nash(_Chosen):
     Args:
         objective: which of the equilibria found at each stage; see the module.
         backend: "quantecon" or "gambit": stages whose feasible joint actions are a product are put to that library. Two players: all of
-            them. Three or more: those without a pure equilibrium, so that mixed ones are found too. Its answers are checked.
+            them. Three or more: those without a pure equilibrium, so that mixed ones are found too. Its answers are checked, and
+            where it has none, or two players have too many supports for it, the stage is solved as without it.
     """
 
     backend: str | None = None

@@ -10,7 +10,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.policy import Policy
 
-GAMES = (".yaml", ".yml", ".json", ".npz", ".nfg")
+GAMES = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet")
 NFG = ".nfg"
 
 

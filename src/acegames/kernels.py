@@ -15,25 +15,19 @@ Kernels that call each other live in one file, because numba's cache does not se
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
-from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+from acegames.kernel_cache import kernel
+from acegames.numerics import HARRIS, LP_CERTIFICATE, PIVOT, ROW_FEASIBLE, SUPPORT, TIE
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
 
-FEASIBLE = 1e-11  # rows violated by less are rounding, in unit utilities
-PIVOT = 1e-12  # smaller pivots are rounding; what a small one spoils, the certificate notices
-HARRIS = 1e-11  # how far a ratio test may look beyond the tightest row for a better pivot
 
-
-def _jit(function):
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no place for a cache: compile in each process
-        return numba.njit(nogil=True, error_model="numpy")(function)
+_jit: Any = kernel  # numba infers the types
 
 
 def _inner(function):
@@ -75,7 +69,7 @@ def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
     for step in range(limit):
         bland = step > limit // 2
         r = -1
-        worst = -FEASIBLE
+        worst = -ROW_FEASIBLE
         for i in range(m):
             if rhs[i] < worst:
                 r = i
@@ -113,7 +107,7 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
     for step in range(limit):
         bland = step > limit // 2
         j = -1
-        worst = -FEASIBLE
+        worst = -ROW_FEASIBLE
         for k in range(n):
             if not barred[nonbasic[k]] and d[k] < worst:
                 j = k
@@ -262,7 +256,7 @@ def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[rows_of[a], target]
-            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + FEASIBLE:
+            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + ROW_FEASIBLE:
                 return False
     return True
 

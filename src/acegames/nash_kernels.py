@@ -5,7 +5,7 @@ For supports S_1 x S_2 the conditions on one player's mixture y are linear: all 
 they leave more, a small simplex finds the y that is best for the objective and positive throughout. Where they leave none, and
 in general that is so for supports of unequal size, the pair is done.
 
-Floats decide only what is clear: a quantity within the player's `tie` of zero is zero, one beyond `CLEAR` is not, and what lies
+Floats decide only what is clear: a quantity within the player's `tie` of zero is zero, one beyond `NASH_CLEAR` is not, and what lies
 between makes the stage UNSURE, to be solved again exactly. So is a stage in which nothing was found, and one whose answer
 misses the certificate.
 
@@ -14,27 +14,31 @@ These kernels call none of the other files' (numba's cache does not see changes 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
 
-from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, LP_CERTIFICATE, SUPPORT, TIE
+from acegames.kernel_cache import kernel
+from acegames.numerics import (
+    INDIFFERENT,
+    LEAST_PROBABILITY,
+    LP_CERTIFICATE,
+    NASH_CLEAR,
+    NASH_PIVOT,
+    NASH_ZERO,
+    SUPPORT,
+    TIE,
+)
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNSURE, NOTHING, TOO_MANY = 0, 1, 2, 3, 4  # what becomes of a stage
 NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
-CLEAR = 1e-9  # in unit utilities: what is larger is no rounding
-SMALL = 1e-14  # a right-hand side below minus this is negative
 FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
-PIVOT = 1e-11  # smaller pivots are rounding; what a small one spoils, the certificate notices
 
 
-def _jit(function):
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    except RuntimeError:  # no place for a cache: compile in each process
-        return numba.njit(nogil=True, error_model="numpy")(function)
+_jit: Any = kernel  # numba infers the types
 
 
 def _inner(function):
@@ -192,7 +196,7 @@ def _make_feasible(T, rhs, m, rows, n, basic, nonbasic):
     for step in range(limit):
         bland = step > limit // 2
         r = -1
-        worst = -SMALL
+        worst = -NASH_ZERO
         for i in range(m):
             if rhs[i] < worst:
                 r = i
@@ -202,7 +206,7 @@ def _make_feasible(T, rhs, m, rows, n, basic, nonbasic):
         if r < 0:
             return YES
         best = -1
-        size = PIVOT
+        size = NASH_PIVOT
         for j in range(n):
             if -T[r, j] > size:
                 best = j
@@ -210,7 +214,7 @@ def _make_feasible(T, rhs, m, rows, n, basic, nonbasic):
                 if bland:
                     break
         if best < 0:
-            return NO if rhs[r] < -CLEAR else MAYBE
+            return NO if rhs[r] < -NASH_CLEAR else MAYBE
         _pivot(T, rhs, rows, n, r, best, basic, nonbasic)
     return MAYBE
 
@@ -222,7 +226,7 @@ def _maximise(T, rhs, m, rows, n, basic, nonbasic, barred, o):
     for step in range(limit):
         bland = step > limit // 2
         j = -1
-        worst = -PIVOT
+        worst = -NASH_PIVOT
         for k in range(n):
             if not barred[nonbasic[k]] and T[o, k] < worst:
                 j = k
@@ -233,21 +237,21 @@ def _maximise(T, rhs, m, rows, n, basic, nonbasic, barred, o):
             return True
         bound = np.inf
         for i in range(m):
-            if T[i, j] > PIVOT:
+            if T[i, j] > NASH_PIVOT:
                 bound = min(bound, max(rhs[i], 0.0) / T[i, j])
         if bound == np.inf:
             return False
         r = -1
         size = 0.0
         for i in range(m):
-            if T[i, j] > PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound * (1.0 + 1e-14) + SMALL and T[i, j] > size:
+            if T[i, j] > NASH_PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound * (1.0 + NASH_ZERO) + NASH_ZERO and T[i, j] > size:
                 r = i
                 size = T[i, j]
                 if bland:
                     break
         _pivot(T, rhs, rows, n, r, j, basic, nonbasic)
         for i in range(m):
-            if rhs[i] < 0.0 and rhs[i] > -SMALL:
+            if rhs[i] < 0.0 and rhs[i] > -NASH_ZERO:
                 rhs[i] = 0.0
     return False
 
@@ -280,7 +284,7 @@ def _judge(G, own, n_own, choices, n_choices, others, n, y, tie):
         if e == 0:
             worth = w
     gain = most - least
-    return (YES if gain <= tie else NO if gain > max(CLEAR, 100.0 * tie) else MAYBE), worth
+    return (YES if gain <= tie else NO if gain > max(NASH_CLEAR, 100.0 * tie) else MAYBE), worth
 
 
 @_inner
@@ -312,7 +316,7 @@ def _eliminate(G, own, n_own, others, n, tie, E, rhs, pivot_column):
                     r, j, size = e, k, abs(E[e, k])
         if size <= tie:
             break
-        if size < max(CLEAR, 100.0 * tie):
+        if size < max(NASH_CLEAR, 100.0 * tie):
             sure = MAYBE
             break
         for k in range(n):
@@ -333,7 +337,7 @@ def _eliminate(G, own, n_own, others, n, tie, E, rhs, pivot_column):
         pivot_column[j] = rank
         rank += 1
     for e in range(rank, n_own):
-        if abs(rhs[e]) > max(CLEAR, 100.0 * tie):
+        if abs(rhs[e]) > max(NASH_CLEAR, 100.0 * tie):
             return rank, (NO if sure == YES else MAYBE)
         if abs(rhs[e]) > tie:
             sure = MAYBE

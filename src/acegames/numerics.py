@@ -25,6 +25,10 @@ NOISE = 64 * 2.0**-52
 """Utilities that differ by less than this share of the largest total reward of their player are equal: the difference is what adding up in
 another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives."""
 
+LEVEL = 64.0
+"""Rewards whose size in total is more than this many times what they can differ by are solved without their common level: NOISE counts
+against the size, VERIFY against the difference, and over some thousand steps the first must stay below the second."""
+
 INDIFFERENT = 1e-13
 """A player whose mixed utilities differ by less than this, in units of the stage's utility range, is indifferent (Nash): solving the small
 linear systems of the supports in floats is off by this much. Differences between this and TIE are decided in exact arithmetic."""
@@ -40,6 +44,52 @@ of utilities must stay far inside the range of floats, or an overflow would pass
 PRODUCT = 1e-10
 """How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
 far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
+
+ROW_FEASIBLE = 1e-11
+"""Rows of a stage program that are violated by less, in unit utilities, hold: a hundredth of LP_CERTIFICATE, and a hundred times what a
+pivot of such small programs rounds off."""
+
+PIVOT = 1e-12
+"""Smaller entries of a simplex table are rounding and no pivots; what a small pivot spoils, the certificate notices."""
+
+HARRIS = 1e-11
+"""How far a ratio test may look beyond the tightest row for a larger pivot; as much as ROW_FEASIBLE forgives."""
+
+NASH_CLEAR = 1e-9
+"""In unit utilities: what is larger is no rounding, what is smaller but no tie is left to exact arithmetic (Nash)."""
+
+NASH_ZERO = 1e-14
+"""Right-hand sides of a support's equations that are negative by less are zero; ratios that differ by less are equal (Nash)."""
+
+NASH_PIVOT = 1e-11
+"""As PIVOT, for the equations of a support, which are eliminated with no second look at their rows."""
+
+HIGHS = 1e-10
+"""Feasibility asked of HiGHS, the tightest that it takes: its answers are certified to LP_CERTIFICATE afterwards."""
+
+AVERAGE_KEPT = 1e-7
+"""How far the baseline on average may be above a budget, in units of that budget, before it is refused: what HiGHS leaves over some
+hundred steps."""
+
+SAME_SIZE = 1e6
+"""Budgets and costs that differ by more than this factor are not counted in one unit (baseline on average): HIGHS would be blind to the
+smaller ones."""
+
+POLICY_SUM = 1e-9
+"""How far from one the probabilities of a stored strategy may sum: solvers divide by the sum, so more is damage."""
+
+CDF_ROUNDING = 1e-12
+"""How far a cumulative distribution function may be off by its own rounding at the bounds, or fall from one point to the next."""
+
+RARE = 1e-18
+"""Probability of what is not drawn in practice: a cost without lower bound is taken to be above that quantile when drawing. Only
+simulations draw; budgets count what is possible."""
+
+SHOWN_AS_ZERO = 1e-9
+"""Numbers smaller than this share of those beside them are written as zero in reports: the differences of equal values."""
+
+DRAWN_OVER = 1e-12
+"""Share by which a spending must exceed a budget to be marked in a picture, where both are floats already."""
 
 SUPPORT = 1e-12
 """Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile
 from acegames.feasibility.cells import LayerSpace
 from acegames.model.game import MarkovGame
+from acegames.numerics import POLICY_SUM
 from acegames.policy import Policy, PolicyLayer
-
-_SUM = 1e-9
-"""How far from one the probabilities of a record may sum."""
 
 
 def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
@@ -54,7 +52,7 @@ def _joint_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[n
         return True
     return bool(
         (layer.mixed_row < np.repeat(rows, np.diff(layer.mixed_ptr))).all()
-        and (np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= _SUM).all()
+        and (np.abs(np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1]) - 1) <= POLICY_SUM).all()
     )
 
 
@@ -72,7 +70,7 @@ def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[
     total = np.bincount(own, weights=layer.mixed_prob, minlength=len(state) * n)
     if (
         not played.all()
-        or not (np.abs(total - 1) <= _SUM).all()
+        or not (np.abs(total - 1) <= POLICY_SUM).all()
         or not (np.prod(played, axis=1, dtype=float) <= rows).all()
     ):
         return False

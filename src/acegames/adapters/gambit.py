@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -30,6 +31,8 @@ from acegames.solve import Solution
 from acegames.store import write_text
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
+
+TEXT_BEGINS = re.compile(r"\ufeff?\s*NFG\s+[0-9]+\s")  # what no path does
 
 Costs = Callable[[tuple[Label, ...]], Any] | Sequence[Any] | NDArray[Any] | None
 
@@ -55,8 +58,10 @@ class StageGame:
         Other libraries know no infeasible joint actions. With `outside` they see a game in which these can be played at that price.
 
         Raises:
-            InvalidOption: there are infeasible joint actions, and `outside` is not given.
+            InvalidOption: there are infeasible joint actions, and `outside` is not given; or a feasible one has no finite payoff.
         """
+        if not np.isfinite(self.payoffs[:, self.feasible]).all():
+            raise InvalidOption("payoffs: those of feasible joint actions must be finite numbers")
         if self.is_product:
             return self.payoffs
         if outside is None:
@@ -67,9 +72,14 @@ class StageGame:
                 "normal-form game cannot say; give outside=, the payoff there (one number, or one per player), low enough that nobody "
                 "wants it"
             )
-        price = np.broadcast_to(np.asarray(outside, dtype=np.float64), len(self.players))
+        try:
+            price = np.broadcast_to(np.asarray(outside, dtype=np.float64), len(self.players))
+        except (TypeError, ValueError):
+            price = np.array([np.nan])
         if not np.isfinite(price).all():
-            raise InvalidOption(f"outside: got {outside!r}, must be a finite number, or one per player")
+            raise InvalidOption(
+                f"outside: got {outside!r:.60}, must be a finite number, or one for each of {len(self.players)} players"
+            )
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
@@ -148,10 +158,9 @@ class StageGame:
         cost = costs(joint)
         if isinstance(cost, Mapping):
             strange = [c for c in cost if labels is None or c not in labels]
-            if strange:
-                raise InvalidGame(
-                    f"costs: action {joint!r}: {strange[0]!r} has no budget; give budgets={{constraint: number}}"
-                )
+            if strange or labels is None:
+                what = repr(strange[0]) if strange else "what is given by constraints"
+                raise InvalidGame(f"costs: action {joint!r}: {what} has no budget; give budgets={{constraint: number}}")
             return [cost.get(c, 0) for c in labels]
         return [cost] if is_scalar(cost) else list(cost)
 
@@ -168,6 +177,8 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     Raises:
         UnknownPair: no feasible play comes there.
     """
+    if not isinstance(solution, Solution):
+        raise InvalidOption(f"solution: got {type(solution).__name__}, must be what `solve` returned")
     policy, game = solution.policy, solution.game
     policy.distribution(t, state, spent)  # says what is wrong with the place, if anything
     total = np.array([policy.tracker.total(spent)], dtype=np.int64).reshape(1, len(game.constraints))
@@ -211,7 +222,7 @@ def _one_shot(game: MarkovGame) -> StageGame:
 
 
 def read_nfg(source: str | PathLike[str], *, costs: Costs = None, budgets: Any = None, horizon: int = 1) -> MarkovGame:
-    """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG). Gambit is not needed.
+    """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG 1 R). Gambit is not needed.
 
     Args:
         source: the file or its text; payoffs by joint action or by outcome.
@@ -222,8 +233,8 @@ def read_nfg(source: str | PathLike[str], *, costs: Costs = None, budgets: Any =
     Raises:
         BadFile: naming the line and what was expected.
     """
-    if isinstance(source, str) and source.lstrip().startswith("NFG"):
-        found = parse_nfg(source)
+    if isinstance(source, str) and TEXT_BEGINS.match(source):
+        found = parse_nfg(source.removeprefix("\ufeff"))
     else:
         try:
             found = parse_nfg(read_text(source))

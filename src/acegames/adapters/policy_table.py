@@ -25,13 +25,14 @@ from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
 from acegames.model.written import read_exact, show
 from acegames.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
-from acegames.product import RowIndex
+from acegames.product import RowIndex, marginals
 from acegames.tracker import CostTracker
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 SUM = 1e-9  # how far from one the probabilities of a pair may sum
+PRODUCT = 1e-12  # how far the probability of a joint action may be from the product of the players' own, under Nash
 OUTCOMES = 2**20  # looked at together
 
 
@@ -84,7 +85,7 @@ class _Amounts:
         largest = max((int(np.abs(ends[:, m]).max(initial=0)) for s in spaces for ends in (s.least, s.most)), default=0)
         self.unit = policy.tracker.units[m]
         digits = next((d for d in range(15) if (10**d * self.unit).denominator == 1), None)
-        self.whole = self.unit.denominator == 1 and largest * self.unit < 2**62
+        self.whole = self.unit.denominator == 1 and max(largest, 1) * self.unit < 2**62
         self.decimal = digits is not None and largest * self.unit * 10**digits < 10**15
 
     def of(self, units: Ints) -> NDArray[Any]:
@@ -116,7 +117,7 @@ class _Lines:
 
 
 def policy_from_pieces(
-    pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None
+    pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None, *, in_file: bool
 ) -> Policy:
     """Put a policy together from lines in any order; InvalidOption naming the line or the place and the rule."""
     counted = game if tracker is None or tracker.exact else rounded_by(game, tracker.rounding)
@@ -124,53 +125,71 @@ def policy_from_pieces(
     memory = CostTracker(game.constraints, whole.units) if tracker is None else tracker
     if memory.constraints != game.constraints or memory.units != whole.units:
         raise InvalidOption("tracker: counts other constraints or in other units than the game")
-    lines = _read(pieces, game, memory)
+    lines = _read(pieces, game, memory, in_file=in_file)
     lines = lines.some(np.lexsort((*lines.total.T[::-1], lines.state, lines.t)))  # stable: in a pair as they came
     layers: list[PolicyLayer] = []
     for t in reversed(range(game.horizon)):
         here = lines.some(slice(*np.searchsorted(lines.t, [t, t + 1]).tolist()))
-        layers.append(_layer(counted, whole, t, here, layers[-1] if layers else None, memory))
+        layers.append(
+            _layer(counted, whole, t, here, layers[-1] if layers else None, memory, isinstance(concept, Nash))
+        )
+    _check_start(game, layers[-1])
     ordered = [by_player(layer, game) for layer in layers[::-1]] if isinstance(concept, Nash) else layers[::-1]
     dims = tuple(range(len(game.constraints)))
     return build_policy(game, whole.units, dims, ordered, concept, None, memory.rounding)
 
 
-def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker) -> _Lines:
-    states = Known("state", game.states)
-    actions = [Known(f"action of player {p!r}", own) for p, own in zip(game.players, game.actions, strict=True)]
+def _check_start(game: MarkovGame, layer: PolicyLayer) -> None:
+    """InvalidOption where a policy's first layer does not know an initial state."""
+    state = np.array([s for s, _ in game.initial], dtype=np.int64)
+    nothing = np.zeros((len(state), len(game.constraints)), dtype=np.int64)
+    missing = layer.pairs(state, project(nothing, tuple(range(len(game.constraints)))), nothing) < 0
+    if missing.any():
+        start = game.states[int(state[np.argmax(missing)])]
+        raise InvalidOption(f"{place(0, start)}: play can begin there, and the table has no line with nothing spent")
+
+
+def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker, *, in_file: bool) -> _Lines:
+    states = Known("state", game.states, in_file=in_file)
+    who = zip(game.players, game.actions, strict=True)
+    actions = [Known(f"action of player {p!r}", own, in_file=in_file) for p, own in who]
     limits = [f"spent_{c}" for c in game.constraints]
     names = check_columns(["t", "state", *limits, *map(str, game.players), "probability"])
     amounts = [_Units(unit) for unit in tracker.units]
     found: list[_Lines] = []
-    first = 0
     for piece in pieces:
-        odd = sorted(set(piece) ^ set(names))
-        if odd:
-            problem = (
-                "has no meaning here, drop it" if odd[0] in piece else f"is missing, there must be {', '.join(names)}"
-            )
-            raise InvalidOption(f"the column {odd[0]!r} {problem}")
-        spent = [own.numbers(piece[c], c, first) for own, c in zip(amounts, limits, strict=True)]
-        played = [own.numbers(piece[str(p)], str(p), first) for own, p in zip(actions, game.players, strict=True)]
-        t = _floats(piece["t"], "t", first)
+        _check_names(piece, names)
+        columns, lines = piece.columns, piece.lines
+        spent = [own.numbers(columns[c], c, lines) for own, c in zip(amounts, limits, strict=True)]
+        played = [own.numbers(columns[str(p)], str(p), lines) for own, p in zip(actions, game.players, strict=True)]
+        t = _floats(columns["t"], "t", lines)
         late = np.flatnonzero(~((t >= 0) & (t < game.horizon) & (t == np.floor(t))))
         if len(late):
-            raise wrong(
-                first + int(late[0]), "t", f"{t[late[0]]:g}, must be a whole number from 0 to {game.horizon - 1}"
-            )
-        prob = _floats(piece["probability"], "probability", first)
+            k = int(late[0])
+            raise wrong(lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
+        prob = _floats(columns["probability"], "probability", lines)
         bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + SUM)))
         if len(bad):
-            raise wrong(first + int(bad[0]), "probability", f"{prob[bad[0]]}, must be between 0 and 1")
+            k = int(bad[0])
+            raise wrong(lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
         total = np.stack(spent, axis=1) if spent else np.zeros((len(t), 0), dtype=np.int64)
-        where = states.numbers(piece["state"], "state", first)
+        where = states.numbers(columns["state"], "state", lines)
         found.append(_Lines(t.astype(np.int64), where, total, np.stack(played, axis=1), prob))
-        first += len(t)
     if not found:
         raise InvalidOption("the table has no lines")
     fields = ("t", "state", "total", "action", "prob")
-    lines = _Lines(*(np.concatenate([getattr(piece, field) for piece in found]) for field in fields))
-    return lines.some(lines.prob > 0)
+    every = _Lines(*(np.concatenate([getattr(piece, field) for piece in found]) for field in fields))
+    return every.some(every.prob > 0)
+
+
+def _check_names(piece: Piece, names: list[str]) -> None:
+    missing = [name for name in names if name not in piece.columns]
+    if missing:
+        there, wanted = ", ".join(map(show, piece.columns)) or "none", ", ".join(map(show, names))
+        raise InvalidOption(f"the column {missing[0]!r} is missing: there are {there}, there must be {wanted}")
+    extra = [name for name in piece.columns if name not in names]
+    if extra:
+        raise InvalidOption(f"the column {extra[0]!r} has no meaning here, drop it")
 
 
 class _Units:
@@ -180,41 +199,42 @@ class _Units:
         self.unit = unit
         self.known: dict[Any, int] = {}
 
-    def numbers(self, values: Sequence[Any], column: str, first: int) -> Ints:
+    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> Ints:
         """The whole units of each line; InvalidOption where there are none."""
         found = np.empty(len(values), dtype=np.int64)
         for k, value in enumerate(values):
-            units = self.known.get(value)
+            try:
+                units = self.known.get(value)
+            except TypeError:
+                raise wrong(lines[k], column, f"{show(value)} is not a number") from None
             if units is None:
-                units = self.known[value] = self._read(value, column, first + k)
+                units = self.known[value] = self._read(value, column, lines[k])
             found[k] = units
         return found
 
     def _read(self, value: Any, column: str, line: int) -> int:
         try:
             amount = (read_exact(value) if isinstance(value, str) else exact(value)) / self.unit
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise wrong(line, column, str(error)) from None
         if amount.denominator != 1 or abs(amount) >= 2**62:
             raise wrong(line, column, f"{show(value)} is no whole multiple of {self.unit}, which every cost is")
         return int(amount)
 
 
-def _floats(values: Sequence[Any], column: str, first: int) -> Floats:
-    try:
-        return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        for k, value in enumerate(values):
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                raise wrong(first + k, column, f"{show(value)} is not a number") from None
-        raise InvalidOption(f"column {column!r}: not a column of numbers") from None
+def _floats(values: Sequence[Any], column: str, lines: Sequence[int]) -> Floats:
+    found = np.empty(len(values))
+    for k, value in enumerate(values):
+        try:
+            found[k] = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise wrong(lines[k], column, f"{show(value)} is not a number") from None
+    return found
 
 
 def _layer(
-    game: MarkovGame, whole: Lattice, t: int, lines: _Lines, after: PolicyLayer | None, tracker: CostTracker
-) -> PolicyLayer:
+    game: MarkovGame, whole: Lattice, t: int, lines: _Lines, after: PolicyLayer | None, tracker: CostTracker, independent: bool
+) -> PolicyLayer:  # fmt: skip
     """The policy's layer from the sorted lines of one time, with what each pair is worth."""
     if not len(lines.t):
         raise InvalidOption(f"t={t}: the table has no lines for it, the horizon is {game.horizon}")
@@ -243,6 +263,13 @@ def _layer(
     if len(again):
         line = int(order[again[0]])
         raise InvalidOption(f"{where(line)}: {game.joint_action(lines.action[line])!r} is given twice")
+    if independent:
+        joined = _joined(np.append(first, len(row)), lines, action_offsets(game))
+        if len(joined):
+            raise InvalidOption(
+                f"{where(int(first[joined[0]]))}: the players do not draw independently, as they do under Nash: the probabilities are "
+                f"not the products of the players' own (up to {PRODUCT:g}); give the concept CE() or CCE()"
+            )
     worth = table.reward[row]
     if after is not None:
         worth = worth + _following(game, whole, t, lines, row, after, where)
@@ -251,7 +278,26 @@ def _layer(
     nodes = NodeLayer(
         lines.state[first], lines.total[first], np.append(first, len(row)), row, nothing, np.zeros(0), nothing
     )
-    return policy_layer(nodes, table, lines.prob, values)
+    try:
+        return policy_layer(nodes, table, lines.prob, values)
+    except TooLarge:
+        raise TooLarge(
+            f"t={t}: the amounts spent in the table lie so far apart that what lies between them cannot be numbered", t
+        ) from None
+
+
+def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
+    """The pairs at which the joint actions, or their probabilities, are not the products of the players' own."""
+    numbers = int(offsets[-1])
+    own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)
+    owner, pair = (np.repeat(np.arange(len(p) - 1), np.diff(p)) for p in (own_ptr, ptr))
+    product = np.ones(len(pair))
+    for i, action in enumerate(lines.action.T):
+        product *= share[np.searchsorted(owner * numbers + number, pair * numbers + offsets[i] + action)]
+    size = np.zeros((len(ptr) - 1, len(offsets) - 1))
+    np.add.at(size, (owner, np.searchsorted(offsets, number, side="right") - 1), 1)
+    off = np.maximum.reduceat(np.abs(product - lines.prob), ptr[:-1]) > PRODUCT
+    return np.flatnonzero(off | (size.prod(axis=1) != np.diff(ptr)))
 
 
 def _following(

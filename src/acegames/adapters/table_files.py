@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
@@ -24,11 +26,18 @@ from acegames.model.written import label_to_data, show, unknown
 from acegames.store import replacing
 
 Source = str | PathLike[str]
-Piece = dict[str, Sequence[Any]]  # {column: values}, all of one length
 
 CHUNK = 2**16  # lines that are held at once
 CSV, PARQUET = ".csv", ".parquet"
 META = b"acegames"
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some lines of a table."""
+
+    columns: Mapping[str, Sequence[Any]]  # all of one length
+    lines: Sequence[int]  # what each line is called: in a CSV file the line where it begins, else its number from 0
 
 
 def kind_of(path: Source) -> str:
@@ -41,6 +50,8 @@ def kind_of(path: Source) -> str:
 
 def write_pieces(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]], meta: str = "") -> int:
     """Write a table and return how many lines it has; `meta` goes along in a Parquet file."""
+    for name in names:
+        label_to_data("column", name)  # says what is wrong with the name, if anything
     if kind_of(path) == CSV:
         return _write_csv(path, names, pieces)
     arrow, parquet = _arrow()
@@ -62,42 +73,83 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
     lines = 0
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(text, lineterminator="\n")
+        writer = csv.writer(_LineEnds(text), lineterminator="\r\n")
+        _check_lengths(names)
         writer.writerow(names)
         for piece in pieces:
+            for part in piece:
+                if part.dtype == object:
+                    _check_lengths(part.tolist())
             writer.writerows(zip(*(part.tolist() for part in piece), strict=True))  # floats to the last digit
             lines += len(piece[0])
         text.detach()
     return lines
 
 
+@dataclass(frozen=True)
+class _LineEnds:
+    """Ends rows with a line feed. The writer is told "\\r\\n", so that it puts quotes around text with either of the two."""
+
+    text: io.TextIOWrapper
+
+    def write(self, row: str) -> int:
+        """Write one row."""
+        return self.text.write(row[:-2] + "\n")
+
+
+def _check_lengths(texts: Sequence[str]) -> None:
+    """InvalidOption where a text is longer than what is read back."""
+    longest, most = max(map(len, texts), default=0), csv.field_size_limit()
+    if longest > most:
+        raise InvalidOption(
+            f"a label or cost takes {longest} characters, an entry of a CSV file may have {most}; write {PARQUET}"
+        )
+
+
 def read_pieces(path: Source) -> Iterator[Piece]:
     """The table in a file, a piece at a time; BadFile, without its name, where it is damaged."""
-    if kind_of(path) == PARQUET:
-        yield from _read_parquet(path)
-        return
+    return _read_parquet(path) if kind_of(path) == PARQUET else _read_csv(path)
+
+
+def _read_csv(path: Source) -> Iterator[Piece]:
     with open(path, encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, strict=True)
+        reader, begin = csv.reader(file, strict=True), 1
+        names: list[str] = []
+        rows: list[list[str]] = []
+        lines: list[int] = []
         try:
-            names = next(reader, None)
-            if not names or len(set(names)) < len(names):
-                raise BadFile(f"line 1: {show(names)}, must be the names of the columns, each once")
-            rows: list[list[str]] = []
             for row in reader:
-                if len(row) != len(names):
-                    raise BadFile(f"line {reader.line_num}: {len(row)} entries, there are {len(names)} columns")
-                rows.append(row)
+                if any(row):  # spreadsheets leave blank lines
+                    if not names:
+                        names = _distinct(row, begin)
+                    elif len(row) != len(names):
+                        raise BadFile(f"line {begin}: {len(row)} entries, there are {len(names)} columns")
+                    else:
+                        rows.append(row)
+                        lines.append(begin)
                 if len(rows) == CHUNK:
-                    yield dict(zip(names, zip(*rows, strict=True), strict=True))
-                    rows = []
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise BadFile(f"line {reader.line_num + 1}: not a table of UTF-8 text ({error})") from None
+                    yield Piece(dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
+                    rows, lines = [], []
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise BadFile(f"line {begin}: not a line of a table ({error})") from None
+        except UnicodeDecodeError as error:
+            raise BadFile(f"line {begin} or later: not UTF-8 text ({error})") from None
+    if not names:
+        raise BadFile("line 1: must be the names of the columns, the file is empty")
     if rows:
-        yield dict(zip(names, zip(*rows, strict=True), strict=True))
+        yield Piece(dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
+
+
+def _distinct(names: list[str], line: int) -> list[str]:
+    if len(set(names)) < len(names):
+        raise BadFile(f"line {line}: {show(names)}, must be the names of the columns, each once")
+    return names
 
 
 def _read_parquet(path: Source) -> Iterator[Piece]:
     arrow, parquet = _arrow()
+    first = 0
     with open(path, "rb") as file:
         most, held = UNFOLDED + UNFOLDED_SHARE * os.fstat(file.fileno()).st_size, 0
         try:
@@ -105,7 +157,9 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
                 held += batch.nbytes
                 if held > most:
                     raise TooLarge(f"unfolds to more than {most} bytes, too many for a file of that size")
-                yield {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
+                columns = {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
+                yield Piece(columns, range(first, first + batch.num_rows))
+                first += batch.num_rows
         except (arrow.ArrowException, OSError) as error:
             raise BadFile(f"not a Parquet file, or damaged ({error})") from None
 
@@ -132,7 +186,7 @@ def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
     """What stands for labels in a table: whole numbers themselves, text itself, others as JSON; InvalidGame where two look alike."""
     if all(type(label) is int and abs(label) < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
-    texts = [x if isinstance(x, str) else json.dumps(label_to_data(kind, x), ensure_ascii=False) for x in labels]
+    texts = [_cell(kind, label) for label in labels]
     seen: dict[str, Label] = {}
     for text, label in zip(texts, labels, strict=True):
         if text in seen:
@@ -141,28 +195,43 @@ def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
     return objects(texts)
 
 
-class Known:
-    """Finds labels by themselves or by what stands for them in a table."""
+def _cell(kind: str, label: Label) -> str:
+    """The text that stands for a label; InvalidGame where there is none."""
+    if isinstance(label, str):
+        return str(label_to_data(kind, str.__str__(label)))
+    return json.dumps(label_to_data(kind, label), ensure_ascii=False)
 
-    def __init__(self, kind: str, labels: Sequence[Label]) -> None:
+
+class Known:
+    """Finds labels by themselves, or by what stands for them in a table.
+
+    A table in memory holds the labels themselves, so they may be of any kind; those that can be written are found by their text too.
+    """
+
+    def __init__(self, kind: str, labels: Sequence[Label], *, in_file: bool) -> None:
         self.kind, self.labels = kind, labels
-        self.index: dict[Any, int] = {str(cell): k for k, cell in enumerate(label_cells(kind, labels).tolist())}
+        self.index: dict[Any, int] = {}
+        if in_file:
+            self.index |= {str(cell): k for k, cell in enumerate(label_cells(kind, labels).tolist())}
+        else:
+            for k, label in enumerate(labels):
+                with contextlib.suppress(InvalidGame):
+                    self.index[_cell(kind, label)] = k
         self.index |= {label: k for k, label in enumerate(labels)}
 
-    def numbers(self, values: Sequence[Any], column: str, first: int) -> NDArray[np.int64]:
+    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> NDArray[np.int64]:
         """The number of the label in each line; InvalidOption naming the line of an unknown one."""
-        try:
-            found = np.fromiter((self.index.get(v, -1) for v in values), dtype=np.int64, count=len(values))
-        except TypeError:
-            raise InvalidOption(f"column {column!r}: holds values that cannot be labels") from None
-        if (found < 0).any():
-            k = int(np.argmax(found < 0))
-            raise wrong(first + k, column, unknown(self.kind, values[k], self.labels))
+        found = np.empty(len(values), dtype=np.int64)
+        for k, value in enumerate(values):
+            try:
+                found[k] = self.index[value]
+            except (KeyError, TypeError):
+                raise wrong(lines[k], column, unknown(self.kind, value, self.labels)) from None
         return found
 
 
 def wrong(line: int, column: str, problem: str) -> InvalidOption:
-    """An error that names the line, counted from 0 below the head, and the column."""
+    """An error that names the line and the column."""
     return InvalidOption(f"line {line}, column {column!r}: {problem}")
 
 
@@ -174,7 +243,9 @@ def exactly(value: Fraction | int) -> str:
 
 
 def columns_of(frame: Any) -> Mapping[str, Any]:
-    """The columns of a data frame or of {column: values}."""
+    """The columns of a data frame, of a pyarrow table or of {column: values}."""
+    if hasattr(frame, "to_pydict"):
+        frame = frame.to_pydict()
     if hasattr(frame, "columns"):
         return {str(c): frame[c] for c in frame.columns}
     if isinstance(frame, Mapping):

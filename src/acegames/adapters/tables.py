@@ -6,9 +6,11 @@ may be played at each (t, state, spent) that feasible play reaches. A game: the 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, TypeVar
@@ -28,6 +30,7 @@ from acegames.adapters.table_files import (
     read_meta,
     read_pieces,
     write_pieces,
+    wrong,
 )
 from acegames.concepts import CCE, Concept
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
@@ -35,12 +38,15 @@ from acegames.extras import optional
 from acegames.limits import HEADER
 from acegames.model.archive_form import check_file_horizon, game_to_archive, tails_from_data
 from acegames.model.assemble import Names
-from acegames.model.game import MarkovGame, check_game
+from acegames.model.from_table import from_table
+from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.random_cost import RandomCost
+from acegames.model.table_columns import cost_columns
 from acegames.model.to_table import column_names, objects, outcome_lines
-from acegames.model.written import labels_from_data, read_bound, show
+from acegames.model.written import label_to_data, labels_from_data, read_bound, show
 from acegames.model.written_costs import read_written_cost, write_cost
 from acegames.policy import CostTracker, Policy
+from acegames.solve import Solution
 from acegames.store import check_version, strict_json, write_text
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
@@ -51,27 +57,31 @@ FORMAT = "acegames-game-table"
 REST = ("name", "players", "constraints", "states", "actions", "horizon", "initial", "budgets", "digest")
 
 
-def policy_frame(policy: Policy) -> Any:
+def policy_frame(policy: Policy | Solution) -> Any:
     """The policy as a pandas data frame, with the labels themselves."""
-    pandas = optional("pandas", "data frames", "tables")
+    policy = _policy(policy)
     pieces = zip(*policy_pieces(policy, labels=True), strict=True)
-    return pandas.DataFrame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
+    return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
 
 
-def write_policy(policy: Policy, path: Source) -> int:
+def write_policy(policy: Policy | Solution, path: Source) -> int:
     """Write the policy to `.csv` or `.parquet`, whole or not at all, a piece at a time; returns the number of lines.
 
     Raises:
         TooLarge: the policy is so large that it does not hold the list of its pairs.
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
-    return write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False))
+    policy = _policy(policy)
+    lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False))
+    if kind_of(path) == CSV:
+        _forget_game(path)
+    return lines
 
 
 def read_policy(
     table: Any, game: MarkovGame, concept: Concept | None = None, *, tracker: CostTracker | None = None
 ) -> Policy:
-    """Read a policy of `game` from a table: a path, a data frame, or {column: values}. Lines may come in any order.
+    """Read a policy of `game` from a table: a path, a data frame, a pyarrow table, or {column: values}. Lines may come in any order.
 
     Its distributions are the table's to the last bit (under Nash, whose policies hold each player's own probabilities, within rounding);
     its values are computed from the game. Budgets and incentives are not checked here: `verify` does that.
@@ -86,15 +96,19 @@ def read_policy(
         BadFile: a damaged file. InvalidOption: naming the line or the place, the value and the rule.
     """
     check_game(game)
+    chosen = CCE() if concept is None else concept
+    if not isinstance(chosen, Concept):
+        raise InvalidOption(f"concept: got {concept!r:.60}, must be CE(...), CCE(...) or Nash(...)")
+    if tracker is not None and not isinstance(tracker, CostTracker):
+        raise InvalidOption(f"tracker: got {tracker!r:.60}, must be a CostTracker such as solution.policy.tracker")
     if isinstance(table, (str, PathLike)):
-        return _named(table, lambda: policy_from_pieces(read_pieces(table), game, concept or CCE(), tracker))
-    return policy_from_pieces(_pieces(columns_of(table)), game, concept or CCE(), tracker)
+        return _named(table, lambda: policy_from_pieces(read_pieces(table), game, chosen, tracker, in_file=True))
+    return policy_from_pieces(iter([_piece(columns_of(table))]), game, chosen, tracker, in_file=False)
 
 
 def game_frame(game: MarkovGame) -> Any:
     """The long table of `game.to_table()` as a pandas data frame; `MarkovGame.from_table(frame, **rest)` reads it."""
-    pandas = optional("pandas", "data frames", "tables")
-    return pandas.DataFrame(game.to_table()[0])
+    return _frame(game.to_table()[0])
 
 
 def write_game(game: MarkovGame, path: Source) -> int:
@@ -116,6 +130,22 @@ def write_game(game: MarkovGame, path: Source) -> int:
 def read_game(path: Source) -> MarkovGame:
     """Read a game that `write_game` wrote; it has the same digest, or BadFile is raised."""
     return _named(path, lambda: _read_game(path))
+
+
+def _frame(columns: dict[str, Any]) -> Any:
+    """A data frame of these very values; pandas would put NaN for a label that is None."""
+    for name in columns:
+        label_to_data("column", name)  # says what is wrong with the name, if anything
+    pandas = optional("pandas", "data frames", "tables")
+    return pandas.DataFrame({name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()})
+
+
+def _policy(given: Any) -> Policy:
+    """A policy, or that of a solution."""
+    policy = given.policy if isinstance(given, Solution) else given
+    if not isinstance(policy, Policy):
+        raise InvalidOption(f"policy: got {type(given).__name__}, must be a policy or what `solve` returned")
+    return policy
 
 
 def _head(game: MarkovGame) -> dict[str, Any]:
@@ -150,32 +180,59 @@ def _read_game(path: Source) -> MarkovGame:
         tuple(tuple(labels_from_data("actions", own)) for own in head["actions"]),
         tuple(labels_from_data("constraints", head["constraints"])),
     )
+    if not isinstance(head["name"], str):
+        raise BadFile(f"name: {show(head['name'])}, must be text")
+    horizon, initial = check_file_horizon(head["horizon"]), _initial(head["initial"], names)
     columns: dict[str, list[Any]] = {}
+    lines: list[int] = []
     for piece in read_pieces(path):
-        for name, values in piece.items():
+        lines.extend(piece.lines)
+        for name, values in piece.columns.items():
             columns.setdefault(name, []).extend(values)
-    horizon = check_file_horizon(head["horizon"])
-    if "t" in columns and len(columns["t"]) < horizon:
-        raise BadFile(f"{len(columns['t'])} lines, too few for a horizon of {horizon}")
-    _translate(columns, names)
-    rows = head["budgets"] * (horizon if len(head["budgets"]) == 1 else 1)
-    budget = {c: [read_bound(row[m]) for row in rows] for m, c in enumerate(names.constraints)}
-    game = MarkovGame.from_table(
+    if "t" in columns and len(lines) < horizon:
+        raise BadFile(f"{len(lines)} lines, too few for a horizon of {horizon}")
+    _translate(columns, names, lines)
+    budget: dict[Any, Any] = {
+        c: [read_bound(row[m]) for row in head["budgets"]] for m, c in enumerate(names.constraints)
+    }
+    if len(head["budgets"]) == 1:
+        budget = {c: bounds[0] for c, bounds in budget.items()}
+    game = from_table(
         columns,
+        None,
         players=names.players,
         horizon=horizon,
-        initial={names.states[s]: p for s, p in head["initial"]},
+        initial=initial,
         budget=budget if budget else None,
         constraints=names.constraints if budget else None,
         states=names.states,
         actions=names.actions,
         name=head["name"],
+        lines=lines,
     )
     if "discount" in head:
         game = replace(game, tails=tails_from_data(head["discount"], names))
     if game.digest != head["digest"]:
         raise BadFile("the table is not the one that was written: the game in it has another digest")
     return game
+
+
+def _initial(data: Any, names: Names) -> dict[Label, Any]:
+    found: dict[Label, Any] = {}
+    for s, p in data:
+        if type(s) is not int or not 0 <= s < len(names.states) or names.states[s] in found:
+            raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
+        found[names.states[s]] = p
+    return found
+
+
+def _forget_game(path: Source) -> None:
+    """Remove what belonged to a game's table that is no longer there."""
+    try:
+        _read_head(path)
+    except BadFile:
+        return  # there is none, or it is somebody else's
+    os.unlink(_beside(path))
 
 
 def _read_head(path: Source) -> dict[str, Any]:
@@ -200,43 +257,59 @@ def _read_head(path: Source) -> dict[str, Any]:
     return head
 
 
-def _translate(columns: dict[str, list[Any]], names: Names) -> None:
-    """Labels and exact costs in place of what stands for them."""
-    states = Known("state", names.states)
-    who = [(str(p), Known(f"action of player {p!r}", own)) for p, own in zip(names.players, names.actions, strict=True)]
-    for column, known in (("state", states), ("next_state", states), *who):
-        if column in columns:
-            columns[column] = [known.labels[k] for k in known.numbers(columns[column], column, 0).tolist()]
-    for column in map(str, names.constraints):
-        if column in columns:
-            read = {v: _read_cost(v, column) for v in dict.fromkeys(columns[column])}
-            columns[column] = [read[v] for v in columns[column]]
-    for column in ("t", "probability", *(f"reward_{p}" for p in names.players)):
-        if column in columns:
-            columns[column] = [_number(v, column) for v in columns[column]]
+def _translate(columns: dict[str, list[Any]], names: Names, lines: list[int]) -> None:
+    """Labels, exact costs and numbers in place of what stands for them."""
+    states = Known("state", names.states, in_file=True)
+    for column in ("state", "next_state"):
+        _translate_labels(columns, column, states, lines)
+    for p, own in zip(names.players, names.actions, strict=True):
+        _translate_labels(columns, str(p), Known(f"action of player {p!r}", own, in_file=True), lines)
+    prizes = [f"reward_{p}" for p in names.players]
+    for column in ("t", "probability", *prizes):
+        _translate_values(columns, column, _float, lines)
+    read_cost = functools.cache(_read_cost)  # so that equal distributions are one object
+    for label in cost_columns(["state", *names.players, "probability", "next_state", *prizes], names.constraints):
+        _translate_values(columns, str(label), read_cost, lines)
 
 
-def _read_cost(value: Any, column: str) -> Any:
-    try:
-        return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
-    except ValueError as error:
-        raise BadFile(f"column {column!r}: {error}") from None
+def _translate_labels(columns: dict[str, list[Any]], column: str, known: Known, lines: list[int]) -> None:
+    if column in columns:
+        columns[column] = [known.labels[k] for k in known.numbers(columns[column], column, lines).tolist()]
 
 
-def _number(value: Any, column: str) -> float:
+def _translate_values(columns: dict[str, list[Any]], column: str, read: Callable[[Any], Any], lines: list[int]) -> None:
+    for k, value in enumerate(columns.get(column, ())):
+        try:
+            columns[column][k] = read(value)
+        except (TypeError, ValueError) as error:
+            raise wrong(lines[k], column, str(error)) from None
+
+
+def _float(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise BadFile(f"column {column!r}: {show(value)} is not a number") from None
+        raise ValueError(f"{show(value)} is not a number") from None
 
 
-def _pieces(columns: Any) -> Iterator[Piece]:
+def _read_cost(value: Any) -> Any:
+    return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
+
+
+def _piece(columns: Mapping[str, Any]) -> Piece:
     """A table in memory as one piece."""
-    found = {name: v.tolist() if hasattr(v, "tolist") else list(v) for name, v in columns.items()}
+    found = {name: _values(name, given) for name, given in columns.items()}
     for one, other in itertools.pairwise(found):
         if len(found[one]) != len(found[other]):
             raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")
-    yield found
+    return Piece(found, range(max(map(len, found.values()), default=0)))
+
+
+def _values(column: str, given: Any) -> list[Any]:
+    found = given.tolist() if hasattr(given, "tolist") else given
+    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise InvalidOption(f"column {column!r}: got {show(given)}, must be a sequence, one value for each line")
+    return list(found)
 
 
 def _named(path: Source, read: Callable[[], Found]) -> Found:

@@ -25,7 +25,7 @@ from acegames.concepts import CCE
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
 from acegames.model.random_cost import Cost, RandomCost, cost_text
-from acegames.numerics import LP_CERTIFICATE, SUPPORT
+from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.tracker import CostTracker, Rounding
 
 Floats = NDArray[np.float64]
@@ -103,14 +103,14 @@ def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
     largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in costs], axis=0) if game.constraints else np.zeros(0)
     for m, schedule in enumerate(zip(*game.budgets, strict=True)):
         least = min((abs(float(b)) for b in schedule if not isinstance(b, float) and b), default=0.0)
-        largest[m] = (least if 1e-6 * largest[m] < least < 1e6 * largest[m] else largest[m]) or 1.0
+        largest[m] = (least if largest[m] / SAME_SIZE < least < SAME_SIZE * largest[m] else largest[m]) or 1.0
     return largest
 
 
 def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
     """A float program may fail where numbers differ by many orders of size; then nothing is claimed."""
     budgets = np.array([[float(b) for b in row] for row in game.budgets]).reshape(spent.shape)
-    over = np.argwhere(spent > budgets + 1e-7 * np.minimum(size, np.maximum(np.abs(budgets), 1e-6 * size)))
+    over = np.argwhere(spent > budgets + AVERAGE_KEPT * np.minimum(size, np.maximum(np.abs(budgets), size / SAME_SIZE)))
     if len(over):
         t, m = over[0]
         raise AceError(
@@ -194,7 +194,7 @@ class _Program:
         lp.a_matrix_.start_ = np.searchsorted(row, np.arange(len(right) + 1)).astype(np.int32)
         lp.a_matrix_.index_, lp.a_matrix_.value_ = column.astype(np.int32), value
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+        tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
         for option, setting in {"output_flag": False, "threads": 1, "solver": "simplex", **tight}.items():
             highs.setOptionValue(option, setting)
         highs.passModel(lp)

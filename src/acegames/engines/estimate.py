@@ -17,7 +17,7 @@ from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
-FIXED_BYTES = 200 * 2**20  # interpreter, libraries and compiled code
+FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
 WAITING_BYTES = 128 * 2**20  # layers that a checkpoint writes together
 
 

@@ -26,6 +26,7 @@ from acegames.feasibility.cells import LayerSpace
 from acegames.feasibility.explore import batches, explore, index_table
 from acegames.feasibility.lattice import Lattice
 from acegames.feasibility.space import Space, Tables, plan
+from acegames.machine import available_memory
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer, Reached
 from acegames.stage.batch import deviation_table, objective_code
@@ -39,6 +40,7 @@ NOTHING_MIXED: Mixed = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0
 RUN = 8192  # cells that one thread takes at a time
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # what knowing exactly which pairs occur may always take
+LISTED_BYTES = 2**30  # what listing cells may take where the boxes may not fit, before they are tried all the same
 BY_CELL = 0.5  # layers with at least this share of their cells reached are kept cell by cell
 
 
@@ -84,15 +86,29 @@ class LocalEngine:
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         shelf = InMemory() if shelf is None else shelf
-        space = self.plan(game, lattice)
-        space = explore(space, self.memory)
+        space, predicted = self._prepared(self.plan(game, lattice), concept, shelf)
         if not space.feasible:
             return None
-        predicted = estimate_space(space, concept, self.threads)
-        predicted = predicted if shelf.in_memory else on_disk(predicted, space)
-        check_limits(predicted, space, self.memory, self.seconds)
         found = self._backward(space, lattice, concept, predicted.threads, shelf, progress)
         return replace(found, reached=_reached(game, lattice, predicted))
+
+    def _prepared(self, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
+        """The explored space and what it takes; as lists where boxes may not fit and few enough of their cells are reached."""
+        allowed = available_memory() if self.memory is None else self.memory
+        if self.dense is None and space.dense and estimate_space(space, concept, self.threads).memory > allowed:
+            try:
+                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, shelf)
+            except TooLarge:
+                pass  # what is said of the boxes says more
+        return self._within(self.memory, space, concept, shelf)
+
+    def _within(self, memory: int | None, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
+        explored = explore(space, memory)
+        predicted = estimate_space(explored, concept, self.threads)
+        predicted = predicted if shelf.in_memory else on_disk(predicted, explored)
+        if explored.feasible:
+            check_limits(predicted, explored, self.memory, self.seconds)
+        return explored, predicted
 
     def _backward(
         self, space: Space, lattice: Lattice, concept: Concept, threads: int, shelf: Shelf, progress: Report | None

@@ -15,10 +15,8 @@ def none_found(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: 
     """Name the place, what was searched, and what exists instead."""
     stage = f"{place(t, state)}, spent {spent!r}: the stage game over the {joint_actions} feasible joint actions has no"
     backend = concept.backend if isinstance(concept, Nash) else None
-    if len(game.players) == 2 and backend is None:
+    if len(game.players) == 2:
         reason = f"{stage} Nash equilibrium; exact arithmetic ruled out every pair of supports."
-    elif len(game.players) == 2:
-        reason = f"{stage} Nash equilibrium that was found: by {backend} if they are a product, else by exact arithmetic, as a proof."
     elif backend is None:
         reason = (
             f"{stage} pure Nash equilibrium. With three or more players only pure equilibria are looked for, so none was found, "

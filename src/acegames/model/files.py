@@ -29,6 +29,7 @@ SOLUTION = "acegames-solution"
 TEXT = (".yaml", ".yml", ".json")
 ARCHIVE = ".npz"
 NFG = ".nfg"  # of Gambit: read here, written by `acegames.adapters.gambit`
+TABLE_FILES = (".csv", ".parquet")  # read by `acegames.loading`, written by `acegames.adapters.tables`
 TEXT_LIMIT = 20_000
 
 
@@ -88,7 +89,7 @@ def load_game(path: store.Path) -> MarkovGame:
             everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
             return repeated(found.title, found.players, found.actions, found.payoffs, everywhere)
         if suffix != ARCHIVE and not _looks_like_zip(name):
-            raise BadFile(f"not a game file that is known: {_suffix_sentence(path)}")
+            raise BadFile(f"not a game file that is known: {_suffix_sentence(path, NFG, *TABLE_FILES)}")
         kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
         if kind == store.PLAIN:
             return game_from_plain(arrays)
@@ -102,8 +103,8 @@ def load_game(path: store.Path) -> MarkovGame:
         raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
 
 
-def _suffix_sentence(path: store.Path) -> str:
-    return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE))}"
+def _suffix_sentence(path: store.Path, *more: str) -> str:
+    return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE, *more))}"
 
 
 def _looks_like_zip(path: str) -> bool:

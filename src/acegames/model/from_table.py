@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place, read_initial
-from acegames.model.table_columns import Columns, Ints, Numbering
+from acegames.model.table_columns import Columns, Ints, Numbering, cost_columns
 from acegames.model.written import unknown
 
 
@@ -32,8 +32,9 @@ def from_table(
     states: Sequence[Label] | None,
     actions: Sequence[Sequence[Label]] | None,
     name: str,
+    lines: Sequence[int] | None = None,
 ) -> MarkovGame:
-    """See `MarkovGame.from_table`."""
+    """See `MarkovGame.from_table`; `lines` are the numbers of the outcomes' lines in messages."""
     horizon = check_horizon(horizon)
     who = check_labels("players", players)
     if not who:
@@ -43,7 +44,9 @@ def from_table(
     limits, budgets = read_budget(budget, constraints, horizon)
     prizes = [f"reward_{p}" for p in who]
     in_one = prizes if rewards is None else []
-    happen = Columns("outcomes", outcomes, ["state", *who, "probability", "next_state", *in_one, *limits])
+    others = ["state", *who, "probability", "next_state", *in_one]
+    spendings = cost_columns(others, limits)
+    happen = Columns("outcomes", outcomes, [*others, *spendings], lines)
     worth = happen if rewards is None else Columns("rewards", rewards, ["state", *who, *prizes])
     by_state = Numbering("states", states)
     by_action = [Numbering(f"actions of player {p!r}", actions[i] if actions else None) for i, p in enumerate(who)]
@@ -57,7 +60,7 @@ def from_table(
             raise InvalidGame(f"initial: {unknown('state', start, names.states)}")
     if rewards is None:
         valued, reward = _once(names, valued, reward, worth, prizes)
-    costs = [happen.costs(c) for c in limits]
+    costs = [happen.costs(c) for c in spendings]
     merge = _Merge(
         names,
         horizon,
@@ -103,9 +106,8 @@ def _once(
     if len(other):
         line, i = map(int, other[0])
         before = int(first[which.reshape(-1)[line]])
-        raise table.wrong(
-            prizes[i], line, f"{reward[line, i]}, but line {before} of the same joint action says {reward[before, i]}"
-        )
+        other_line = f"line {table.line(before)} of the same joint action"
+        raise table.wrong(prizes[i], line, f"{reward[line, i]}, but {other_line} says {reward[before, i]}")
     return _Lines(None if lines.t is None else lines.t[first], lines.state[first], lines.action[first]), reward[first]
 
 

@@ -210,8 +210,9 @@ class MarkovGame:
 
         Args:
             outcomes: one line per outcome, with the columns `state`, one per player (named as the player; its
-                action), `probability`, `next_state`, one per constraint (named as the constraint; its cost), and `t`
-                when the game depends on time. A joint action is legal where it has outcomes.
+                action), `probability`, `next_state`, one per constraint (its cost; named as the constraint, after
+                `cost_` where another column has that name), and `t` when the game depends on time. A joint action is
+                legal where it has outcomes.
             rewards: one line per legal joint action, with `state`, one column per player (its action), one per
                 player named `reward_` and the player, and `t` when rewards depend on time. Left out: the columns of rewards
                 are in the one table, the same in all lines of a joint action.
@@ -254,7 +255,7 @@ class MarkovGame:
 
         `table, rest = game.to_table()`; then `MarkovGame.from_table(table, **rest)` is the same game. There is a line for each outcome,
         with the columns `t` (where the game depends on time), `state`, one per player (its action), `next_state`, `probability`,
-        `reward_` and each player, and one per constraint (its cost).
+        `reward_` and each player, and one per constraint (its cost), named as `from_table` wants it.
         """
         from acegames.model.to_table import to_table
 

@@ -80,12 +80,15 @@ def parse_nfg(text: str) -> NormalForm:
 
 
 def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[Any]], payoffs: Floats) -> str:
-    """The text of an `.nfg` file, payoffs listed one by one, to the last digit; InvalidOption for labels that it cannot hold."""
+    """The text of an `.nfg` file, payoffs listed one by one, to the last digit; InvalidOption for labels that it cannot hold.
+
+    In the title, which is only for people, a question mark stands for each character that Gambit does not take.
+    """
     names = _written("players", players)
     lists = [_written(f"actions of player {p!r}", own) for p, own in zip(players, actions, strict=True)]
     flat = payoffs.reshape(len(names), -1, order="F").T
     lines = [
-        f"NFG 1 R {_quoted('title', title)} {{ {' '.join(names)} }}",
+        f"NFG 1 R {_quoted(_plain(title))} {{ {' '.join(names)} }}",
         "",
         "{ " + "\n  ".join(f"{{ {' '.join(own)} }}" for own in lists) + "\n}",
         "",
@@ -184,7 +187,7 @@ class _Reader:
     def numbers(self, many: int, what: str) -> Floats:
         """So many numbers, possibly with commas between them."""
         if 2 * many - 1 > self.left:
-            raise self.wrong(f"{many} {what}, more than the rest of the file can hold")
+            raise self.wrong(f"{_short(many)} {what}, more than the rest of the file can hold")
         found = np.empty(many)
         for k in range(many):
             start = self.start
@@ -212,19 +215,26 @@ class _Reader:
 
 def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
     reader.mark("{")
-    found: list[tuple[str, ...]] = []
+    found: list[list[str] | int] = []
     for _ in range(players):
         if reader.kind == "number":
             start, count = reader.start, reader.count("the number of a player's actions")
             if not 1 <= count <= reader.left:
                 raise reader.wrong("a number of actions that the rest of the file can hold", start, str(count))
-            found.append(tuple(str(k + 1) for k in range(count)))
+            found.append(count)
         else:
-            found.append(_distinct(reader.texts("the actions of each player, in braces or by their number")))
+            found.append(reader.texts("the actions of each player, in braces or by their number"))
             if not found[-1]:
                 raise reader.wrong("at least one action of each player")
     reader.mark("}")
-    return tuple(found)
+    cells = math.prod(own if isinstance(own, int) else len(own) for own in found)
+    if 2 * cells - 1 > reader.left:  # each joint action takes a number at least; only then are labels made
+        raise reader.wrong(f"the payoffs of {_short(cells)} joint actions, more than the rest of the file can hold")
+    return tuple(tuple(str(k + 1) for k in range(own)) if isinstance(own, int) else _distinct(own) for own in found)
+
+
+def _short(count: int) -> str:
+    return str(count) if count < 10**9 else f"{count:.1e}"
 
 
 def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
@@ -238,7 +248,7 @@ def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
         reader.mark("}")
     reader.mark("}")
     if 2 * cells - 1 > reader.left:
-        raise reader.wrong(f"the outcomes of {cells} joint actions, more than the rest of the file can hold")
+        raise reader.wrong(f"the outcomes of {_short(cells)} joint actions, more than the rest of the file can hold")
     chosen = np.empty(cells, dtype=np.int64)
     for k in range(cells):
         start = reader.start
@@ -269,20 +279,21 @@ def _written(kind: str, labels: Sequence[Any]) -> list[str]:
     texts = [str(label) for label in labels]
     seen: set[str] = set()
     for text in texts:
-        if not text or text in seen or not text.isascii() or text != " ".join(text.split()):
+        if not text or text in seen or text != _plain(text) or text != " ".join(text.split()):
             raise InvalidOption(
-                f"{kind}: {text!r} cannot be a label in an .nfg file: labels must be different there, not empty, of ASCII characters and "
-                "single spaces; relabel it"
+                f"{kind}: {text!r} cannot be a label in an .nfg file: labels must be different there, not empty, of printable ASCII "
+                "characters without backslashes, with single spaces inside only; relabel it"
             )
         seen.add(text)
-    return [_quoted(kind, text) for text in texts]
+    return [_quoted(text) for text in texts]
 
 
-def _quoted(kind: str, text: str) -> str:
-    if "\\" in text or not text.isprintable():
-        raise InvalidOption(
-            f"{kind}: {text!r} cannot be written to an .nfg file, which knows no backslashes and line ends"
-        )
+def _plain(text: str) -> str:
+    """The text with question marks for what is not printable ASCII, and for backslashes."""
+    return "".join(c if " " <= c <= "~" and c != "\\" else "?" for c in text)
+
+
+def _quoted(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 

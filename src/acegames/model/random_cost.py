@@ -31,14 +31,9 @@ from acegames.model.distributions import (
     standard,
 )
 from acegames.model.numbers import Bound, exact, largest_float, text
+from acegames.numerics import CDF_ROUNDING, RARE
 
 __all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
-
-ROUNDING = 1e-12
-"""How far a cdf may be off by its own rounding at the bounds, or fall from one point to the next."""
-
-RARE = 1e-18
-"""Probability of what is not drawn in practice; a cost without lower bound is taken to be above that quantile when drawing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +99,7 @@ class RandomCost:
         """How far below `upper` practically all of the distribution lies."""
         if not isinstance(self.lower, float):
             return self.upper - self.lower
-        return self._width(RARE) or self._width(ROUNDING) or self._endless()
+        return self._width(RARE) or self._width(CDF_ROUNDING) or self._endless()
 
     @cached_property
     def bulk(self) -> Fraction:
@@ -301,21 +296,21 @@ def _check(cost: RandomCost) -> None:
     draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
     found = cost._law_cdf(draw)
     x = draw * float(cost.unit) + float(cost.offset)
-    wrong = np.flatnonzero(~((found >= -ROUNDING) & (found <= 1 + ROUNDING)))
+    wrong = np.flatnonzero(~((found >= -CDF_ROUNDING) & (found <= 1 + CDF_ROUNDING)))
     if len(wrong):
         raise InvalidGame(f"{name}: its cdf is {found[wrong[0]]} at {x[wrong[0]]:.6g}, must be between 0 and 1")
-    falls = np.flatnonzero(np.diff(found) < -ROUNDING)
+    falls = np.flatnonzero(np.diff(found) < -CDF_ROUNDING)
     if len(falls):
         k = int(falls[0])
         raise InvalidGame(
             f"{name}: its cdf falls from {found[k]:.6g} at {x[k]:.6g} to {found[k + 1]:.6g} at {x[k + 1]:.6g}, must not"
         )
-    if not found[-1] >= 1 - ROUNDING:
+    if not found[-1] >= 1 - CDF_ROUNDING:
         raise InvalidGame(
             f"{name}: its cdf is {found[-1]:.12g} at the upper bound {x[-1]:.6g}, must be 1; bounds do not truncate"
         )
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
         before = np.array([np.nextafter(bottom, -math.inf)])
         rest = float(cost._law_cdf(before)[0])
-        if not rest <= ROUNDING:
+        if not rest <= CDF_ROUNDING:
             raise InvalidGame(f"{name}: its cdf is {rest:.6g} below the lower bound {float(cost.lower):.6g}, must be 0")

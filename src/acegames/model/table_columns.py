@@ -18,11 +18,17 @@ from acegames.model.written import show, unknown
 Ints = NDArray[np.int64]
 
 
-class Columns:
-    """A table by columns, whatever it came as. Lines are counted from 0 in messages."""
+def cost_columns(others: Sequence[Label], constraints: Sequence[Label]) -> list[Label]:
+    """The column of each constraint's costs: named as the constraint, after `cost_` where another column has that name."""
+    taken = {"t", *map(str, others)}
+    return [f"cost_{c}" if str(c) in taken else c for c in constraints]
 
-    def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
-        self.what = what
+
+class Columns:
+    """A table by columns, whatever it came as. Lines are counted from 0 in messages, or have the given numbers."""
+
+    def __init__(self, what: str, table: Any, needed: Sequence[Label], lines: Sequence[int] | None = None) -> None:
+        self.what, self.lines = what, lines
         names = ["t", *map(str, needed)]
         twice = [c for i, c in enumerate(names) if c in names[:i]]
         if twice:
@@ -42,6 +48,8 @@ class Columns:
                 )
 
     def _by_column(self, table: Any) -> dict[Any, Any]:
+        if hasattr(table, "to_pydict"):  # of pyarrow
+            return dict(table.to_pydict())
         if hasattr(table, "columns"):
             return {c: table[c] for c in table.columns}
         if isinstance(table, Mapping):
@@ -143,9 +151,13 @@ class Columns:
                     raise self.wrong(column, i, f"{show(value)} cannot be hashed") from None
             raise InvalidGame(f"{self.what}, column {column!r}: holds values that cannot be hashed") from None
 
+    def line(self, line: int) -> int:
+        """What a line is called in messages."""
+        return line if self.lines is None else self.lines[line]
+
     def wrong(self, column: Label, line: int, problem: str) -> InvalidGame:
         """Return an error that names the table, the line and the column."""
-        return InvalidGame(f"{self.what}, line {line}, column {column!r}: {problem}")
+        return InvalidGame(f"{self.what}, line {self.line(line)}, column {column!r}: {problem}")
 
 
 class Numbering:

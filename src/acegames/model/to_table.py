@@ -13,6 +13,7 @@ from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import plain
 from acegames.model.random_cost import Cost, RandomCost
+from acegames.model.table_columns import cost_columns
 
 Ints = NDArray[np.int64]
 
@@ -74,9 +75,9 @@ def _lines(layer: Layer, t: int | None, first: int, last: int) -> Lines:
 
 def column_names(game: MarkovGame) -> list[str]:
     """The columns in order; InvalidGame where two would have the same name."""
-    names = ["t"] * (len(game.layers) > 1) + ["state", *map(str, game.players), "next_state", "probability"]
-    names += [f"reward_{p}" for p in game.players] + [*map(str, game.constraints)]
-    return check_columns(names)
+    names = ["t", "state", *map(str, game.players), "next_state", "probability", *(f"reward_{p}" for p in game.players)]
+    names += map(str, cost_columns(names, game.constraints))
+    return check_columns(names)[len(game.layers) == 1 :]
 
 
 def check_columns(names: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
+from acegames.numerics import DRAWN_OVER
 from acegames.plot.drawing import (
     BLUE,
     FAINT,
@@ -90,7 +91,7 @@ def _budget_line(ax: Axes, schedule: Sequence[float]) -> None:
 
 
 def _mark_overspending(ax: Axes, worst: NDArray[np.float64], schedule: Sequence[float]) -> None:
-    over = np.flatnonzero(worst[1:] > np.array(schedule) + 1e-12 * np.abs(worst[1:])) + 1
+    over = np.flatnonzero(worst[1:] > np.array(schedule) + DRAWN_OVER * np.abs(worst[1:])) + 1
     if len(over):
         ax.plot(over, worst[over], "X", color=VERMILION, markersize=9, markeredgecolor="white", label="over the budget")
 

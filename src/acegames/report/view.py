@@ -15,6 +15,7 @@ from acegames.errors import InvalidOption
 from acegames.feasibility.lattice import Lattice, lattice
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import plain
+from acegames.numerics import SHOWN_AS_ZERO
 from acegames.policy import Policy
 
 Ints = NDArray[np.int64]
@@ -106,7 +107,7 @@ def shown(x: Any) -> Any:
 def spelled(x: Any, size: float = 0.0) -> str:
     """A number in words, as the page's scripts write it; zero where it is a rounding error of numbers of that size."""
     number = float(x)
-    if number == 0 or abs(number) < 1e-9 * size:
+    if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
         return "0"
     if 1e4 <= abs(number) < 1e15:
         text = f"{number:,.{1 if abs(number) < 1e5 else 2}f}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import BACKENDS, Nash
-from acegames.errors import TooLarge
+from acegames.errors import AceError
 from acegames.extras import optional
 from acegames.numerics import LP_CERTIFICATE
 from acegames.stage.exact import as_rational
@@ -30,7 +31,7 @@ Floats = NDArray[np.float64]
 Profile = list[Floats]  # N arrays: probability of each action
 
 SUPPORT_PAIRS = 2**15
-"""Pairs of supports of two players that another library is asked to go through, at most; some seconds."""
+"""Pairs of supports of two players that another library is asked to go through, at most; some tenths of a second."""
 
 STARTS, STEPS = 8, 400  # of searches, and of each fixed-point search
 COARSE = 1e-4  # how far from an equilibrium a candidate may be; Newton's method does the rest
@@ -50,10 +51,8 @@ def ask_backend(
 ) -> list[dict[int, float]] | None:
     """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
 
-    Two players: of the equilibria found the best by the objective. Three or more: the first.
-
-    Raises:
-        TooLarge: two players with too many supports to go through for the best one.
+    Two players: of the equilibria found the best by the objective; None too where there are too many supports to go through for it.
+    Three or more: the first.
     """
     assert concept.backend is not None
     own = [np.unique(column) for column in action.T]
@@ -67,7 +66,7 @@ def ask_backend(
     preference = Preference(concept, players, [*map(as_rational, low.tolist())], [*map(as_rational, size.tolist())])
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
-    for candidate in CANDIDATES[concept.backend](tidy, preference.kind is not None):
+    for candidate in _candidates(concept.backend, tidy, preference.kind is not None):
         profile = polished(scaled, candidate)
         if profile is None:
             continue
@@ -81,6 +80,20 @@ def ask_backend(
     if best is None:
         return None
     return [{int(a): float(p) for a, p in zip(*found, strict=True) if p > 0} for found in zip(own, best, strict=True)]
+
+
+def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]:
+    """What the library answers, as far as it can be mixtures of the players' actions; up to where it fails, with a warning."""
+    shapes = [(n,) for n in payoffs.shape[1:]]
+    try:
+        for candidate in CANDIDATES[backend](payoffs, every):
+            found = [np.asarray(x, dtype=np.float64) for x in candidate]
+            if [x.shape for x in found] == shapes and all(np.isfinite(x).all() and x.max() > 0 for x in found):
+                yield found
+    except AceError:
+        raise
+    except Exception as error:  # of any kind: it is another library's
+        warnings.warn(f"{backend} failed at a stage ({type(error).__name__}: {error})", RuntimeWarning, stacklevel=2)
 
 
 def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
@@ -159,8 +172,9 @@ def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
     theory = load("quantecon")
     if len(payoffs) == 2:
         game = _quantecon_game(theory, payoffs)
+        if every and not _few_supports(payoffs):
+            return
         if every:
-            _check_supports(payoffs)
             yield from theory.support_enumeration(game)
         yield theory.lemke_howson(game)
         return
@@ -182,8 +196,8 @@ def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
     gambit, n = load("gambit"), len(payoffs)
     if n == 2:
         game = _gambit_game(gambit, payoffs)
-        if every:
-            _check_supports(payoffs)
+        if every and not _few_supports(payoffs):
+            return
         found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
         yield from (_gambit_profile(game, x) for x in found.equilibria)
         return
@@ -211,8 +225,7 @@ CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]] = {
 }
 
 
-def _check_supports(payoffs: Floats) -> None:
-    """Refuse to go through the supports of two players where there are too many."""
+def _few_supports(payoffs: Floats) -> bool:
+    """Whether the supports of two players are few enough to go through."""
     rows, columns = payoffs.shape[1:]
-    if math.comb(rows + columns, rows) > SUPPORT_PAIRS:
-        raise TooLarge(f"{rows} x {columns} actions have too many pairs of supports")
+    return math.comb(rows + columns, rows) <= SUPPORT_PAIRS

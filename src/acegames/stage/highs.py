@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import Concept, Nash
-from acegames.numerics import LP_CERTIFICATE, SUPPORT, TIE
+from acegames.numerics import HIGHS, LP_CERTIFICATE, SUPPORT, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
@@ -31,8 +31,8 @@ class HighsStageSolver:
             "presolve": "off",
             "solver": "simplex",
             "threads": 1,
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
+            "primal_feasibility_tolerance": HIGHS,
+            "dual_feasibility_tolerance": HIGHS,
         }
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
@@ -102,10 +102,13 @@ class HighsStageSolver:
         self._highs.passModel(lp)
 
     def _fix(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: Floats, upper: Floats) -> None:
-        n, rows = len(free), len(lower)
+        n = len(free)
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
-        self._highs.changeRowsBounds(rows, np.arange(rows, dtype=np.int32), lower, upper)
+        for row, bounds in enumerate(
+            zip(lower.tolist(), upper.tolist(), strict=True)
+        ):  # all at once needs a newer HiGHS
+            self._highs.changeRowBounds(row, *bounds)
 
 
 def _certified(

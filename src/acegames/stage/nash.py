@@ -90,28 +90,30 @@ def _repaired(
     found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
     concept: Concept, players: tuple[Hashable, ...], noise: Floats,
 ) -> Mixtures:  # fmt: skip
-    """Decide in exact arithmetic, or by the backend, what the kernel left open."""
+    """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
     from acegames import nash_kernels as kernel
 
     without, too_large, repaired = [], [], 0
-    backend = isinstance(concept, Nash) and concept.backend is not None
     entries: dict[int, list[tuple[int, float]]] = {}
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        ask = backend and is_product(action)
-        if status[g] == kernel.TOO_MANY and not ask and not (concept.objective is None and is_product(action)):
+        mixtures = _from_backend(action, utility[rows], concept, players, noise)
+        if mixtures is None and status[g] <= kernel.MIXED:
+            continue  # asked in vain, and the kernel has an answer
+        if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
-        if len(players) > 2 and not ask:  # every joint action was looked at, by comparisons alone
-            without.append(g)
-            continue
-        repaired += not ask
-        try:
-            mixtures = _mixtures(action, utility[rows], concept, players, noise, ask=ask)
-        except TooLarge:
-            too_large.append(g)
-            continue
+        if (
+            mixtures is None and len(players) == 2
+        ):  # of more players every joint action was looked at, by comparisons alone
+            repaired += 1
+            try:
+                exact = solve_nash_exactly(action, utility[rows], concept, players, noise)
+            except TooLarge:
+                too_large.append(g)
+                continue
+            mixtures = None if exact is None else as_floats(exact)
         if mixtures is None:
             without.append(g)
             continue
@@ -128,17 +130,15 @@ def _repaired(
     return Mixtures(found.values, found.pure, *merged, found.searched, repaired, tuple(without), tuple(too_large))
 
 
-def _mixtures(
-    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats, *, ask: bool
-) -> list[dict[int, float]] | None:  # fmt: skip
-    """One stage by the backend, or in exact arithmetic; None where there is no equilibrium, or none was found."""
-    if ask:
-        from acegames.stage.backend import ask_backend
+def _from_backend(
+    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+) -> list[dict[int, float]] | None:
+    """One stage by the backend; None where there is none, where it cannot be asked, or where it found nothing."""
+    if not isinstance(concept, Nash) or concept.backend is None or not is_product(action):
+        return None
+    from acegames.stage.backend import ask_backend
 
-        assert isinstance(concept, Nash)
-        return ask_backend(action, utility, concept, players, noise)
-    mixtures = solve_nash_exactly(action, utility, concept, players, noise)
-    return None if mixtures is None else as_floats(mixtures)
+    return ask_backend(action, utility, concept, players, noise)
 
 
 def _merged(

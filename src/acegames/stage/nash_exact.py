@@ -145,15 +145,18 @@ class ExactNashSolver:
 def _one_stage(
     action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
 ) -> list[dict[int, float]] | None:
-    """Exactly; where the concept has a backend and the stage is a product, by that (three or more players: if none is pure)."""
-    ask = isinstance(concept, Nash) and concept.backend is not None and is_product(action)
-    exact = None if ask and len(players) == 2 else solve_nash_exactly(action, utility, concept, players, noise)
-    if exact is not None or not ask:
-        return None if exact is None else as_floats(exact)
+    """Exactly; where the concept has a backend and the stage is a product, by that first (three or more players: if none is pure)."""
     from acegames.stage.backend import ask_backend
 
-    assert isinstance(concept, Nash)
-    return ask_backend(action, utility, concept, players, noise)
+    nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
+    if nash is not None and len(players) == 2:
+        found = ask_backend(action, utility, nash, players, noise)
+        if found is not None:
+            return found
+    exact = solve_nash_exactly(action, utility, concept, players, noise)
+    if exact is not None:
+        return as_floats(exact)
+    return None if nash is None or len(players) == 2 else ask_backend(action, utility, nash, players, noise)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:

@@ -20,6 +20,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.kernel_cache import kernel as _jit
+
 Int = int | np.int64
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -36,16 +38,6 @@ EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 UNASKED, ASKED, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)  # what is known of a row
-
-
-def _jit(function: F) -> F:
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    import numba
-
-    try:
-        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-    except RuntimeError:  # no place for a cache: compile in each process
-        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def _inner(function: F) -> F:

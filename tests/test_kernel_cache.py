@@ -1,0 +1,181 @@
+"""Compiled kernels are kept safely: damaged, forbidden, full, read-only and shared caches cost a compilation at most."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import acegames
+from acegames import kernel_cache
+
+SOURCE = """
+from acegames.kernel_cache import kernel
+
+@kernel
+def answer(x):
+    return x + 1
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Imports a fresh copy of a module with one kernel from the same file, as another process would."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    path = tmp_path / "one_kernel.py"
+
+    def fresh(source=SOURCE):
+        if not path.exists() or path.read_text() != source:  # older numba goes by the time of the file
+            path.write_text(source)
+        spec = importlib.util.spec_from_file_location("one_kernel", path)
+        found = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found)
+        return found
+
+    return fresh
+
+
+def hits(kernel):
+    return sum(kernel.stats.cache_hits.values())
+
+
+def kept(kernel, suffix):
+    return list(Path(kernel.stats.cache_path).glob(f"*.{suffix}"))
+
+
+def test_a_kernel_is_kept(module):
+    first, second = module(), module()
+    assert (first.answer(1), hits(first.answer)) == (2, 0)
+    assert (second.answer(1), hits(second.answer)) == (2, 1)
+
+
+def test_a_second_signature_has_a_file_of_its_own(module):
+    first, second = module(), module()
+    assert (first.answer(1), first.answer(1.5)) == (2, 2.5)
+    assert len(kept(first.answer, "nbc")) == 2
+    assert (second.answer(1.5), second.answer(1), hits(second.answer)) == (2.5, 2, 2)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("content", [b"", b"\x80", b"nonsense", None])
+def test_damaged_files_are_made_anew(module, suffix, content):
+    first = module()
+    first.answer(1)
+    (path,) = kept(first.answer, suffix)
+    path.write_bytes(path.read_bytes()[:40] if content is None else content)
+    second, third = module(), module()
+    assert (second.answer(1), hits(second.answer)) == (2, 0)
+    assert (third.answer(1), hits(third.answer)) == (2, 1)
+
+
+def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kernel_cache.DataFirst, "_save_data", full)
+    first = module()
+    assert (first.answer(1), kept(first.answer, "nbi")) == (2, [])
+
+
+def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, monkeypatch):
+    module().answer(1)  # what an older version left
+
+    def killed(*args):
+        raise KeyboardInterrupt
+
+    newer = module(SOURCE.replace("+ 1", "+ 100"))
+    with monkeypatch.context() as moment:
+        moment.setattr(kernel_cache.DataFirst, "_save_index", killed)
+        with pytest.raises(KeyboardInterrupt):
+            newer.answer(1)
+    later = module(SOURCE.replace("+ 1", "+ 100"))
+    assert (later.answer(1), hits(later.answer)) == (101, 0)
+
+
+def test_kernels_are_compiled_again_when_the_tolerances_change(module, monkeypatch):
+    module().answer(1)
+    monkeypatch.setattr(kernel_cache.inspect, "getsource", lambda module: "TIE = 1e-8")
+    second, third = module(), module()
+    assert (second.answer(1), hits(second.answer)) == (2, 0)
+    assert (third.answer(1), hits(third.answer)) == (2, 1)
+
+
+def test_no_folder_at_all(module, tmp_path, monkeypatch):
+    (tmp_path / "__pycache__").write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "__pycache__"))
+    monkeypatch.setenv("HOME", str(tmp_path / "__pycache__"))
+    first = module()
+    assert (first.answer(1), first.answer.stats.cache_path) == (2, None)
+
+
+# -- the whole program ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the package in whose folders no __pycache__ can be made, as in a read-only installation (for root, too)."""
+    copy = tmp_path / "site" / "acegames"
+    shutil.copytree(Path(acegames.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [copy, *(path for path in copy.rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("not a folder")
+    return copy.parent
+
+
+def start(site, output, **variables):
+    """Begin to solve and verify in another process."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
+    code = "import sys; from acegames.cli import main; sys.argv = ['acegames', 'solve', 'intersection', '-o', sys.argv[1]]; main()"
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code, str(output)],
+        env={**kept, "PYTHONPATH": str(site), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=1200)
+    assert process.returncode == 0, err
+    return out, err
+
+
+@pytest.mark.slow
+def test_an_installation_in_which_nothing_can_be_written(installed, tmp_path):
+    nowhere = str(installed / "acegames" / "__pycache__")
+    _, err = finish(start(installed, tmp_path / "a.ace", HOME=nowhere))
+    assert err.count("\n") == 1
+    assert "in every process" in err and "NUMBA_CACHE_DIR" in err
+    home = tmp_path / "home"
+    home.mkdir()
+    _, err = finish(start(installed, tmp_path / "b.ace", HOME=str(home)))  # the user's own cache folder serves
+    assert "once per installation" in err
+    assert list(home.rglob("*.nbi"))
+    _, err = finish(start(installed, tmp_path / "c.ace", HOME=str(home)))
+    assert err == ""
+    assert len({policy_bytes(tmp_path / f"{name}.ace") for name in "abc"}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_that_compile_at_once_do_not_disturb_each_other(processes, tmp_path):
+    site = Path(acegames.__file__).parents[1]
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    paths = [tmp_path / f"{number}.ace" for number in range(processes + 1)]
+    for process in [start(site, path, **cache) for path in paths[:-1]]:
+        finish(process)
+    _, err = finish(start(site, paths[-1], **cache))  # what they left is whole
+    assert err == ""
+    assert not list((tmp_path / "cache").rglob("*.tmp.*"))
+    assert len({policy_bytes(path) for path in paths}) == 1
+
+
+def policy_bytes(path):
+    """The policy of a solution file, as it is written."""
+    acegames.Policy.load(path).save(path.with_suffix(".policy"))
+    return path.with_suffix(".policy").read_bytes()

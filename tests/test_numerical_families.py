@@ -1,0 +1,169 @@
+"""Games that hurt floating point, judged by the verifier; `reliability/numerics.py` runs ten thousand of each family."""
+
+import importlib.util
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines import level, reward_noise
+from acegames.feasibility.lattice import lattice
+
+SCRIPT = Path(__file__).parents[1] / "reliability" / "numerics.py"
+spec = importlib.util.spec_from_file_location("reliability_numerics", SCRIPT)
+families = importlib.util.module_from_spec(spec)
+sys.modules[spec.name] = families
+spec.loader.exec_module(families)
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_a_family(family):
+    games = 8 if family == "two_hundred_steps" else 30
+    tally = families.run(family, games)
+    assert not tally.failures
+    assert tally.counts["games"] == games
+    assert tally.counts["solved"] > games // 3
+    assert 0 <= tally.worst <= 1e-8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_a_family_for_long(family):
+    assert not families.run(family, 50 if family == "two_hundred_steps" else 1000, first=10_000).failures
+
+
+@pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 9), ("one_near_tie", 40), ("huge_and_tiny", 92)])
+def test_without_levelling_they_fail(family, seed, monkeypatch):
+    """The judge sees it when rounding is taken for indifference."""
+    assert not families.run(family, 1, seed).failures
+    monkeypatch.setattr(level, "level", lambda *args: None)
+    assert any("gains" in sentence for _, sentence in families.run(family, 1, seed).failures)
+
+
+def test_the_judge_sees_a_wrong_verdict(monkeypatch):
+    monkeypatch.setattr(families, "can_be_kept", lambda drawn: False)
+    assert families.run("tiny_probabilities", 3).failures
+
+
+def risky(probability, cost, budget, *, horizon=3, players=2):
+    """In one state: stay at no cost for little, or take a chance that costs."""
+    one = (0,) * players
+    moves = {}
+    for a in np.ndindex(*(2,) * players):
+        chance = [(probability, 0, (cost,)), (1 - probability, 0, (0,))] if any(a) else [(1.0, 0, (0,))]
+        moves[0, tuple(int(x) for x in a)] = ((float(any(a)),) * players, chance)
+    assert one in {a for _, a in moves}
+    return families.Drawn(moves, (2,) * players, [budget], horizon)
+
+
+@pytest.mark.parametrize("probability", [0.5, 1e-8, 1e-13, 1e-16, 1e-100, 1e-300, 5e-324])
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.Nash()])
+def test_what_is_possible_counts_however_improbable(probability, concept):
+    for budget, plays in ((9, 0), (10, 1), (29, 2), (30, 3)):
+        drawn = risky(probability, 10, budget)
+        found = ace.feasibility(drawn.game())
+        assert found.feasible and families.can_be_kept(drawn)
+        assert len(found.actions(0, 0, [0])) == (4 if plays else 1)
+        solution = ace.solve(drawn.game(), concept)
+        assert ace.verify(drawn.game(), solution.policy, concept).ok
+        played = [dict(solution.policy.distribution(0, 0, [0]))]
+        assert (played == [{(0, 0): 1.0}]) == (plays == 0)
+    only = risky(probability, 10, 9)
+    only.moves = {key: risky(probability, 10, 9).moves[0, (1, 1)] for key in only.moves}
+    with pytest.raises(ace.Infeasible):
+        ace.solve(only.game(), concept)
+
+
+def test_a_chance_of_1e_300_three_times_running():
+    """Its probability underflows to nothing; it is possible all the same."""
+    drawn = risky(1e-300, 10, 29)
+    drawn.moves = dict.fromkeys(drawn.moves, drawn.moves[0, (1, 1)])
+    assert not families.can_be_kept(drawn)
+    assert not ace.feasibility(drawn.game()).feasible
+    drawn.budget = [30]
+    assert ace.feasibility(drawn.game()).feasible and ace.verify(*solved(drawn.game())).ok
+
+
+def solved(game, concept=None):
+    concept = concept or ace.CE()
+    return game, ace.solve(game, concept).policy, concept
+
+
+# -- levels
+
+
+def near(base, size, seed=0):
+    """Rewards at a level, with differences of a given size."""
+    rng = np.random.default_rng(seed)
+    shape = (2, 3, 3)
+    reward = base + size * rng.integers(-4, 5, size=(*shape, 2))
+    transition = np.eye(2)[rng.integers(2, size=shape)]
+    return ace.MarkovGame.from_arrays(transition, reward, rng.integers(0, 3, size=(*shape, 1)), [4], horizon=4)
+
+
+@pytest.mark.parametrize(
+    "concept", [ace.CE(), ace.CCE("fair"), ace.CE("egalitarian"), ace.CCE([1, 2]), ace.Nash(), ace.Nash("fair")]
+)
+@pytest.mark.parametrize("engine", [ace.LocalEngine(), families.ReferenceEngine()])
+def test_a_level_changes_no_choice(concept, engine):
+    """2**-40 is exact beside 1, so both games are the same but for the level."""
+    plain, high = near(0.0, 2.0**-40), near(1.0, 2.0**-40)
+    one, other = (ace.solve(game, concept, engine=engine) for game in (plain, high))
+    assert level.level(plain, lattice(plain), concept) is None
+    assert level.level(high, lattice(high), concept) is not None
+    assert np.abs(other.values - 4 - one.values).max() <= 1e-15 * 8
+    for t, layer in enumerate(other.policy.layers):
+        assert layer.code.tobytes() == one.policy.layers[t].code.tobytes()
+        assert layer.mixed_prob.tobytes() == one.policy.layers[t].mixed_prob.tobytes()
+    state = high.states[high.initial[0][0]]
+    assert np.allclose(other.policy.values(0, state, [0]), other.values, rtol=1e-15)
+
+
+def test_only_games_with_a_level_are_levelled():
+    for name in ace.catalog.names():
+        game = ace.catalog.get(name)
+        try:
+            whole = lattice(game)
+        except (ace.TooLarge, ace.InvalidOption):
+            continue
+        found = level.level(game, whole, ace.CE())
+        assert found is None or found.game.players == game.players
+
+
+def test_joint_actions_that_break_a_budget_have_no_say():
+    game = near(0.0, 1.0)
+    cost = np.zeros((2, 3, 3, 1), dtype=int)
+    cost[:, 2, 2] = 9
+    reward = np.array(near(0.0, 1.0).layers[0].reward).reshape(2, 3, 3, 2)
+    reward[:, 2, 2] = 1e60
+    wild = ace.MarkovGame.from_arrays(np.full((2, 3, 3, 2), 0.5), reward, cost, [4], horizon=4)
+    assert reward_noise(wild).min() > 1e40
+    levelled = level.level(wild, lattice(wild), ace.CE()).game
+    assert reward_noise(levelled).max() < 1e-10
+    assert ace.verify(*solved(wild)).ok
+    assert game.horizon == levelled.horizon
+
+
+def test_a_checkpoint_of_a_game_with_a_level(tmp_path):
+    game = near(1.0, 2.0**-40)
+    plain, stored = ace.solve(game, ace.CE()), ace.solve(game, ace.CE(), checkpoint=tmp_path / "layers")
+    again = ace.solve(game, ace.CE(), checkpoint=tmp_path / "layers")
+    for number, solution in enumerate((plain, stored, again)):
+        solution.save(tmp_path / f"{number}.ace")
+    assert len({(tmp_path / f"{number}.ace").read_bytes() for number in range(3)}) == 1
+
+
+def test_a_curve_of_a_game_with_a_level():
+    plain, high = (ace.budget_curve(near(base, 2.0**-40), ace.CE()) for base in (0.0, 1.0))
+    assert np.nanmax(np.abs(high.values - 4 - plain.values)) <= 1e-14
+
+
+def test_budgets_in_fractions_are_met_exactly():
+    drawn = risky(0.5, Fraction(1, 10**12), Fraction(3, 10**12))
+    short = replace(drawn, budget=[Fraction(3, 10**12) - Fraction(1, 10**20)])
+    assert ace.solve(drawn.game()).values[0] == 3
+    assert ace.solve(short.game()).values[0] < 3

@@ -1,0 +1,239 @@
+"""Memory stays within what is predicted, limits are kept, and an interrupt leaves nothing behind."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.bench import random_game
+from acegames.cli import app
+from acegames.engines import estimate as estimates
+from acegames.feasibility import space as spaces
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+
+MEASURE = """
+import json, sys
+import numpy as np
+import acegames as ace
+sys.path.insert(0, sys.argv[1])
+from test_resources import SHAPES
+
+def status(entry):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(entry + ":"))
+
+build, concept, options = SHAPES[sys.argv[2]]
+engine = ace.LocalEngine(threads=2, **options)
+ace.solve(build(small=True), concept, engine=engine)  # compiled code is not the solve's
+game = build()
+predicted = ace.estimate(game, concept, engine=engine)
+before = status("VmRSS")
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+solution = ace.solve(game, concept, engine=engine)
+print(json.dumps({"grown": status("VmHWM") - before, "peak": status("VmHWM"), "pairs": solution.stats.pairs,
+                  "working": predicted.working, "policy": predicted.policy, "memory": predicted.memory}))
+"""
+
+
+def fine(*, small=False):
+    """Costs so fine that reached cells are listed."""
+    rng = np.random.default_rng(0)
+    shape = (3, 3, 3)
+    transition = np.eye(3)[rng.integers(3, size=shape)]
+    cost = rng.integers(1, 10**8, size=(*shape, 1))
+    cost[:, 0, 0] = 0
+    reward = rng.normal(size=(*shape, 2))
+    return ace.MarkovGame.from_arrays(transition, reward, cost, [3 * 10**8], horizon=4 if small else 8)
+
+
+def alone(*, small=False):
+    """One player with large boxes."""
+    rng = np.random.default_rng(0)
+    count = 4 if small else 60
+    weights = rng.integers(1, 20_000, count).tolist()
+    return ace.catalog.get("knapsack", values=rng.integers(1, 99, count).tolist(), weights=weights, capacity=100_000)
+
+
+def three(*, small=False):
+    """Three players."""
+    rng = np.random.default_rng(0)
+    shape = (4, 2, 2, 2)
+    transition = np.eye(4)[rng.integers(4, size=shape)]
+    cost = rng.integers(0, 6, size=(*shape, 2))
+    cost[:, 0, 0, 0] = 0
+    sizes = (4, 9) if small else (30, 60)
+    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 3)), cost, [sizes[1]] * 2, horizon=sizes[0])
+
+
+def two(*, small=False):
+    """Two players and two budgets."""
+    return random_game(3, 4, 9) if small else random_game(8, 30, 60)
+
+
+def own_costs(*, small=False):
+    """The first player alone decides what is spent, so that safe joint actions are a product and independent play is possible."""
+    game = two(small=small)
+    rng = np.random.default_rng(1)
+    states, shape = len(game.states), (len(game.states), 3, 3)
+    cost = np.broadcast_to(rng.integers(0, 6, size=(states, 3, 1, 2)), (*shape, 2)).copy()
+    cost[:, 0] = 0
+    transition = np.eye(states)[rng.integers(states, size=shape)]
+    budget = [9, 9] if small else [45, 45]
+    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, budget, horizon=game.horizon)
+
+
+SHAPES = {
+    "dense": (two, ace.CE(), {}),
+    "dense, coarse": (two, ace.CCE("egalitarian"), {}),
+    "lists": (fine, ace.CE(), {}),
+    "lists of what could be dense": (two, ace.CCE(), {"dense": False}),
+    "one player": (alone, ace.CCE(), {}),
+    "independent": (own_costs, ace.Nash(), {}),
+    "three players": (three, ace.CE(), {}),
+}
+
+
+def measured(shape):
+    """What a solve took in a process of its own, beside what was predicted."""
+    here = os.path.dirname(__file__)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, here, shape], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@LINUX
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_memory_stays_within_the_estimate(shape):
+    found = measured(shape)
+    assert found["grown"] > 10 * 2**20, "too small to tell"
+    assert found["grown"] <= found["working"] + found["policy"], found
+
+
+@LINUX
+def test_memory_of_one_shape():
+    found = measured("dense")
+    assert found["grown"] > 10 * 2**20
+    assert found["grown"] <= found["working"] + found["policy"], found
+    assert found["peak"] <= found["memory"], found
+
+
+# -- limits
+
+
+def test_a_limit_is_kept_beforehand():
+    """Refused before anything is computed, in Python and on the command line."""
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**20)
+    seen = []
+    with pytest.raises(ace.TooLarge, match="was allowed"):
+        ace.solve(two(), ace.CE(), engine=limited, progress=seen.append)
+    assert not seen
+
+
+def test_a_limit_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    two().save("game.npz")
+    done = CliRunner().invoke(
+        app, ["solve", "game.npz", "-o", "out.ace", "--memory", f"{estimates.FIXED_BYTES // 2**20 + 1}MiB"]
+    )
+    assert done.exit_code == 5 and "TooLarge" in done.output + done.stderr
+    assert os.listdir() == ["game.npz"]
+
+
+def scattered():
+    """Boxes of gigabytes of which few cells are reached."""
+    rng = np.random.default_rng(0)
+    shape = (3, 3, 3)
+    transition = rng.dirichlet(np.ones(3), size=shape)
+    cost = rng.integers(1, 10**8, size=(*shape, 1))
+    cost[:, 0, 0] = 0
+    return ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [2 * 10**8], horizon=4)
+
+
+def test_lists_where_boxes_do_not_fit(monkeypatch):
+    """The bound on what can be reached is far too high for some games; then boxes are laid out that do not fit."""
+    wanted = ace.solve(scattered())
+    monkeypatch.setattr(spaces, "DENSE_OCCUPANCY", 10**9)
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**26)
+    planned = ace.estimate(scattered(), engine=limited)
+    assert planned.dense and planned.memory > limited.memory
+    with pytest.raises(ace.TooLarge):
+        ace.solve(scattered(), engine=ace.LocalEngine(memory=limited.memory, dense=True))
+    found = ace.solve(scattered(), engine=limited)
+    assert found.stats.pairs == wanted.stats.pairs and found.values.tobytes() == wanted.values.tobytes()
+
+
+# -- interrupts
+
+
+def interrupted(folder, command, output, load, rng, times):
+    """Interrupt a command at random moments; what it leaves is the old file or a whole new one, and nothing else."""
+    target = folder / output
+    beside = set(os.listdir(folder)) | {output}
+    ended = {"interrupted": 0, "finished": 0}
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-m", "acegames", *command], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True
+    )
+    whole, before = time.monotonic() - started, target.read_bytes()
+    for number in range(times):
+        if number % 2:
+            target.unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "acegames", *command],
+            cwd=folder,
+            env=ENVIRONMENT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(rng.uniform(0.3, 1.05) * whole)
+        process.send_signal(signal.SIGINT)
+        finished = process.wait() == 0
+        ended["finished" if finished else "interrupted"] += 1
+        assert set(os.listdir(folder)) <= beside, os.listdir(folder)
+        if target.exists():
+            assert load(target)
+            assert target.read_bytes() == before
+        else:
+            assert not finished
+    return ended
+
+
+def loads(path):
+    return ace.Solution.load(path).stats.pairs > 0
+
+
+def is_page(path):
+    return path.read_text().rstrip().endswith("</html>")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="interrupts with a signal")
+@pytest.mark.parametrize("verb", ["solve", "report", "checkpoint"])
+def test_an_interrupt_leaves_nothing_behind(tmp_path, verb):
+    game = random_game(6, 20, 40)
+    game.save(tmp_path / "game.npz")
+    ace.solve(game, ace.CE()).save(tmp_path / "solved.ace")
+    command, output, load = {
+        "solve": (["solve", "game.npz", "-o", "out.ace", "--concept", "ce"], "out.ace", loads),
+        "checkpoint": (["solve", "game.npz", "-o", "out.ace", "--checkpoint", "layers"], "out.ace", loads),
+        "report": (["report", "solved.ace", "-o", "page.html"], "page.html", is_page),
+    }[verb]
+    if verb == "checkpoint":
+        (tmp_path / "layers").mkdir()
+    ended = interrupted(tmp_path, command, output, load, random.Random(verb), 10)
+    assert ended["interrupted"] > 0
