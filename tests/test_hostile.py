@@ -416,6 +416,26 @@ def test_what_a_solve_took_is_numbers(tmp_path, entry):
         ace.Solution.load(tmp_path / "s.ace")
 
 
+def test_the_policy_of_a_solution_has_the_labels_of_its_game(tmp_path):
+    document = json.loads((HERE / "corpus" / "solution" / "ce.json").read_text())
+    document["header"]["policy"]["actions"][0][0] = "fly"
+    (tmp_path / "s.ace").write_bytes(fuzz.packed(document))
+    with pytest.raises(BadFile, match="other labels"):
+        ace.Solution.load(tmp_path / "s.ace")
+
+
+def test_a_policy_that_may_play_what_is_not_legal_is_an_error_of_input(tmp_path):
+    from typer.testing import CliRunner
+
+    from acegames.cli import app
+
+    document = json.loads((HERE / "corpus" / "policy" / "ce.json").read_text())
+    document["header"]["actions"] = [["fly", "swim"]] * 2
+    (tmp_path / "p.ace").write_bytes(fuzz.packed(document))
+    result = CliRunner().invoke(app, ["simulate", str(tmp_path / "p.ace"), "--game", str(written(tmp_path, CHICKEN))])
+    assert result.exit_code == 2 and isinstance(result.exception, SystemExit)
+
+
 def test_a_companion_is_not_followed_out_of_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "TEXT_LIMIT", 0)
     inside = tmp_path / "in"
@@ -470,17 +490,6 @@ def test_messages_of_the_command_line_are_short(tmp_path):
     assert len(str(error.value)) > 10**5
     result = CliRunner().invoke(app, ["check", str(path)])
     assert result.exit_code == 2 and len(result.output) < 5000 and "xxxx" in result.output
-
-
-def test_the_checker_counts_before_it_allocates(monkeypatch, tmp_path):
-    checker = module(HERE.parent / "checker" / "ace_check.py")
-    document = json.loads((HERE / "corpus" / "proof" / "ce.json").read_text())
-    (tmp_path / "proof").write_bytes(fuzz.proof_of(document))
-    claimed = checker.read_game(*checker.read(tmp_path / "proof"))
-    checker.feasible(claimed)
-    monkeypatch.setattr(checker, "MOST_OUTCOMES", 1)
-    with pytest.raises(checker.Unreadable, match="too large"):
-        checker.forward(claimed, None)  # what is allowed is not asked any more
 
 
 def fine(count):

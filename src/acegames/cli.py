@@ -494,7 +494,10 @@ def simulate(
     """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
     model, policy, _ = _policy(file, against)
     with working(f"playing {episodes:,} episodes"):
-        rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+        try:
+            rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+        except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
+            raise ace.InvalidOption(f"{file}: {wrong}") from None
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:

@@ -28,6 +28,7 @@ from acegames.store import read_archive, write_archive
 
 POLICY, SOLUTION = "acegames-policy", "acegames-solution"
 CONCEPTS: dict[str, type[CE] | type[CCE]] = {"CE": CE, "CCE": CCE}  # besides Nash, which has no floor
+LABELS = ("players", "states", "actions", "constraints")
 BOX_ARRAYS = ("states", "lo", "size", "least", "most")
 LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
 PRODUCT_ARRAYS = (
@@ -81,6 +82,10 @@ def load_solution(path: str | PathLike[str]) -> Solution:
         policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"))
         if policy.game_digest != game.digest:
             raise BadFile("the policy inside was computed for another game than the one inside")
+        if any(
+            repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS
+        ):  # 1, 1.0 and True are equal
+            raise BadFile("the policy inside has other labels than the game inside")
         values, stats = arrays["values"], _stats_from_data(header["stats"])
         if values.shape != (len(game.players),) or values.dtype.kind != "f":
             raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
