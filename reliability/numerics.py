@@ -281,10 +281,22 @@ class Tally:
         """A row of the table."""
         c = self.counts
         shown = [c["games"], c["solved"], c["infeasible"], c["none"], c["programs"], c["repaired"], f"{self.worst:.1e}"]
+        shown.append(self.worst_seed)
         return f"| {self.family} | " + " | ".join(map(str, [*shown, len(self.failures), f"{self.seconds:.0f}"])) + " |"
 
 
-COLUMNS = ("games", "solved", "infeasible", "no equilibrium", "programs", "repaired", "worst regret", "failures", "s")
+COLUMNS = (
+    "games",
+    "solved",
+    "infeasible",
+    "no equilibrium",
+    "programs",
+    "repaired",
+    "worst regret",
+    "its seed",
+    "failures",
+    "s",
+)
 
 
 def a_concept(rng: np.random.Generator) -> Any:

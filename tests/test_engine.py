@@ -6,6 +6,7 @@ import pytest
 import acegames as ace
 from acegames import kernels
 from acegames.engines import local
+from acegames.engines.estimate import FIXED_BYTES
 from acegames.feasibility.explore import explore
 from acegames.feasibility.graph import feasible_graph
 from acegames.feasibility.lattice import lattice
@@ -175,7 +176,7 @@ def test_too_large_is_said_beforehand_with_help():
     needs = ace.estimate(game, ace.CE())
     assert needs.pairs > 50_000
     with pytest.raises(ace.TooLarge, match=r"GiB|MiB") as problem:
-        ace.solve(game, engine=ace.LocalEngine(memory=201 * 2**20))
+        ace.solve(game, engine=ace.LocalEngine(memory=FIXED_BYTES + 2**20))
     assert "horizons" in str(problem.value)
     with pytest.raises(ace.TooLarge, match="s allowed"):
         ace.solve(game, engine=ace.LocalEngine(seconds=1e-6))
@@ -216,7 +217,7 @@ def test_too_fine_costs_are_told_how_coarse_would_do():
     transition = np.full((8, 3, 3, 8), 1 / 8)
     game = ace.MarkovGame.from_arrays(transition, rng.normal(size=(8, 3, 3, 2)), np.round(cost, 3), [1.0], horizon=30)
     with pytest.raises(ace.TooLarge, match=r"multiples of 0\.0"):
-        ace.solve(game, engine=ace.LocalEngine(memory=203 * 2**20))
+        ace.solve(game, engine=ace.LocalEngine(memory=FIXED_BYTES + 3 * 2**20))
 
 
 @pytest.mark.parametrize("options", [{"threads": 0}, {"memory": -1}, {"seconds": 0}])

@@ -120,7 +120,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_memory_stays_within_the_estimate(shape):
     found = measured(shape)
-    assert found["grown"] > 10 * 2**20, "too small to tell"
+    assert found["grown"] > 5 * 2**20, "too small to tell"
     assert found["grown"] <= found["working"] + found["policy"], found
 
 
