@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,11 +83,8 @@ def test_what_is_loaded_is_written_again_with_nothing_lost(path, facts, tmp_path
     solution = ace.Solution.load(path)
     solution.save(tmp_path / "again.ace")
     again = ace.Solution.load(tmp_path / "again.ace")
-    assert (again.game.digest, again.stats, again.guarantee) == (
-        solution.game.digest,
-        solution.stats,
-        solution.guarantee,
-    )
+    stats = replace(solution.stats, seconds=None)  # how long it took is in old files only
+    assert (again.game.digest, again.stats, again.guarantee) == (solution.game.digest, stats, solution.guarantee)
     check_policy(again.policy, facts)
 
 

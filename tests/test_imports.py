@@ -108,7 +108,7 @@ ALLOWED = {
     "acegames.adapters.table_files": ("model", "errors", "extras", "limits", "store"),
     "acegames.adapters.policy_table": (
         *("adapters.table_files", "engines.reference", "policy", "product", "tracker", "approximate"),
-        *("feasibility", "model", "concepts", "errors"),
+        *("feasibility", "model", "concepts", "errors", "numerics"),
     ),
     "acegames.adapters.tables": (
         *("adapters.table_files", "adapters.policy_table", "solve", "policy", "model", "concepts"),

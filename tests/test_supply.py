@@ -14,7 +14,7 @@ import licences
 CONSTRAINTS = licences.ROOT / "constraints"
 PROJECT = tomllib.loads(licences.PROJECT.read_text())["project"]
 BROUGHT_ALONG = {"pyparsing"}  # by matplotlib; today's warns of what the oldest matplotlib does
-UNTESTED = {"pygambit"}  # has no binaries for the Python of the oldest versions
+UNTESTED = {"pygambit", "sb3-contrib"}  # no binaries for the Python of the oldest versions; an example's, with PyTorch
 
 
 def lower_bounds(lines):

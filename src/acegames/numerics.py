@@ -98,3 +98,27 @@ the game itself are never cut: 1e-300 is still possible.)"""
 VERIFY = 1e-8
 """Default largest regret of a player that the verifier accepts, in units of what its rewards can differ by in total. Ten times what the
 stage certificates may add up to over all steps."""
+
+TABLE_SUM = 1e-9
+"""How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
+
+TABLE_PRODUCT = 1e-12
+"""How far a joint probability in a table may be from the product of the players' own under Nash: what writing it down can change."""
+
+ARRAY_PRODUCT = 1e-12
+"""How far a probability may be from the product of those of the next state and of the cost, in a game written as arrays: its rounding."""
+
+BACKEND_COARSE = 1e-4
+"""How far from an equilibrium a candidate of another library's Nash solver may be; Newton's method does the rest."""
+
+BACKEND_SHAKE = 1e-3
+"""Noise added to payoffs for such a search, because some do not end where players are indifferent by accident."""
+
+BACKEND_CUTS = (3e-2, 3e-3, 1e-4, 1e-6, 1e-9)
+"""Probabilities of a candidate below this are tried as zero, the largest first."""
+
+NEWTON_DONE = 1e-15
+"""Newton's method on a support ends when the equations hold to the last digit."""
+
+NEWTON_RANK = 1e-12
+"""Directions of Newton's linear system this much weaker than the strongest are rounding."""

@@ -24,6 +24,7 @@ from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
 from acegames.model.written import read_exact, show
+from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
 from acegames.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
 from acegames.product import RowIndex, marginals
 from acegames.tracker import CostTracker
@@ -31,8 +32,6 @@ from acegames.tracker import CostTracker
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SUM = 1e-9  # how far from one the probabilities of a pair may sum
-PRODUCT = 1e-12  # how far the probability of a joint action may be from the product of the players' own, under Nash
 OUTCOMES = 2**20  # looked at together
 
 
@@ -168,7 +167,7 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker, *, in
             k = int(late[0])
             raise wrong(lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
         prob = _floats(columns["probability"], "probability", lines)
-        bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + SUM)))
+        bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + TABLE_SUM)))
         if len(bad):
             k = int(bad[0])
             raise wrong(lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
@@ -251,7 +250,7 @@ def _layer(
     new = np.concatenate([[True], (keys[1:] != keys[:-1]).any(axis=1)])
     first = np.flatnonzero(new)
     total = np.add.reduceat(lines.prob, first)
-    off = np.flatnonzero(~(np.abs(total - 1) <= SUM))
+    off = np.flatnonzero(~(np.abs(total - 1) <= TABLE_SUM))
     if len(off):
         raise InvalidOption(
             f"{where(int(first[off[0]]))}: the probabilities sum to {total[off[0]]:.12g}, must sum to 1"
@@ -268,7 +267,7 @@ def _layer(
         if len(joined):
             raise InvalidOption(
                 f"{where(int(first[joined[0]]))}: the players do not draw independently, as they do under Nash: the probabilities are "
-                f"not the products of the players' own (up to {PRODUCT:g}); give the concept CE() or CCE()"
+                f"not the products of the players' own (up to {TABLE_PRODUCT:g}); give the concept CE() or CCE()"
             )
     worth = table.reward[row]
     if after is not None:
@@ -296,7 +295,7 @@ def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
         product *= share[np.searchsorted(owner * numbers + number, pair * numbers + offsets[i] + action)]
     size = np.zeros((len(ptr) - 1, len(offsets) - 1))
     np.add.at(size, (owner, np.searchsorted(offsets, number, side="right") - 1), 1)
-    off = np.maximum.reduceat(np.abs(product - lines.prob), ptr[:-1]) > PRODUCT
+    off = np.maximum.reduceat(np.abs(product - lines.prob), ptr[:-1]) > TABLE_PRODUCT
     return np.flatnonzero(off | (size.prod(axis=1) != np.diff(ptr)))
 
 

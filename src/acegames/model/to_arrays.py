@@ -12,12 +12,10 @@ from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.random_cost import RandomCost
 from acegames.model.to_table import Ints, check_no_tails, numbers, rest_of
+from acegames.numerics import ARRAY_PRODUCT
 
 LARGEST = 2**30
 """Bytes of the largest array."""
-
-SAME = 1e-12
-"""How far a probability may be from the product of those of the next state and of the cost: its rounding."""
 
 
 def to_arrays(game: MarkovGame) -> dict[str, Any]:
@@ -104,7 +102,7 @@ class _Table:
         count = np.diff(self.layer.out_ptr)
         whole = count == (moves > 0).sum(axis=1) * (chances > 0).sum(axis=1)
         product = moves[self.row, self.layer.next_state] * chances[self.row, self.place]
-        apart = np.abs(product - self.layer.prob) > SAME * self.layer.prob
+        apart = np.abs(product - self.layer.prob) > ARRAY_PRODUCT * self.layer.prob
         wrong = np.union1d(np.flatnonzero(~whole), self.row[apart])
         if len(wrong):
             row = int(wrong[0])

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from acegames.concepts import BACKENDS, Nash
 from acegames.errors import AceError
 from acegames.extras import optional
-from acegames.numerics import LP_CERTIFICATE
+from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LP_CERTIFICATE, NEWTON_DONE, NEWTON_RANK
 from acegames.stage.exact import as_rational
 from acegames.stage.preference import Preference, better
 
@@ -34,9 +34,6 @@ SUPPORT_PAIRS = 2**15
 """Pairs of supports of two players that another library is asked to go through, at most; some tenths of a second."""
 
 STARTS, STEPS = 8, 400  # of searches, and of each fixed-point search
-COARSE = 1e-4  # how far from an equilibrium a candidate may be; Newton's method does the rest
-SHAKE = 1e-3  # noise that is added for a search, because some do not end where players are indifferent by accident
-CUTS = (3e-2, 3e-3, 1e-4, 1e-6, 1e-9)  # probabilities below this are tried as zero, the largest first
 NEWTON_STEPS = 60
 
 
@@ -100,7 +97,7 @@ def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
     """The equilibrium near a candidate; None where there is none within the tolerance. `payoffs` is (N, n1..nN), in unit range."""
     start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
     tried: set[bytes] = set()
-    for cut in CUTS:
+    for cut in BACKEND_CUTS:
         support = [x > min(cut, x.max() / 2) for x in start]
         key = b"".join(s.tobytes() for s in support)
         if key in tried:
@@ -143,7 +140,7 @@ def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64
         left = np.concatenate(
             [*(u - w for u, w in zip(_gains(inner, x), worth, strict=True)), [p.sum() - 1 for p in x]]
         )
-        if np.abs(left).max() < 1e-15:
+        if np.abs(left).max() < NEWTON_DONE:
             break
         slope = np.zeros((total + n, total + n))
         for i, rows in enumerate(blocks):
@@ -152,7 +149,7 @@ def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64
                 if i != j:
                     part = _expected(inner[i], x, (i, j))
                     slope[rows, columns] = part if i < j else part.T
-        step = np.linalg.lstsq(slope, -left, rcond=1e-12)[0]
+        step = np.linalg.lstsq(slope, -left, rcond=NEWTON_RANK)[0]
         if not np.isfinite(step).all() or np.abs(step).max() > 1e6:
             return None
         x = [p + step[rows] for p, rows in zip(x, blocks, strict=True)]
@@ -180,9 +177,9 @@ def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
         return
     rng = np.random.default_rng(0)
     for k in range(STARTS):
-        game = _quantecon_game(theory, payoffs + (k % 2) * SHAKE * rng.random(payoffs.shape))
+        game = _quantecon_game(theory, payoffs + (k % 2) * BACKEND_SHAKE * rng.random(payoffs.shape))
         begin = tuple(int(rng.integers(m)) if k else 0 for m in payoffs.shape[1:])
-        yield theory.mclennan_tourky(game, init=begin, epsilon=COARSE, max_iter=STEPS)
+        yield theory.mclennan_tourky(game, init=begin, epsilon=BACKEND_COARSE, max_iter=STEPS)
 
 
 def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
@@ -203,8 +200,10 @@ def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
         return
     rng = np.random.default_rng(0)
     for _ in range(STARTS):
-        game = _gambit_game(gambit, payoffs + SHAKE * rng.random(payoffs.shape))
-        yield from (_gambit_profile(game, x) for x in gambit.nash.logit_solve(game, maxregret=COARSE).equilibria)
+        game = _gambit_game(gambit, payoffs + BACKEND_SHAKE * rng.random(payoffs.shape))
+        yield from (
+            _gambit_profile(game, x) for x in gambit.nash.logit_solve(game, maxregret=BACKEND_COARSE).equilibria
+        )
 
 
 def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
