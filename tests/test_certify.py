@@ -23,14 +23,18 @@ def parts(path):
     return kind, digest, json.loads(line), data
 
 
+WITHOUT_NASH = ("medium_access_3", "six_cycle")  # the first: none in pure strategies, and it has three players
+
+
 @pytest.mark.parametrize("name", ["intersection", "medium_access_3", "net_zero", "knapsack", "rendezvous", "six_cycle"])
 @pytest.mark.parametrize("concept", [ace.CE(), ace.CCE(), ace.Nash()], ids=repr)
 def test_catalog_games_are_proved(name, concept, tmp_path):
     game = ace.catalog.get(name)
-    try:
-        solution = ace.solve(game, concept)
-    except ace.NoEquilibrium:
-        pytest.skip("no such equilibrium")
+    if isinstance(concept, ace.Nash) and name in WITHOUT_NASH:
+        with pytest.raises(ace.NoEquilibrium):
+            ace.solve(game, concept)
+        return
+    solution = ace.solve(game, concept)
     proof = ace.certify(solution, tmp_path / "a.proof")
     done = check(proof.path, "--game", game.digest)
     assert done.returncode == 0, done.stdout

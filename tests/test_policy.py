@@ -784,3 +784,19 @@ def test_a_label_that_cannot_be_written_writes_nothing(tmp_path):
         with pytest.raises(ace.AceError, match="red"):
             writer.save(tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_initial_state_may_be_called_none():
+    game = ace.MarkovGame.from_arrays(
+        np.full((2, 1, 2), 0.5),
+        np.zeros((2, 1, 1)),
+        horizon=1,
+        states=[None, "there"],
+        initial={None: 0.5, "there": 0.5},
+    )
+    policy = ace.solve(game).policy
+    assert policy.start(state=None).state is None and policy.start(state="there").state == "there"
+    with pytest.raises(ace.InvalidOption, match="2 initial states"):
+        policy.start()
+    with pytest.raises(ace.UnknownPair, match="'elsewhere' is not an initial state"):
+        policy.start(state="elsewhere")

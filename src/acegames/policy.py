@@ -22,6 +22,7 @@ from acegames.feasibility.cells import Cells, LayerSpace
 from acegames.feasibility.lattice import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
+from acegames.model.starts import UNSAID, first_state
 from acegames.product import RowIndex, joint_actions, marginals
 from acegames.tracker import AT_AN_END, CostTracker, Rounding, Spent
 
@@ -224,17 +225,9 @@ class Policy:
         ptr, row, prob = layer.strategies(state, pair)
         return ptr, layer.action[row], prob
 
-    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = None) -> Runner:
+    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
-        if state is None:
-            if len(self.initial) > 1:
-                raise InvalidOption(
-                    f"start: there are {len(self.initial)} initial states, say which one occurred: start(rng, state=...)"
-                )
-            state = self.states[self.initial[0][0]]
-        elif state not in [self.states[s] for s, _ in self.initial]:
-            raise UnknownPair(f"start: {state!r} is not an initial state of the game")
-        return Runner(self, np.random.default_rng(rng), state)
+        return Runner(self, np.random.default_rng(rng), first_state(self.states, self.initial, state))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the policy to one file, with the game's digest; the name is used as given."""

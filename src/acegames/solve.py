@@ -43,9 +43,7 @@ class Stats:
     pairs: int  # stage games: (t, state, spent) with t < H, spending that cannot matter any more counted once
     programs: int  # stage games that took a linear program
     repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
-    seconds: float | None = (
-        None  # None where it is not known: files do not say, because the same solve gives the same file
-    )
+    seconds: float | None = None  # None after loading: a file does not say, so that the same solve gives the same bytes
 
 
 @dataclass(frozen=True, eq=False)

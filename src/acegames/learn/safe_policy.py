@@ -36,6 +36,7 @@ from acegames.feasibility import Feasibility, feasibility
 from acegames.feasibility.lattice import LARGEST, read_amounts
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
+from acegames.model.starts import UNSAID, first_state
 from acegames.tracker import CostTracker, Rounding
 
 Spent = tuple[int | float | Fraction, ...]
@@ -89,18 +90,10 @@ class SafePolicy:
             )
         return self.feasibility.lattice.spent(known[enough[0]].tolist())
 
-    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = None) -> SafeRunner:
+    def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> SafeRunner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
-        starts = [self.game.states[s] for s, _ in self.game.initial]
-        if state is None:
-            if len(starts) > 1:
-                raise InvalidOption(
-                    f"start: there are {len(starts)} initial states, say which one occurred: start(rng, state=...)"
-                )
-            state = starts[0]
-        elif state not in starts:
-            raise UnknownPair(f"start: {state!r} is not an initial state of the estimated game")
-        return SafeRunner(self, np.random.default_rng(rng), state)
+        begun = first_state(self.game.states, self.game.initial, state)
+        return SafeRunner(self, np.random.default_rng(rng), begun)
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
         """The feasible spendings of each state at t, in whole units, in lexicographic order."""

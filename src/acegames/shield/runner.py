@@ -13,8 +13,9 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.feasibility.lattice import read_amounts
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
+from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
-from acegames.shield.situation import UNSAID, Chosen, Situation
+from acegames.shield.situation import Chosen, Situation
 from acegames.tracker import AT_AN_END, Spent
 
 if TYPE_CHECKING:

@@ -27,11 +27,11 @@ from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import lattice, read_pair
 from acegames.feasibility.space import plan
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
-from acegames.model.written import show
+from acegames.model.starts import UNSAID, first_state
 from acegames.shield.product_sets import check_criterion, product_sets
 from acegames.shield.runner import ShieldRunner
 from acegames.shield.safe_sets import Sealed, find_safe_sets, number_rows, sealed
-from acegames.shield.situation import UNSAID, Chosen, Situation
+from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.tracker import AT_AN_END, CostTracker, Spent
 
@@ -157,16 +157,7 @@ class Shield(Sealed):
 
     def start(self, *, state: Label = UNSAID) -> ShieldRunner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
-        initial = [self.game.states[s] for s, _ in self.game.initial]
-        if state is UNSAID:
-            if len(initial) > 1:
-                raise InvalidOption(
-                    f"start: there are {len(initial)} initial states, say which one occurred: start(state=...)"
-                )
-            state = initial[0]
-        elif state not in initial:
-            raise UnknownPair(f"start: {state!r} is not an initial state of the game: {show(initial)}")
-        return ShieldRunner(self, state)
+        return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
         """Whether some outcome of a joint action has this cost, as it counts, and this next state; any, where none is given."""

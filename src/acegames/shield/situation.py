@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, place
+from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
 
 Mask = NDArray[np.bool_]
 Chosen = Sequence[Label] | Mapping[Label, Label]
-
-UNSAID: Any = object()  # an argument that was left out, where None may be a label
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,7 +153,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         try:
             spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
             self._spent = tuple(plain(exact(a) + b) for a, b in zip(self._spent, spent, strict=True))
-            if answer.over:  # sooner than the game thinks, perhaps, which is no harm
+            if answer.over:  # perhaps sooner than the game thinks
                 self._check_last(played, cost)
             else:
                 runner.step(played, step.next_state, cost)
