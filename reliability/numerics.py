@@ -248,6 +248,16 @@ def all_at_once(rng: np.random.Generator) -> Drawn:
     return drawn
 
 
+def unequal_levels(rng: np.random.Generator) -> Drawn:
+    """Each player has rewards of a size and with differences of its own, 1 to 1e-15 of that size: one's all is another's rounding."""
+    size, tie = 10.0 ** rng.uniform(-3, 3, 3), 10.0 ** -rng.uniform(0, 15, 3)
+    base, drawn = rng.integers(-2, 3, 3), draw(rng, reward=lambda: 0.0, cost=whole(rng))
+    for place, (_, outcomes) in drawn.moves.items():
+        reward = size * (base + tie * rng.integers(-4, 5, 3))
+        drawn.moves[place] = (tuple(reward[: len(drawn.actions)].tolist()), outcomes)
+    return spread_budget(rng, drawn)
+
+
 FAMILIES: dict[str, Callable[[np.random.Generator], Drawn]] = {
     f.__name__: f
     for f in (
@@ -259,6 +269,7 @@ FAMILIES: dict[str, Callable[[np.random.Generator], Drawn]] = {
         two_hundred_steps,
         met_exactly,
         all_at_once,
+        unequal_levels,
     )
 }
 

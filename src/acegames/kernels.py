@@ -277,7 +277,7 @@ def _best_pure(c, v, R, N):
 
 
 @_inner
-def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W):
+def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W):
     """Write an equilibrium of one stage game into sigma[:R].
 
     u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
@@ -287,6 +287,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     """
     v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size, margin = W
     chosen[1] = 0
+    comparing = kind in (EGALITARIAN, FAIR)
     span = 0.0
     lowest = np.inf
     for i in range(N):
@@ -298,8 +299,8 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         ranges[i] = high - low if high - low > noise[i] else 0.0
         margin[i] = noise[i] / (ranges[i] if ranges[i] > 0.0 else 1.0)
         span = max(span, ranges[i])
-        lowest = min(lowest, low)
         y[i] = low
+        lowest = min(lowest, low + (terms[i] if comparing else 0.0))
     if span == 0.0:
         chosen[0] = 0
         return PURE
@@ -307,14 +308,13 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     for i in range(N):
         for j in range(R):
             v[j, i] = (u[j, i] - y[i]) / ranges[i] if ranges[i] > 0.0 else 0.0
-        y[i] = (y[i] - lowest) / span  # the offsets o_i, until the rows are built
-        largest = max(largest, abs(weights[i]) * ranges[i])
+        y[i] = (y[i] + (terms[i] if comparing else 0.0) - lowest) / span  # the offsets o_i, until the rows are built
+        largest = max(largest, abs(terms[i]) * ranges[i])
 
-    comparing = kind in (EGALITARIAN, FAIR)
     for j in range(R):
         c[j] = 0.0
         for i in range(N):
-            c[j] += weights[i] * ranges[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
+            c[j] += terms[i] * ranges[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
     if not comparing:
         a = _best_pure(c, v, R, N)
         if _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
@@ -354,7 +354,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
                     A[rows, j] = v[j, i] * ranges[i] / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = most + 1.0 - max(y[i], most - ranges[i] / span)
+                b[rows] = 1.0 - max(y[i] - most, -ranges[i] / span)
                 rows += 1
         for j in range(R):
             c[j] = 0.0
@@ -477,7 +477,7 @@ def workspace(R, N, actions, correlated):
 
 @_jit
 def solve_batch(
-    ptr, act, utility, deviation, first_action, correlated, floor, kind, weights, noise, sigma, status, W, rows_of, position, s
+    ptr, act, utility, deviation, first_action, correlated, floor, kind, terms, noise, sigma, status, W, rows_of, position, s
 ):
     """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled. Returns the number of programs."""
     N = act.shape[1]
@@ -491,7 +491,7 @@ def solve_batch(
             sigma[first + j] = 0.0
         status[g] = solve_stage(
             utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action, correlated, floor,
-            kind, weights, noise, s, W,
+            kind, terms, noise, s, W,
         )
         programs += W[12][1]
         if status[g] == PURE:
@@ -862,7 +862,7 @@ def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0
 @_jit
 def solve_dense(
     begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
-    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, weights, noise, widest, value, code,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, terms, noise, widest, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
 ):
     """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
@@ -921,7 +921,7 @@ def solve_dense(
                             R += 1
                     mixed, entries, bad, programs = _store_stage(
                         cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]],
-                        position, first_action, correlated, floor, kind, weights, noise, sigma, W, value, code, mixed_code, mixed_cell,
+                        position, first_action, correlated, floor, kind, terms, noise, sigma, W, value, code, mixed_code, mixed_cell,
                         mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
                     )
             cell += k1 - k0
@@ -931,7 +931,7 @@ def solve_dense(
 
 @_inner
 def _store_stage(
-    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W, value, code,
+    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
 ):
     """Solve one stage and file the answer under `cell`."""
@@ -946,7 +946,7 @@ def _store_stage(
         W[12][0] = best
     else:
         status = solve_stage(
-            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, weights, noise, sigma, W
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W
         )
         programs += W[12][1]
     if status == PURE:
@@ -1258,7 +1258,7 @@ def sweep(
 @_jit
 def solve_sparse(
     begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget, slot,
-    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, weights, noise, widest, value, code,
+    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, terms, noise, widest, value, code,
     mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
 ):
     """As `solve_dense`, for the listed cells number begin .. end-1; value, code and the mixed records go by that number."""
@@ -1298,7 +1298,7 @@ def solve_sparse(
                 R += 1
         mixed, entries, bad, programs = _store_stage(
             p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action,
-            correlated, floor, kind, weights, noise, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
+            correlated, floor, kind, terms, noise, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
             failed, mixed, entries, bad, programs,
         )
     return mixed, bad, programs

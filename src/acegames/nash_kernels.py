@@ -79,19 +79,20 @@ def _scale(u, R, N, noise, v, low, ranges, tie, order):
 
 
 @_inner
-def _prepare(weights, low, ranges, N, scaled, gain, offset):
+def _prepare(kind, terms, low, ranges, N, scaled, gain, offset):
     """The objective in terms of unit utilities: scaled weights, and what brings the players to one scale."""
     span = 0.0
     largest = 0.0
     lowest = np.inf
     for i in range(N):
         span = max(span, ranges[i])
-        largest = max(largest, abs(weights[i]) * ranges[i])
-        lowest = min(lowest, low[i])
+        largest = max(largest, abs(terms[i]) * ranges[i])
+        offset[i] = low[i] + (terms[i] if kind in (EGALITARIAN, FAIR) else 0.0)
+        lowest = min(lowest, offset[i])
     for i in range(N):
         gain[i] = ranges[i] / (span if span > 0.0 else 1.0)
-        offset[i] = (low[i] - lowest) / (span if span > 0.0 else 1.0)
-        scaled[i] = weights[i] * ranges[i] / largest if largest > 0.0 else 0.0
+        offset[i] = (offset[i] - lowest) / (span if span > 0.0 else 1.0)
+        scaled[i] = terms[i] * ranges[i] / largest if largest > 0.0 else 0.0
 
 
 @_inner
@@ -833,7 +834,7 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
 
 @_jit
 def solve_nash(
-    ptr, row, first, act, deviation, utility, first_action, kind, weights, noise, limit, value, pure, mixed_ptr, mixed_action,
+    ptr, row, first, act, deviation, utility, first_action, kind, terms, noise, limit, value, pure, mixed_ptr, mixed_action,
     mixed_prob, status,
 ):
     """A Nash equilibrium of each stage; ptr (G+1,) are its rows in `row` and `utility` (R, N).
@@ -894,7 +895,7 @@ def solve_nash(
             for j in range(R):
                 position[rows[j] - first[g]] = j
             _scale(u, R, N, noise, v, low, ranges, tie, order)
-            _prepare(weights, low, ranges, N, scaled, gain, offset)
+            _prepare(kind, terms, low, ranges, N, scaled, gain, offset)
             best, objective = _best_pure(
                 kind, v, R, N, rows, deviation, first_action, position, scaled, gain, offset, best_v
             )

@@ -2,8 +2,8 @@
 
 A constant c_t taken from all rewards of time t takes c_t + c_{t+1} + ... from all values of time t and changes no equilibrium.
 Floats near zero are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Rewards of
-joint actions that no safe play can take do not count either: they become zero. Under "egalitarian" and "fair" players are
-compared with each other, so all of them share their constants.
+joint actions that no safe play can take do not count either: they become zero. Objectives that compare players with each other,
+"egalitarian" and "fair", are told what was taken from each.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ def solve_level(
     shelf: Shelf | None = None,
 ) -> EngineResult | None:
     """`engine.solve` of the game without its level, where that is worth it; the values have it again."""
-    levelled = level(game, lattice, concept)
-    asked = levelled.game if levelled else game
-    found = (
-        engine.solve(asked, lattice, concept, progress)
-        if shelf is None
-        else engine.solve(asked, lattice, concept, progress, shelf)
-    )
-    return levelled.back(found) if levelled and found else found
+    levelled = level(game, lattice)
+    if levelled is None:
+        return engine.solve(game, lattice, concept, progress, shelf)
+    found = engine.solve(levelled.game, lattice, concept, progress, shelf, levelled.ahead)
+    return None if found is None else levelled.back(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,7 @@ def _raised(layer: PolicyLayer, up: Floats) -> PolicyLayer:
     return layer
 
 
-def level(game: MarkovGame, lattice: Lattice, concept: Concept) -> Levelled | None:
+def level(game: MarkovGame, lattice: Lattice) -> Levelled | None:
     """Take the level out of a game; None where rounding cannot hide anything in it."""
     if len(game.players) == 1:  # a maximum: there are no incentives that rounding could invent
         return None
@@ -78,8 +75,6 @@ def level(game: MarkovGame, lattice: Lattice, concept: Concept) -> Levelled | No
         size += np.abs(reward).max(axis=0)
     if len(taken) < game.horizon or (size <= LEVEL * (high - low).sum(axis=0)).all():
         return None
-    if getattr(concept, "objective", None) in ("egalitarian", "fair"):
-        low, high = np.full_like(low, low.min(axis=1)[:, None]), np.full_like(low, high.max(axis=1)[:, None])
     middle = low / 2 + high / 2
     middle[np.abs(middle) <= high - low] = 0.0  # no level to speak of; else the differences are exact
     return Levelled(_without(game, middle, taken), np.cumsum(middle[::-1], axis=0)[::-1])

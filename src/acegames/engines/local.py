@@ -83,13 +83,15 @@ class LocalEngine:
         concept: Concept,
         progress: Report | None,
         shelf: Shelf | None = None,
+        level: Floats | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         shelf = InMemory() if shelf is None else shelf
         space, predicted = self._prepared(self.plan(game, lattice), concept, shelf)
         if not space.feasible:
             return None
-        found = self._backward(space, lattice, concept, predicted.threads, shelf, progress)
+        stages = partial(_stages, space, lattice, concept, level)
+        found = self._backward(space, stages, predicted.threads, shelf, progress)
         return replace(found, reached=_reached(game, lattice, predicted))
 
     def _prepared(self, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
@@ -111,24 +113,24 @@ class LocalEngine:
         return explored, predicted
 
     def _backward(
-        self, space: Space, lattice: Lattice, concept: Concept, threads: int, shelf: Shelf, progress: Report | None
+        self, space: Space, stages: Callable[[], Stages], threads: int, shelf: Shelf, progress: Report | None
     ) -> EngineResult:
         if space.dense and len(space.game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
             return _backward(space, partial(_solve_alone, space), batches, shelf, progress)
         pool = ThreadPoolExecutor(threads)
         try:
-            step = partial(_solve_one, _stages(space, lattice, concept), pool, threads)
+            step = partial(_solve_one, stages(), pool, threads)
             return _backward(space, step, _one_by_one, shelf, progress)
         finally:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
 
 
-def _stages(space: Space, lattice: Lattice, concept: Concept) -> Stages:
+def _stages(space: Space, lattice: Lattice, concept: Concept, level: Floats | None) -> Stages:
     if isinstance(concept, Nash) and len(space.game.players) > 1:
         from acegames.engines.nash import NashStages
 
-        return NashStages(space, lattice, concept)
-    return Stages(space, concept)
+        return NashStages(space, lattice, concept, level)
+    return Stages(space, concept, level)
 
 
 def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached | None:
@@ -281,25 +283,26 @@ class Run:
 class Stages:
     """Solves the stage games of one layer after the other."""
 
-    def __init__(self, space: Space, concept: Concept) -> None:
+    def __init__(self, space: Space, concept: Concept, level: Floats | None) -> None:
         game = space.game
-        self.space, self.game, self.concept = space, game, concept
+        self.space, self.game, self.concept, self.level = space, game, concept, level
         self.players: tuple[Hashable, ...] = game.players
         self.alone = len(game.players) == 1
         counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
         self.first_action = np.concatenate([[0], np.cumsum(counts)])
-        self.kind, self.weights = objective_code(concept, game.players)
         self.noise = reward_noise(game)
-        self.options = (
-            self.first_action,
-            isinstance(concept, CE),
-            0.0 if isinstance(concept, Nash) else float(concept.floor),
-            self.kind,
-            self.weights,
-            self.noise,
-        )
         self.widest = space.tables.widest
         self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
+
+    def _level(self, t: int) -> Floats | None:
+        """What the utilities of one time are without."""
+        return None if self.level is None else self.level[t]
+
+    def _options(self, t: int) -> tuple[Any, ...]:
+        """What the kernels are told of the concept."""
+        floor = 0.0 if isinstance(self.concept, Nash) else float(self.concept.floor)
+        objective = objective_code(self.concept, self.players, self._level(t))
+        return (self.first_action, isinstance(self.concept, CE), floor, *objective, self.noise)
 
     def solve_layer(
         self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
@@ -351,7 +354,7 @@ class Stages:
         entries = length * widest[0]
         row, prob = np.empty(entries, dtype=code.dtype), np.empty(entries)
         actions = (self.space.tables.action, self.deviation, budget)
-        answer = (*self.options, widest, value, code, 0, cell, ptr, row, prob, failed)
+        answer = (*self._options(t), widest, value, code, 0, cell, ptr, row, prob, failed)
         if marks is not None:
             mixed, bad, programs = kernels.solve_dense(
                 *bounds, here.states, here.lo, here.size, here.base, here.line, marks, *step, *actions,
@@ -416,7 +419,7 @@ class Stages:
                     utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
         u = np.array(utility)
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise)
+        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise, self._level(t))
         value[at] = sigma @ u
         played = np.flatnonzero(sigma > 0)
         if len(played) == 1:

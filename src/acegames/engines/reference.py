@@ -44,6 +44,7 @@ class ReferenceEngine:
         concept: Concept,
         progress: Report | None,
         shelf: Shelf | None = None,
+        level: NDArray[np.float64] | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         if shelf is not None:
@@ -60,9 +61,9 @@ class ReferenceEngine:
             nodes, table = graph[t], game.layer(t)
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
             utility = table.reward[nodes.row] + future
-            found = self.stages.solve(
-                StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise), concept, game.players
-            )
+            above = None if level is None else level[t]
+            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise, above)
+            found = self.stages.solve(batch, concept, game.players)
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
             layer = policy_layer(nodes, table, found.sigma, values)

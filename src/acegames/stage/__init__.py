@@ -31,6 +31,9 @@ class StageBatch:
     noise: NDArray[np.float64] | None = (
         None  # (N,) differences up to this are rounding; by default judged from the utilities
     )
+    level: NDArray[np.float64] | None = (
+        None  # (N,) what the utilities are without, asked for where players are compared
+    )
 
     @property
     def blur(self) -> NDArray[np.float64]:

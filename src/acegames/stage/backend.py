@@ -44,7 +44,12 @@ def load(backend: str) -> Any:
 
 
 def ask_backend(
-    action: NDArray[np.int32], utility: Floats, concept: Nash, players: tuple[Hashable, ...], noise: Floats
+    action: NDArray[np.int32],
+    utility: Floats,
+    concept: Nash,
+    players: tuple[Hashable, ...],
+    noise: Floats,
+    level: Floats | None = None,
 ) -> list[dict[int, float]] | None:
     """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
 
@@ -60,7 +65,8 @@ def ask_backend(
     shape = (len(players), *(1,) * len(players))
     scaled = np.where(size > 0, 1.0, 0.0).reshape(shape) * (payoffs - low.reshape(shape))
     scaled /= np.where(size > 0, size, 1.0).reshape(shape)
-    preference = Preference(concept, players, [*map(as_rational, low.tolist())], [*map(as_rational, size.tolist())])
+    lowest, ranges = ([*map(as_rational, x.tolist())] for x in (low, size))
+    preference = Preference(concept, players, lowest, ranges, level)
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):

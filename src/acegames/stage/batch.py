@@ -15,11 +15,19 @@ from acegames.stage.exact import solve_exactly
 KINDS = {"egalitarian": 1, "fair": 2, None: 3}  # else linear; the numbers of `kernels`
 
 
-def objective_code(concept: Concept, players: tuple[Hashable, ...]) -> tuple[int, NDArray[np.float64]]:
-    """The kernel's number for the kind of objective, and weights of unit size (of welfare where there are none)."""
+def objective_code(
+    concept: Concept, players: tuple[Hashable, ...], level: NDArray[np.float64] | None = None
+) -> tuple[int, NDArray[np.float64]]:
+    """The kernel's number for the kind of objective, and its terms, (N,).
+
+    Terms of a linear objective are its weights, of unit size (no objective: those of welfare, to begin with); of one that compares
+    players, the level that their utilities are without.
+    """
     weights = concept.weights(players)
+    if concept.objective is None:
+        return KINDS[None], np.ones(len(players))
     if weights is None:
-        return KINDS[concept.objective], np.ones(len(players))
+        return KINDS[concept.objective], np.zeros(len(players)) if level is None else level
     return 0, np.array(weights) / (max(map(abs, weights)) or 1.0)
 
 
@@ -81,7 +89,7 @@ class BatchStageSolver:
         counts = batch.action.max(axis=0).astype(np.int64) + 1
         group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
         first_action = np.concatenate([[0], np.cumsum(counts)])
-        kind, weights = objective_code(concept, players)
+        kind, terms = objective_code(concept, players, batch.level)
         correlated = isinstance(concept, CE)
         sigma = np.zeros(len(batch.utility))
         status = np.empty(len(batch), dtype=np.int64)
@@ -94,11 +102,13 @@ class BatchStageSolver:
             return StageStrategies(sigma, 0, 0)
         programs = kernel.solve_batch(
             batch.ptr, batch.action, batch.utility, deviation_table(group, batch.action, counts), first_action, correlated,
-            float(concept.floor), kind, weights, batch.blur, sigma, status, kernel.workspace(widest, N, counts, correlated),
+            float(concept.floor), kind, terms, batch.blur, sigma, status, kernel.workspace(widest, N, counts, correlated),
             np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
         )  # fmt: skip
         failed = np.flatnonzero(status == kernel.UNCERTIFIED)
         for g in failed:
             rows = slice(batch.ptr[g], batch.ptr[g + 1])
-            sigma[rows] = solve_exactly(batch.action[rows], batch.utility[rows], concept, players, batch.blur)
+            sigma[rows] = solve_exactly(
+                batch.action[rows], batch.utility[rows], concept, players, batch.blur, batch.level
+            )
         return StageStrategies(sigma, int(programs), len(failed))

@@ -30,11 +30,12 @@ def solve_exactly(
     concept: Correlated,
     players: tuple[Hashable, ...],
     noise: Floats | None = None,
+    level: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     blur = noise_of(utility) if noise is None else noise
-    program = stage_program(action, rational, concept, players, blur)
+    program = stage_program(action, rational, concept, players, blur, level)
     table = Tableau(program)
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")

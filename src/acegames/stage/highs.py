@@ -49,7 +49,7 @@ class HighsStageSolver:
             if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players, blur)
+            stage = (batch.action[first:last], utility, concept, players, blur, batch.level)
             found = self._solve_program(stage_program(*stage))
             programs += 1
             if found is None:

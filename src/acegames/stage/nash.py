@@ -48,27 +48,28 @@ class Tables:
 
 
 def solve_stages(
-    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...], noise: Floats,
+    level: Floats | None = None,
 ) -> Mixtures:  # fmt: skip
     """Solve stages whose feasible joint actions are rows of the tables; those of stage g count from first[g]."""
     from acegames import nash_kernels as kernel
 
     stages, n = len(ptr) - 1, tables.action.shape[1]
-    kind, weights = objective_code(concept, players)
+    kind, terms = objective_code(concept, players, level)
     values, pure, status = np.zeros((stages, n)), np.empty(stages, np.int64), np.empty(stages, np.int64)
     wide = int(tables.first_action[-1]) if n == 2 else 0
     mixed_ptr = np.empty(stages + 1, np.int64)
     action, prob = np.empty(stages * wide, np.int64), np.empty(stages * wide)
     searched = kernel.solve_nash(
         _fixed(ptr), _fixed(row), _fixed(first), _fixed(tables.action), _fixed(tables.deviation), _fixed(utility),
-        _fixed(tables.first_action), kind, weights, _fixed(noise), SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
+        _fixed(tables.first_action), kind, terms, _fixed(noise), SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
     )  # fmt: skip
     used = int(mixed_ptr[-1])
     found = Mixtures(values, pure, mixed_ptr, action[:used].copy(), prob[:used].copy(), int(searched), 0, (), ())
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(ptr, row, tables, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, noise)
+    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, noise, level)
 
 
 def _for_backend(ptr: Ints, row: Ints, tables: Tables, concept: Concept) -> Any:
@@ -88,7 +89,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _repaired(
     found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
-    concept: Concept, players: tuple[Hashable, ...], noise: Floats,
+    concept: Concept, players: tuple[Hashable, ...], noise: Floats, level: Floats | None,
 ) -> Mixtures:  # fmt: skip
     """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
     from acegames import nash_kernels as kernel
@@ -98,7 +99,7 @@ def _repaired(
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        mixtures = _from_backend(action, utility[rows], concept, players, noise)
+        mixtures = _from_backend(action, utility[rows], concept, players, noise, level)
         if mixtures is None and status[g] <= kernel.MIXED:
             continue  # asked in vain, and the kernel has an answer
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
@@ -109,7 +110,7 @@ def _repaired(
         ):  # of more players every joint action was looked at, by comparisons alone
             repaired += 1
             try:
-                exact = solve_nash_exactly(action, utility[rows], concept, players, noise)
+                exact = solve_nash_exactly(action, utility[rows], concept, players, noise, level)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -131,14 +132,19 @@ def _repaired(
 
 
 def _from_backend(
-    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+    action: NDArray[np.int32],
+    utility: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    noise: Floats,
+    level: Floats | None,
 ) -> list[dict[int, float]] | None:
     """One stage by the backend; None where there is none, where it cannot be asked, or where it found nothing."""
     if not isinstance(concept, Nash) or concept.backend is None or not is_product(action):
         return None
     from acegames.stage.backend import ask_backend
 
-    return ask_backend(action, utility, concept, players, noise)
+    return ask_backend(action, utility, concept, players, noise, level)
 
 
 def _merged(
@@ -166,7 +172,15 @@ class NashStageSolver:
         first_action = np.concatenate([[0], np.cumsum(counts)])
         tables = Tables(batch.action, deviation_table(group, batch.action, counts), first_action)
         found = solve_stages(
-            batch.ptr, np.arange(len(group)), batch.ptr[:-1], batch.utility, tables, concept, players, batch.blur
+            batch.ptr,
+            np.arange(len(group)),
+            batch.ptr[:-1],
+            batch.utility,
+            tables,
+            concept,
+            players,
+            batch.blur,
+            batch.level,
         )
         sigma = np.zeros(len(batch.utility))
         pure = np.flatnonzero(found.pure >= 0)

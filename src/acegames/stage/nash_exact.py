@@ -67,7 +67,12 @@ class _Pair:
 
 
 def solve_nash_exactly(
-    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+    action: NDArray[np.int32],
+    utility: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    noise: Floats,
+    level: Floats | None = None,
 ) -> list[Mixture] | None:
     """Return each player's mixture of one stage game, or None: no equilibrium (three or more players: no pure one).
 
@@ -83,7 +88,7 @@ def solve_nash_exactly(
     ties = [max(2 * as_rational(e) / r, as_rational(INDIFFERENT)) for e, r in zip(noise, unit, strict=True)]
     v = merge_equal((rational - low) / unit * [int(r > 0) for r in ranges], np.array(ties, dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, low.tolist(), ranges)
+    preference = Preference(concept, players, low.tolist(), ranges, level)
     pure = _best_pure(cells, preference)
     if len(players) != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
@@ -130,7 +135,7 @@ class ExactNashSolver:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = _one_stage(action, utility, concept, players, blur)
+                found = _one_stage(action, utility, concept, players, blur, batch.level)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -143,20 +148,25 @@ class ExactNashSolver:
 
 
 def _one_stage(
-    action: NDArray[np.int32], utility: Floats, concept: Concept, players: tuple[Hashable, ...], noise: Floats
+    action: NDArray[np.int32],
+    utility: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    noise: Floats,
+    level: Floats | None,
 ) -> list[dict[int, float]] | None:
     """Exactly; where the concept has a backend and the stage is a product, by that first (three or more players: if none is pure)."""
     from acegames.stage.backend import ask_backend
 
     nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
     if nash is not None and len(players) == 2:
-        found = ask_backend(action, utility, nash, players, noise)
+        found = ask_backend(action, utility, nash, players, noise, level)
         if found is not None:
             return found
-    exact = solve_nash_exactly(action, utility, concept, players, noise)
+    exact = solve_nash_exactly(action, utility, concept, players, noise, level)
     if exact is not None:
         return as_floats(exact)
-    return None if nash is None or len(players) == 2 else ask_backend(action, utility, nash, players, noise)
+    return None if nash is None or len(players) == 2 else ask_backend(action, utility, nash, players, noise, level)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:

@@ -9,6 +9,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 from acegames.concepts import Concept
 from acegames.numerics import TIE
 from acegames.stage.exact import as_rational
@@ -42,13 +45,19 @@ class Preference:
     """An objective at one stage."""
 
     def __init__(
-        self, concept: Concept, players: tuple[Hashable, ...], low: Sequence[Fraction], ranges: Sequence[Fraction]
+        self,
+        concept: Concept,
+        players: tuple[Hashable, ...],
+        low: Sequence[Fraction],
+        ranges: Sequence[Fraction],
+        level: NDArray[np.float64] | None = None,
     ) -> None:
         weights = concept.weights(players)
         self.kind = concept.objective if weights is None else "linear"
         span = max(ranges) or Fraction(1)
         self.gain = [r / span for r in ranges]
-        self.offset = [(x - min(low)) / span for x in low]
+        high = [x + as_rational(up) for x, up in zip(low, level, strict=True)] if level is not None else low
+        self.offset = [(x - min(high)) / span for x in high]
         scaled = [as_rational(w) * r for w, r in zip(weights or [0.0] * len(ranges), ranges, strict=True)]
         largest = max(map(abs, scaled)) or Fraction(1)
         self.weights = [w / largest for w in scaled]

@@ -10,7 +10,7 @@ numbers, and a deviation out of X is valued at `-floor`. For weights y = (sigma,
     egalitarian, auxiliary z:                             z - g_i v_i.sigma <= o_i               maximise z
     fair, auxiliaries lo and w = top - hi:                lo - g_i v_i.sigma <= o_i,  w + g_i v_i.sigma <= top - o_i    maximise lo + w
 
-where u_i / range = g_i v_i + o_i brings the players back to one scale, the largest of the ranges, with o_i >= 0. Utilities
+where (u_i + level_i) / range = g_i v_i + o_i brings the players back to one scale, the largest of the ranges, with o_i >= 0. Utilities
 of a player that differ by no more than its noise (`numerics.NOISE`) count as equal, in every solver alike.
 
 b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
@@ -55,8 +55,9 @@ def stage_program(
     concept: Correlated,
     players: tuple[Hashable, ...],
     noise: NDArray[np.float64],
+    level: NDArray[np.float64] | None = None,
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions (R, N), utilities (R, N) and their noise (N,).
+    """Build the program of one stage from its feasible joint actions (R, N), utilities (R, N), their noise (N,) and level (N,).
 
     Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
     """
@@ -77,6 +78,8 @@ def stage_program(
         first = v @ (scaled / (abs(scaled).max() or 1))
         return Program(len(v), deviations, nothing, np.vstack([first, v.T]))
     span = ranges.max() or 1
+    if level is not None:
+        low = low + [number(x) for x in level]
     return _compare_players(v, ranges / span, (low - low.min()) / span, deviations, fair=concept.objective == "fair")
 
 
@@ -93,7 +96,7 @@ def _compare_players(v: Numbers, gain: Numbers, offset: Numbers, deviations: Num
     b = [np.zeros(len(deviations), dtype=int), np.minimum(offset, least)]
     if fair:
         blocks.append(np.hstack([alike, np.tile([0, 1], (n, 1))]))
-        b.append(most + 1 - np.maximum(offset, most - gain))
+        b.append(1 - np.maximum(offset - most, -gain))
     levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
     levels[0, rows:] = 1
     return Program(rows, np.vstack(blocks), np.concatenate(b), levels)

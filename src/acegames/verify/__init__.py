@@ -28,6 +28,7 @@ largest time.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
 from acegames.verify._rounded_walk import walk_rounded
 from acegames.verify._rounding import EXACT, read_rules, unsound
-from acegames.verify._tolerance import default_tolerance
+from acegames.verify._tolerance import default_tolerance, without_base
 from acegames.verify._units import Units
 from acegames.verify._walk import Step, Walked, Witness, amounts, walk
 
@@ -140,6 +141,7 @@ def _judge(
     game: MarkovGame, units: Units, reader: Reader, counted: Counted | None, *, coarse: bool
 ) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
+    game, base = without_base(game, units)
     packed = Packed.of(game, units)
     stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
     walked = None
@@ -148,6 +150,7 @@ def _judge(
     else:
         assert packed is not None
         found, walked = evaluate_keys(packed, feasible_keys(packed), reader, coarse=coarse)
+    found = replace(found, values=found.values + base)
     if counted is not None:
         return found, walk_rounded(counted, reader, units)
     return found, walked or walk(game, reader, units)
