@@ -25,11 +25,11 @@ class Shelf(Protocol):
     in_memory: bool
 
     def open(self, space: Space) -> list[SolvedLayer]:
-        """The layers that are there already, of times H-1, H-2, ..."""
+        """The layers that are there already, from the last time to the first; any may be missing."""
         ...
 
     def put(self, solved: SolvedLayer) -> None:
-        """Take the layer of the time before those that are there."""
+        """Take a layer that was missing; the last time comes first."""
         ...
 
     def close(self) -> list[SolvedLayer]:
