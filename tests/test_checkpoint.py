@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -178,6 +179,21 @@ def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
     assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
     assert ace.verify(GAME, solution.policy, CONCEPT).ok
     assert ace.simulate(GAME, solution.policy, episodes=20, rng=np.random.default_rng(0)).violations == 0
+
+
+def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_path):
+    """They are stored without it, and handed out with it."""
+    reward = GAME.layers[0].reward + 1e12
+    game = replace(GAME, layers=(replace(GAME.layers[0], reward=reward),))
+    assert len(GAME.layers) == 1
+    solution, _ = solve(folder, game)
+    assert solution.values.min() > 1e12
+    assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
+    plain = saved(ace.solve(game, CONCEPT), tmp_path)
+    assert saved(solution, tmp_path) == plain
+    again, resumed = solve(folder, game)
+    assert resumed == LAYERS and saved(again, tmp_path) == plain
+    assert {p.name for p in run_of(folder).iterdir()} == {"lock", "manifest.json", *(p.name for p in groups(folder))}
 
 
 def test_files_say_nothing_about_time(tmp_path):

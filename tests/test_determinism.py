@@ -127,11 +127,11 @@ def bytes_or_error(game, concept, dense, path):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=SLOW) for seed in range(10, 100))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=SLOW) for seed in range(1, 10))])
 def test_boxes_and_lists_of_random_games(seed, tmp_path):
     rng = np.random.default_rng(seed)
     ways = set()
-    for _ in range(8):
+    for _ in range(80):
         game = any_game(rng)
         options = [None, "welfare", "egalitarian", "fair"]
         concept = [ace.CE, ace.CCE, ace.Nash][rng.integers(3)](options[rng.integers(4)])

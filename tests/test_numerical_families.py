@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import level, reward_noise
+from acegames.engines import local, reference, reward_noise
+from acegames.engines.level import Levelled, level
+from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import lattice
+from acegames.feasibility.space import plan
 
 SCRIPT = Path(__file__).parents[1] / "reliability" / "numerics.py"
 spec = importlib.util.spec_from_file_location("reliability_numerics", SCRIPT)
@@ -40,7 +43,10 @@ def test_a_family_for_long(family):
 def test_without_levelling_they_fail(family, seed, monkeypatch):
     """The judge sees it when rounding is taken for indifference."""
     assert not families.run(family, 1, seed).failures
-    monkeypatch.setattr(level, "level", lambda *args: None)
+    for engine in (local, reference):
+        monkeypatch.setattr(
+            engine, "level", lambda game, rows: Levelled(game, np.zeros((game.horizon, len(game.players))))
+        )
     assert any("gains" in sentence for _, sentence in families.run(family, 1, seed).failures)
 
 
@@ -101,6 +107,11 @@ def solved(game, concept=None):
 # -- levels
 
 
+def levelled(game):
+    """What an engine makes of a game before it solves it."""
+    return level(game, explore(plan(game, lattice(game), clip=True)).rows_in_play)
+
+
 def near(base, size, seed=0):
     """Rewards at a level, with differences of a given size."""
     rng = np.random.default_rng(seed)
@@ -118,8 +129,8 @@ def test_a_level_changes_no_choice(concept, engine):
     """2**-40 is exact beside 1, so both games are the same but for the level."""
     plain, high = near(0.0, 2.0**-40), near(1.0, 2.0**-40)
     one, other = (ace.solve(game, concept, engine=engine) for game in (plain, high))
-    assert level.level(plain, lattice(plain)) is None
-    assert level.level(high, lattice(high)) is not None
+    assert levelled(plain).game is plain
+    assert (levelled(high).ahead != 0).all()
     assert np.abs(other.values - 4 - one.values).max() <= 1e-15 * 8
     for t, layer in enumerate(other.policy.layers):
         assert layer.code.tobytes() == one.policy.layers[t].code.tobytes()
@@ -150,20 +161,15 @@ def test_levels_that_change_with_time_are_compared_as_they_add_up(concept):
     turns = tuple(replace(shared, reward=shared.reward + up) for up in ([1.0, 0.0], [0.0, 1.0]))
     game = replace(plain, layers=turns, layer_at=(0, 1, 0, 1))
     found = [ace.solve(game, concept, engine=engine) for engine in (ace.LocalEngine(), families.ReferenceEngine())]
-    assert level.level(game, lattice(game)) is not None
+    assert levelled(game).ahead.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
     assert np.abs(found[0].values - found[1].values).max() <= 2.0**-48
     assert all(ace.verify(game, x.policy, concept).ok for x in found)
 
 
-def test_only_games_with_a_level_are_levelled():
-    for name in ace.catalog.names():
+def test_levelling_leaves_the_catalog_as_it_is():
+    for name in ("intersection", "drones", "rendezvous", "medium_access"):
         game = ace.catalog.get(name)
-        try:
-            whole = lattice(game)
-        except (ace.TooLarge, ace.InvalidOption):
-            continue
-        found = level.level(game, whole)
-        assert found is None or found.game.players == game.players
+        assert levelled(game).game is game
 
 
 def test_joint_actions_that_break_a_budget_have_no_say():
@@ -174,10 +180,35 @@ def test_joint_actions_that_break_a_budget_have_no_say():
     reward[:, 2, 2] = 1e60
     wild = ace.MarkovGame.from_arrays(np.full((2, 3, 3, 2), 0.5), reward, cost, [4], horizon=4)
     assert reward_noise(wild).min() > 1e40
-    levelled = level.level(wild, lattice(wild)).game
-    assert reward_noise(levelled).max() < 1e-10
+    assert reward_noise(levelled(wild).game).max() < 1e-10
     assert ace.verify(*solved(wild)).ok
-    assert game.horizon == levelled.horizon
+    assert game.horizon == wild.horizon
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair"), ace.Nash()])
+@pytest.mark.parametrize("dense", [True, False])
+def test_what_no_safe_play_can_take_has_no_say(concept, dense):
+    """The third action can be afforded now, but not what must follow: a penalty on it changes no answer and no tolerance."""
+
+    def penalised(penalty):
+        return ace.MarkovGame.from_functions(
+            players=("p", "q"),
+            actions=lambda t, s: [[0, 1, 2], [0, 1]],
+            horizon=3,
+            initial="s",
+            budget={"c": 5},
+            outcomes=lambda t, s, a: [(1.0, "s", {"c": 4 if a[0] == 2 else 1})],
+            reward=lambda t, s, a: (penalty if a[0] == 2 else float(a[0] == 1), 100.0 * (a[0] != 1)),
+        )
+
+    plain = ace.solve(penalised(0.0), concept)
+    for penalty in (-1e9, -1e15, 1e30):
+        game = penalised(penalty)
+        solution = ace.solve(game, concept, engine=ace.LocalEngine(dense=dense))
+        assert solution.values.tolist() == plain.values.tolist() == [3, 0]
+        certificate = ace.verify(game, solution.policy, concept)
+        assert certificate.ok
+        assert certificate.tol == pytest.approx([3e-8, 3e-6])
 
 
 def test_a_checkpoint_of_a_game_with_a_level(tmp_path):

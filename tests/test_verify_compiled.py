@@ -163,7 +163,7 @@ def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
         units = Units(game)
         packed = _packed.Packed.of(game, units)
-        layers = _compiled.feasible_keys(packed)
+        layers, _ = _compiled.feasible_keys(packed)
         feasible, fs, _ = oracle.feasible_sets(game)
         assert bool(layers) == feasible
         for t, keys in enumerate(layers):
@@ -237,7 +237,7 @@ def reading(game, policy):
     """Read all pairs of FS; return what was read, time by time, and the reader."""
     reader = Reader(game, policy, Units(game))
     packed = _packed.Packed.of(game, Units(game))
-    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(_compiled.feasible_keys(packed))], reader
+    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(_compiled.feasible_keys(packed)[0])], reader
 
 
 class Wrong(Both):

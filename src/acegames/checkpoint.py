@@ -27,8 +27,9 @@ import re
 import shutil
 import stat
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -131,6 +132,21 @@ class Checkpoint:
         if self._waiting:
             self._write()
         return self._found()
+
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """The arrays, mapped from a file without a name, which is gone when they are."""
+        shapes = []
+        try:
+            with tempfile.TemporaryFile(dir=self.run) as file:
+                for array in arrays:
+                    file.write(_bytes(array))
+                    shapes.append(array.shape)
+                file.flush()
+                content = np.frombuffer(map_file(file.fileno()))
+        except OSError as error:
+            raise self._unusable(error, 8 * sum(map(math.prod, shapes))) from error
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(content, ends[:-1]), shapes, strict=True)]
 
     def _found(self) -> list[SolvedLayer]:
         return sorted(self._stored.values(), key=attrgetter("t"), reverse=True)

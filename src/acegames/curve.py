@@ -25,7 +25,6 @@ from acegames.approximate.rounding import round_costs
 from acegames.concepts import CCE, Concept
 from acegames.curve_rows import Row, Scale, given_rows, varied_constraints
 from acegames.engines import Engine, Report, check_rewards
-from acegames.engines.level import solve_level
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.feasibility.lattice import lattice
@@ -223,7 +222,7 @@ def _solve_all(
     longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
     counted = lattice(longer)
     try:
-        found = solve_level(engine or LocalEngine(), longer, counted, concept, progress)
+        found = (engine or LocalEngine()).solve(longer, counted, concept, progress)
     except NoEquilibrium as error:
         t = None if error.t is None else error.t - 1  # the step in front has its own time
         raise NoEquilibrium(

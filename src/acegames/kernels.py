@@ -685,9 +685,9 @@ def heights(
 @_inner
 def reach(
     states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
-    n_mark,
+    n_mark, played,
 ):
-    """Mark in n_mark the cells that feasible actions reach from the marked cells."""
+    """Mark in n_mark the cells that feasible actions reach from the marked cells, and in played the rows of these actions."""
     last = cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
     for a in range(len(states)):
@@ -703,6 +703,8 @@ def reach(
                 stop = min(top - lo[a, last] + 1, width)
                 if stop <= 0:
                     continue
+                if not played[r]:
+                    _mark_all(played[r : r + 1], mark[start : start + stop])
                 for o in range(out_ptr[r], out_ptr[r + 1]):
                     to_line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
                     first = n_base[to] + (to_line - n_line[to]) * n_size[to, last]
@@ -760,7 +762,7 @@ def heights_range(
 @_jit
 def reach_range(
     t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, budget, height_start, height,
-    marks, bit_start, bits,
+    marks, bit_start, bits, played,
 ):
     """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
     slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
@@ -772,7 +774,7 @@ def reach_range(
         reach(
             states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1], marks, row_ptr[layer_at[t]],
             out_ptr, cost, next_state, budget[t], slot, lo[b:c], size[b:c], next_base, line[b + t + 1 : c + t + 2],
-            height[height_start[t + 1] : height_start[t + 2]], next_marks,
+            height[height_start[t + 1] : height_start[t + 2]], next_marks, played,
         )
         _fill_slots(slot, states[b:c], False)
         pack(marks, bits[bit_start[t] : bit_start[t + 1]])
@@ -1222,9 +1224,9 @@ def expand(keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, bud
 @_jit
 def sweep(
     keys, wanted, states, lo, size, base, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_keys, n_table,
-    n_true, true, n_keep,
+    n_true, true, n_keep, played,
 ):
-    """For each wanted cell: a row is TRUE when all its successors are. Sets true[p] and marks in n_keep what TRUE rows reach."""
+    """For each wanted cell: a row is TRUE when all its successors are. Sets true[p]; marks TRUE rows, and in n_keep what they reach."""
     c = np.zeros(cost.shape[1], np.int64)
     widest = 0
     for s in range(len(row_ptr) - 1):
@@ -1251,6 +1253,7 @@ def sweep(
                 found[o - out_ptr[r]] = at
             if fine:
                 true[p] = True
+                played[r] = 1
                 for k in range(out_ptr[r + 1] - out_ptr[r]):
                     n_keep[found[k]] = True
 

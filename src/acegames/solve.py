@@ -20,7 +20,6 @@ from acegames.concepts import CCE, Concept
 from acegames.counting import count_costs, infeasible_as_counted
 from acegames.engines import Engine, EngineResult, Report, check_rewards
 from acegames.engines.estimate import Estimate
-from acegames.engines.level import solve_level
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.feasibility.lattice import Lattice, lattice
@@ -211,9 +210,9 @@ def _found(
     shelf: Checkpoint | None,
 ) -> EngineResult | None:
     if shelf is None:
-        return solve_level(engine, counted, whole, concept, progress)
+        return engine.solve(counted, whole, concept, progress)
     with shelf:
-        return solve_level(engine, counted, whole, concept, progress, shelf)
+        return engine.solve(counted, whole, concept, progress, shelf)
 
 
 def estimate(

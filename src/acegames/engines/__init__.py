@@ -92,10 +92,6 @@ class Engine(Protocol):
         concept: Concept,
         progress: Report | None,
         shelf: Shelf | None = None,
-        level: NDArray[np.float64] | None = None,
     ) -> EngineResult | None:
-        """Return the equilibrium, or None when no policy keeps the budgets. Layers go to the shelf where one is given.
-
-        level (H, N): what the values of each time are without, see `engines.level`; objectives that compare players ask for it.
-        """
+        """Return the equilibrium, or None when no policy keeps the budgets. Layers go to the shelf where one is given."""
         ...

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
 from acegames.engines.estimate import WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.level import level
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
@@ -83,15 +84,16 @@ class LocalEngine:
         concept: Concept,
         progress: Report | None,
         shelf: Shelf | None = None,
-        level: Floats | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         shelf = InMemory() if shelf is None else shelf
         space, predicted = self._prepared(self.plan(game, lattice), concept, shelf)
         if not space.feasible:
             return None
-        stages = partial(_stages, space, lattice, concept, level)
-        found = self._backward(space, stages, predicted.threads, shelf, progress)
+        levelled = level(game, space.rows_in_play)
+        space = space.paying(levelled.game)
+        stages = partial(_stages, space, lattice, concept, levelled.ahead)
+        found = levelled.back(self._backward(space, stages, predicted.threads, shelf, progress), shelf.keep)
         return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, shelf)))
 
     def _prepared(self, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
@@ -125,7 +127,7 @@ class LocalEngine:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
 
 
-def _stages(space: Space, lattice: Lattice, concept: Concept, level: Floats | None) -> Stages:
+def _stages(space: Space, lattice: Lattice, concept: Concept, level: Floats) -> Stages:
     if isinstance(concept, Nash) and len(space.game.players) > 1:
         from acegames.engines.nash import NashStages
 
@@ -312,7 +314,7 @@ class Run:
 class Stages:
     """Solves the stage games of one layer after the other."""
 
-    def __init__(self, space: Space, concept: Concept, level: Floats | None) -> None:
+    def __init__(self, space: Space, concept: Concept, level: Floats) -> None:
         game = space.game
         self.space, self.game, self.concept, self.level = space, game, concept, level
         self.players: tuple[Hashable, ...] = game.players
@@ -323,14 +325,10 @@ class Stages:
         self.widest = space.tables.widest
         self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
 
-    def _level(self, t: int) -> Floats | None:
-        """What the utilities of one time are without."""
-        return None if self.level is None else self.level[t]
-
     def _options(self, t: int) -> tuple[Any, ...]:
         """What the kernels are told of the concept."""
         floor = 0.0 if isinstance(self.concept, Nash) else float(self.concept.floor)
-        objective = objective_code(self.concept, self.players, self._level(t))
+        objective = objective_code(self.concept, self.players, self.level[t])
         return (self.first_action, isinstance(self.concept, CE), floor, *objective, self.noise)
 
     def solve_layer(
@@ -448,7 +446,7 @@ class Stages:
                     utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
         u = np.array(utility)
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise, self._level(t))
+        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise, self.level[t])
         value[at] = sigma @ u
         played = np.flatnonzero(sigma > 0)
         if len(played) == 1:

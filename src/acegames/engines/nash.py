@@ -29,7 +29,7 @@ PLACE_BYTES = 256 * 2**20  # what finding out the exact spending for an error me
 class NashStages(Stages):
     """Solves the stage games of one layer after the other; mixed records hold each player's own probabilities."""
 
-    def __init__(self, space: Space, lattice: Lattice, concept: Concept, level: Floats | None) -> None:
+    def __init__(self, space: Space, lattice: Lattice, concept: Concept, level: Floats) -> None:
         super().__init__(space, concept, level)
         self.lattice = lattice
         self.tables = Tables(space.tables.action, self.deviation, self.first_action)
@@ -75,7 +75,7 @@ class NashStages(Stages):
             self.concept,
             self.players,
             self.noise,
-            self._level(t),
+            self.level[t],
         )
         self._check(t, here, cells, np.diff(ptr[: count + 1]), found)
         return self._file_run(cells[:count], ptr, rows, first, found, value, code)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
+from acegames.engines.level import level
 from acegames.engines.none_found import none_found, too_large
 from acegames.engines.shelf import Shelf
 from acegames.errors import InvalidOption
@@ -44,7 +45,6 @@ class ReferenceEngine:
         concept: Concept,
         progress: Report | None,
         shelf: Shelf | None = None,
-        level: NDArray[np.float64] | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
         if shelf is not None:
@@ -52,6 +52,8 @@ class ReferenceEngine:
         graph = feasible_graph(game, lattice)
         if graph is None:
             return None
+        levelled = level(game, _rows_in_play(game, graph))
+        game = levelled.game
         started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
         values = np.zeros((len(graph[-1].state), len(game.players)))
         noise = reward_noise(game)
@@ -61,8 +63,7 @@ class ReferenceEngine:
             nodes, table = graph[t], game.layer(t)
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
             utility = table.reward[nodes.row] + future
-            above = None if level is None else level[t]
-            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise, above)
+            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise, levelled.ahead[t])
             found = self.stages.solve(batch, concept, game.players)
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
@@ -73,7 +74,15 @@ class ReferenceEngine:
                 progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
         start = np.array([p for _, p in game.initial])
         dims = tuple(range(len(lattice.units)))
-        return EngineResult(start @ values, layers[::-1], dims, programs, repaired)
+        return levelled.back(EngineResult(start @ values, layers[::-1], dims, programs, repaired))
+
+
+def _rows_in_play(game: MarkovGame, graph: list[NodeLayer]) -> list[NDArray[np.bool_]]:
+    """Of each distinct layer, the rows that feasible play can take."""
+    found = [np.zeros(len(layer.reward), dtype=bool) for layer in game.layers]
+    for k, nodes in zip(game.layer_at, graph[:-1], strict=True):
+        found[k][nodes.row] = True
+    return found
 
 
 def _check(

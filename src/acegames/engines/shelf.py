@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from acegames.feasibility.space import Space
 from acegames.policy import PolicyLayer
@@ -36,6 +40,10 @@ class Shelf(Protocol):
         """All layers, of times H-1 .. 0."""
         ...
 
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """Arrays that belong to the layers as well, held where these are."""
+        ...
+
 
 class InMemory:
     """Keeps layers as they are."""
@@ -56,3 +64,7 @@ class InMemory:
     def close(self) -> list[SolvedLayer]:
         """All of them."""
         return self._solved
+
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """They are in memory."""
+        return list(arrays)

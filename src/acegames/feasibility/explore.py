@@ -81,16 +81,16 @@ def _explore_dense(space: Space, allowed: int) -> Space:
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[_roots(space)] = 1
     bit_start = np.concatenate([[0], np.cumsum(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))])
-    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    bits, played = np.zeros(int(bit_start[-1]), dtype=np.uint8), np.zeros(len(tables.reward), dtype=np.uint8)
     for t0, t1 in runs:
         marks = kernels.reach_range(
             t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, *step, height,
-            marks, bit_start, bits,
+            marks, bit_start, bits, played,
         )  # fmt: skip
     kernels.pack(marks, bits[bit_start[H] :])
     blocks = bits.reshape(-1, RANK_BLOCK // 8)
     cells = Cells.split(blocks, (bit_start // (RANK_BLOCK // 8)).tolist())
-    return replace(space, height=height, cells=tuple(cells))
+    return replace(space, height=height, cells=tuple(cells), played=played)
 
 
 def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
@@ -126,29 +126,29 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
         keys.append(_successors(space, t, keys[t]))
 
     def sweep(
-        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_]
+        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_], played: NDArray[np.uint8]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         here, after = space.layers[t], space.layers[t + 1]
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
         kernels.sweep(
             keys[t], wanted, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
-            *after.boxes(n), keys[t + 1], index_table(keys[t + 1]), next_true, true, keep,
+            *after.boxes(n), keys[t + 1], index_table(keys[t + 1]), next_true, true, keep, played,
         )  # fmt: skip
         return true, keep
 
-    true = [np.ones(len(keys[-1]), dtype=bool)]
+    true, safe, played = [np.ones(len(keys[-1]), dtype=bool)], *np.zeros((2, len(space.tables.reward)), dtype=np.uint8)
     for t in reversed(range(H)):
-        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1])[0])
+        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1], safe)[0])
     true.reverse()
     if not true[0].all():
         return space
     keep, cells = true[0], []
     for t in range(H):
-        keep_next = sweep(t, keep, true[t + 1])[1]
+        keep_next = sweep(t, keep, true[t + 1], played)[1]
         cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
-    return replace(space, cells=tuple(cells))
+    return replace(space, cells=tuple(cells), played=played)
 
 
 def _successors(space: Space, t: int, keys: Ints) -> Ints:

@@ -95,6 +95,9 @@ class Space:
     dense: bool
     height: NDArray[np.int32] | None = None  # dense and explored: largest feasible place on each line, -1 for none
     cells: tuple[Cells, ...] = ()  # of each layer, once explored; none where infeasible
+    played: NDArray[np.uint8] | None = (
+        None  # (R,) explored: rows of the tables that feasible play can take, at any time
+    )
 
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
@@ -141,6 +144,16 @@ class Space:
     def total(self) -> int:
         """Cells of all boxes with t < H."""
         return int(self.totals[:-1].sum())
+
+    @property
+    def rows_in_play(self) -> list[NDArray[np.bool_]]:
+        """Of each distinct layer of the game, the rows that feasible play can take."""
+        assert self.played is not None
+        return np.split(self.played.astype(bool), np.cumsum([len(x.reward) for x in self.game.layers])[:-1])
+
+    def paying(self, game: MarkovGame) -> Space:
+        """The same space of a game that is the same but for its rewards."""
+        return replace(self, game=game, tables=replace(self.tables, reward=_joined([x.reward for x in game.layers])))
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""

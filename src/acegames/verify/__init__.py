@@ -45,7 +45,7 @@ from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
 from acegames.verify._rounded_walk import walk_rounded
 from acegames.verify._rounding import EXACT, read_rules, unsound
-from acegames.verify._tolerance import default_tolerance, without_base
+from acegames.verify._tolerance import Stakes, safe_rows
 from acegames.verify._units import Units
 from acegames.verify._walk import Step, Walked, Witness, amounts, walk
 
@@ -86,9 +86,9 @@ def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None
     counted = None if all(rule is EXACT for rule in rules) else Counted.of(game, rules)
     seen = game if counted is None else counted.game
     units = Units(seen)
-    accepted = default_tolerance(seen, units) if tol is None else np.full(len(game.players), float(tol))
     reader = Reader(seen, policy, units, rounded=counted is not None, product=isinstance(concept, Nash))
-    found, walked = _judge(seen, units, reader, counted, coarse=not isinstance(concept, CE))
+    found, walked, tolerance = _judge(seen, units, reader, counted, coarse=not isinstance(concept, CE))
+    accepted = tolerance if tol is None else np.full(len(game.players), float(tol))
     problems = _problems(game, policy, reader, walked, found, accepted)
     if counted is not None:
         problems = (*unsound(game, policy, rules), *problems)
@@ -139,21 +139,25 @@ def _unjudged(game: MarkovGame, concept: Concept, tol: float | None, problems: l
 
 def _judge(
     game: MarkovGame, units: Units, reader: Reader, counted: Counted | None, *, coarse: bool
-) -> tuple[Evaluated, Walked]:
-    """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    game, base = without_base(game, units)
+) -> tuple[Evaluated, Walked, NDArray[np.float64]]:
+    """Find what the policy is worth and what deviations gain, then what the policy realises; and what gain is rounding."""
     packed = Packed.of(game, units)
     stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
     walked = None
     if stages is not None:
-        found = evaluate(game, stages, reader, coarse=coarse)
+        stakes = Stakes.of(game, safe_rows(stages))
+        lowered, base = stakes.without_base(game)
+        found = evaluate(lowered, stages, reader, coarse=coarse)
     else:
         assert packed is not None
-        found, walked = evaluate_keys(packed, feasible_keys(packed), reader, coarse=coarse)
+        keys, rows = feasible_keys(packed)
+        stakes = Stakes.of(game, rows)
+        lowered, base = stakes.without_base(game)
+        found, walked = evaluate_keys(replace(packed, game=lowered), keys, reader, coarse=coarse)
     found = replace(found, values=found.values + base)
     if counted is not None:
-        return found, walk_rounded(counted, reader, units)
-    return found, walked or walk(game, reader, units)
+        walked = walk_rounded(counted, reader, units)
+    return found, walked or walk(game, reader, units), stakes.tolerance()
 
 
 def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:

@@ -43,14 +43,13 @@ class _Layer(NamedTuple):
         )
 
 
-def feasible_keys(packed: Packed) -> list[Ints]:
-    """Return FS for t = 0 .. H-1, each in order; an empty list when no policy is feasible from every start."""
+def feasible_keys(packed: Packed) -> tuple[list[Ints], list[Ints]]:
+    """Return FS for t = 0 .. H-1, each in order, and the rows in FA somewhere; empty lists when no policy is feasible from every start."""
     layers = _within_budget(packed)
     _leave_alive(packed, layers)
     if len(layers[0]) < len(packed.start):
-        return []
-    _leave_reached(packed, layers)
-    return layers
+        return [], []
+    return layers, _leave_reached(packed, layers)
 
 
 def _within_budget(packed: Packed) -> list[Ints]:
@@ -88,15 +87,22 @@ def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
         kernels.fill(layers[t], table)
 
 
-def _leave_reached(packed: Packed, layers: list[Ints]) -> None:
+def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
     from acegames.verify import _kernels as kernels
 
-    for t in range(len(layers) - 1):
-        table = packed.table(len(layers[t + 1]))
-        kernels.fill(layers[t + 1], table)
-        reached = np.zeros(len(layers[t + 1]), dtype=np.uint8)
-        kernels.find_reached(layers[t], packed.rules_at(t), packed.box, packed.bound(t), table, reached)
-        layers[t + 1] = layers[t + 1][reached.view(bool)]
+    safe_rows = []
+    for t, keys in enumerate(layers):
+        last = t == len(layers) - 1
+        following = layers[t][:0] if last else layers[t + 1]
+        table = packed.table(len(following))
+        kernels.fill(following, table)
+        reached = np.zeros(len(following), dtype=np.uint8)
+        safe = np.zeros(len(packed.game.layer(t).reward), dtype=np.uint8)
+        kernels.find_reached(keys, packed.rules_at(t), packed.box, packed.bound(t), table, last, safe, reached)
+        safe_rows.append(np.flatnonzero(safe))
+        if not last:
+            layers[t + 1] = following[reached.view(bool)]
+    return safe_rows
 
 
 def evaluate_keys(

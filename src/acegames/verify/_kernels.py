@@ -152,8 +152,10 @@ def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, la
 
 
 @_jit
-def find_reached(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, reached: Bytes) -> None:
-    """Mark the pairs of the next time, all alive and in the table, that safe rows lead to."""
+def find_reached(
+    keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, safe: Bytes, reached: Bytes
+) -> None:
+    """Mark the rows that are safe at some pair, and the pairs of the next time, all alive and in the table, that they lead to."""
     row_ptr, out_ptr, jump, worst = rules
     slots, index, shift = table
     span, low, size = box
@@ -161,8 +163,9 @@ def find_reached(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, 
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and _leads(row, within, out_ptr, jump, slots, index, shift):
-                for k in range(out_ptr[row], out_ptr[row + 1]):
+            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, index, shift)):
+                safe[row] = 1
+                for k in range(out_ptr[row], out_ptr[row] if last else out_ptr[row + 1]):
                     reached[index[_slot(slots, shift, within + jump[k])]] = 1
 
 
