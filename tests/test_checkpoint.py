@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import hashlib
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from acegames import checkpoint as module
 from acegames.bench import random_game
 from acegames.cli import app
 from acegames.engines import estimate as estimates
+from acegames.mapped_files import map_file
 from acegames.store import read_archive, replacing, write_archive
 
 GAME = random_game(4, 8, 20)
@@ -119,6 +122,11 @@ def test_a_solve_that_goes_on_ends_with_the_same_bytes(case, folder, tmp_path):
         again, resumed = solve(folder, game, concept, **options)
         assert resumed == min(k, len(groups(folder)))
         assert saved(again, tmp_path) == plain
+    for path in groups(folder)[1::3]:  # and those before them are good as they are
+        path.unlink()
+    again, resumed = solve(folder, game, concept, **options)
+    assert resumed == game.horizon - len(range(1, game.horizon, 3))
+    assert saved(again, tmp_path) == plain
     again, resumed = solve(folder, game, concept, **options)
     assert resumed == game.horizon
     assert saved(again, tmp_path) == plain
@@ -173,6 +181,21 @@ def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
     assert ace.simulate(GAME, solution.policy, episodes=20, rng=np.random.default_rng(0)).violations == 0
 
 
+def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_path):
+    """They are stored without it, and handed out with it."""
+    reward = GAME.layers[0].reward + 1e12
+    game = replace(GAME, layers=(replace(GAME.layers[0], reward=reward),))
+    assert len(GAME.layers) == 1
+    solution, _ = solve(folder, game)
+    assert solution.values.min() > 1e12
+    assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
+    plain = saved(ace.solve(game, CONCEPT), tmp_path)
+    assert saved(solution, tmp_path) == plain
+    again, resumed = solve(folder, game)
+    assert resumed == LAYERS and saved(again, tmp_path) == plain
+    assert {p.name for p in run_of(folder).iterdir()} == {"lock", "manifest.json", *(p.name for p in groups(folder))}
+
+
 def test_files_say_nothing_about_time(tmp_path):
     assert saved(ace.solve(GAME, CONCEPT), tmp_path) == saved(ace.solve(GAME, CONCEPT), tmp_path)
     assert ace.Solution.load(tmp_path / "solution.ace").stats.seconds is None
@@ -222,16 +245,22 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_layers_before_a_damaged_one_are_computed_again(damage, folder, tmp_path, wanted, caplog):
+def test_a_damaged_layer_is_computed_again_and_set_aside(damage, folder, tmp_path, wanted, caplog):
     solve(folder)
+    good = {p: p.read_bytes() for p in groups(folder)}
     for k in range(LAYERS):
         caplog.clear()
         bad = groups(folder)[k]
         DAMAGES[damage](bad)
+        left = bad.read_bytes() if bad.exists() else None
         again, resumed = solve(folder)
-        assert resumed == k
-        assert bad.name in caplog.text or f"time {LAYERS - 1 - k} is missing" in caplog.text or k == LAYERS - 1
+        assert resumed == LAYERS - 1
+        assert f"{LAYERS - 1} of {LAYERS} layers are in {folder}" in caplog.text
         assert saved(again, tmp_path) == wanted
+        if left is not None:
+            assert f"{bad.name}: " in caplog.text and f"set aside as {bad.name}.damaged" in caplog.text
+            assert bad.with_name(f"{bad.name}.damaged").read_bytes() == left
+        assert {p: p.read_bytes() for p in groups(folder)} == good
         assert solve(folder)[1] == LAYERS  # and all is well again
 
 
@@ -242,8 +271,181 @@ def test_swapped_layers_are_noticed(folder, tmp_path, wanted):
     two.write_bytes(contents[0])
     one.write_bytes(contents[1])
     again, resumed = solve(folder)
-    assert resumed == 2
+    assert resumed == LAYERS - 2
     assert saved(again, tmp_path) == wanted
+
+
+@pytest.mark.parametrize("times", ["00000000-00000005", "00000008-00000008", "00000003-00000002", "00000000-99999999"])
+def test_a_file_under_a_name_that_fits_nothing_is_set_aside(times, folder, tmp_path, wanted, caplog):
+    solve(folder)
+    stray = run_of(folder) / f"layers-{times}.bin"
+    stray.write_bytes(groups(folder)[0].read_bytes())
+    again, resumed = solve(folder)
+    assert resumed == LAYERS
+    assert f"set aside as {stray.name}.damaged" in caplog.text and "missing" not in caplog.text
+    assert not stray.exists()
+    assert saved(again, tmp_path) == wanted
+
+
+def test_layers_that_two_files_hold_are_taken_once(folder, tmp_path, wanted, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "EVERY_BYTES", 2**30)
+        break_off(folder, 5)  # times 3 .. 7 in one file
+    together = groups(folder)[0]
+    content = together.read_bytes()
+    together.unlink()
+    solve(folder)
+    together.write_bytes(content)
+    again, resumed = solve(folder)
+    assert resumed == LAYERS
+    assert "holds layers that another file holds too" in caplog.text
+    assert saved(again, tmp_path) == wanted
+
+
+# -- what the system refuses says nothing about what is stored
+
+
+def contents(folder):
+    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "lock"}
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ENOMEM, errno.ESTALE])
+@pytest.mark.parametrize("what", ["_regular", "map_file"])
+def test_a_file_that_cannot_be_read_is_said_and_nothing_is_touched(what, number, folder, tmp_path, wanted, monkeypatch):
+    solve(folder)
+    flip(groups(folder)[0], -1)  # even what is damaged stays where it is
+    before, refused, true = contents(folder), groups(folder)[4], getattr(module, what)
+
+    def refusing(given):
+        if os.path.samestat(os.stat(given), refused.stat()):
+            raise OSError(number, os.strerror(number))
+        return true(given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, what, refusing)
+        with pytest.raises(ace.CheckpointError, match=rf"{refused.name}: .*{os.strerror(number)}.*left as they are"):
+            solve(folder)
+    assert contents(folder) == before
+    again, resumed = solve(folder)
+    assert resumed == LAYERS - 1
+    assert saved(again, tmp_path) == wanted
+
+
+def test_a_manifest_that_cannot_be_read_is_not_written_anew(folder, monkeypatch, caplog):
+    solve(folder)
+    true = module._regular
+
+    def refusing(path):
+        if path.endswith("manifest.json"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return true(path)
+
+    monkeypatch.setattr(module, "_regular", refusing)
+    with pytest.raises(ace.CheckpointError, match=r"manifest.json: .*Input/output error"):
+        solve(folder)
+    assert "written anew" not in caplog.text
+
+
+FEW_HANDLES = """
+import resource, sys
+import acegames as ace
+from acegames import checkpoint
+from acegames.bench import random_game
+checkpoint.EVERY_BYTES = 1
+checkpoint.os.fsync = lambda handle: None
+game, few = random_game(2, int(sys.argv[2]), 4), int(sys.argv[3])
+if few:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, few))
+seen = []
+solution = ace.solve(game, checkpoint=sys.argv[1], progress=seen.append)
+solution.save(sys.argv[1] + ".ace")
+print(seen[0].layers_done, sum(float(layer.values.sum()) for layer in solution.policy.layers))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+@pytest.mark.parametrize(("layers", "few"), [(150, 48), pytest.param(2000, 1024, marks=pytest.mark.slow)])
+def test_files_do_not_stay_open(layers, few, folder):
+    first, problems = child(FEW_HANDLES, folder, layers, few).communicate()
+    assert first.startswith("1 "), problems
+    assert len(groups(folder)) == layers
+    before = Path(f"{folder}.ace").read_bytes()
+    again, problems = child(FEW_HANDLES, folder, layers, few).communicate()
+    assert again.split() == [str(layers), first.split()[1]], problems
+    assert len(groups(folder)) == layers
+    assert Path(f"{folder}.ace").read_bytes() == before
+
+
+def test_a_mapping_lasts_as_long_as_its_arrays(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(256)) * 64)
+    with open(path, "rb") as file:
+        number = np.frombuffer(map_file(file.fileno()), np.uint8, 256, 256)
+    part = number[1:].reshape(5, 51)
+    del number
+    gc.collect()
+    assert part.sum() == sum(range(256)) and not part.flags.writeable
+    if sys.platform == "linux":
+        assert str(path) in Path("/proc/self/maps").read_text()
+        assert str(path) not in {os.readlink(p) for p in Path("/proc/self/fd").iterdir() if p.exists()}
+        del part
+        gc.collect()
+        assert str(path) not in Path("/proc/self/maps").read_text()
+    (tmp_path / "empty").touch()
+    with open(tmp_path / "empty", "rb") as file, pytest.raises(ValueError, match="empty"):
+        map_file(file.fileno())
+    with open(path, "ab") as file, pytest.raises(PermissionError):  # not open for reading
+        map_file(file.fileno())
+
+
+# -- boxes or lists, which depends on the memory that is free
+
+
+LAYOUTS = {name: case for name, case in CASES.items() if "sparse" not in name and name != "three players"}
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_boxes_and_lists_go_on_from_each_other(case, folder, tmp_path):
+    game, concept, options = LAYOUTS[case]
+    boxes, lists = ace.LocalEngine(dense=True), ace.LocalEngine(dense=False)
+    plain = saved(ace.solve(game, concept, engine=boxes, **options), tmp_path)
+    assert saved(ace.solve(game, concept, engine=lists, **options), tmp_path) == plain
+    files = []
+    for first, second in ((boxes, lists), (lists, boxes)):
+        where = folder / str(first.dense)
+        solve(where, game, concept, engine=first, **options)
+        for path in groups(where)[game.horizon // 2 :]:
+            path.unlink()
+        again, resumed = solve(where, game, concept, engine=second, **options)
+        assert resumed == game.horizon // 2
+        assert saved(again, tmp_path) == plain
+        files.append([p.read_bytes() for p in groups(where)])
+    assert files[0] == files[1]
+
+
+def test_little_free_memory_neither_changes_the_bytes_nor_stops_a_checkpoint(folder, tmp_path, monkeypatch):
+    """Where boxes do not fit at the moment, lists are made; that must not show."""
+    rng = np.random.default_rng(0)
+    shape = (3, 3, 3)
+    cost = rng.integers(1, 10**5, size=(*shape, 1))
+    cost[:, 0, 0] = 0
+    transition = np.eye(3)[rng.integers(3, size=shape)]
+    game = ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [3 * 10**5], horizon=5)
+    plain = saved(ace.solve(game), tmp_path)
+    solve(folder, game, ace.CCE())
+    for path in groups(folder)[2:]:
+        path.unlink()
+    needed = ace.estimate(game)
+    assert needed.dense
+    explored = []
+    for name in ("acegames.engines.local", "acegames.engines.estimate", "acegames.feasibility.explore"):
+        monkeypatch.setattr(sys.modules[name], "available_memory", lambda: needed.memory - 2**20)
+    explore = sys.modules["acegames.feasibility.explore"]
+    true = explore._explore_sparse
+    monkeypatch.setattr(explore, "_explore_sparse", lambda *given: explored.append(given) or true(*given))
+    again, resumed = solve(folder, game, ace.CCE())
+    assert explored and resumed == 2
+    assert saved(again, tmp_path) == plain == saved(ace.solve(game), tmp_path)
 
 
 def rewritten(path, change):
@@ -281,7 +483,7 @@ def test_a_right_checksum_is_not_enough(attack, folder, tmp_path, wanted, caplog
     solve(folder)
     rewritten(groups(folder)[1], HOSTILE[attack])
     again, resumed = solve(folder)
-    assert resumed == 1
+    assert resumed == LAYERS - 1
     assert saved(again, tmp_path) == wanted
 
 
@@ -308,7 +510,6 @@ OTHERS = {
     "game": {"game": random_game(4, 8, 20, seed=1)},
     "concept": {"concept": ace.CE(floor=2.0)},
     "counted": {"epsilon": 16},
-    "dense": {"engine": ace.LocalEngine(dense=False)},
 }
 
 
@@ -398,6 +599,27 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_links_are_not_followed(folder, tmp_path, wanted):
+    solve(folder)
+    run, elsewhere = run_of(folder), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    mine = {elsewhere / "layers-00000000-00000007.bin": "mine", elsewhere / ".acegames-0123.tmp": "mine"}
+    for path, content in mine.items():
+        path.write_text(content)
+    run.rename(tmp_path / "moved")
+    run.symlink_to(elsewhere)
+    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: is a link or a file"):
+        solve(folder)
+    assert {p: p.read_text() for p in elsewhere.iterdir()} == mine
+    run.unlink()
+    run.write_text("")
+    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: is a link or a file"):
+        solve(folder)
+    run.unlink()
+    (folder / "run-0123456789abcdef").symlink_to(tmp_path / "moved")  # another one is not read either
+    assert saved(solve(folder)[0], tmp_path) == wanted
+
+
 def test_two_processes_do_not_share_a_checkpoint(folder, tmp_path, wanted):
     def second(progress):
         with pytest.raises(ace.CheckpointError, match="another process"):
@@ -479,6 +701,7 @@ except ace.CheckpointError as error:
 def test_a_limit_of_the_system_is_said(folder):
     told, problems = child(LIMITED_FILES, folder).communicate()
     assert "File too large" in told, problems
+    assert "ulimit -f" in told and "are free" not in told
     assert sorted(p.name for p in run_of(folder).iterdir()) == ["lock", "manifest.json"]
 
 
@@ -567,9 +790,41 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0
-    assert "The checkpoint in kept is not needed" in result.stdout
+    assert "The checkpoint in kept is not needed for this any more and may be deleted" in result.stdout
     assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
     assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
+
+
+def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
+    """Not the layers of another solve."""
+    monkeypatch.chdir(tmp_path)
+    break_off(Path("kept"), 3)
+    (other,) = Path("kept").iterdir()
+    result = CliRunner().invoke(app, ["solve", "drones", "-o", "out.ace", "--checkpoint", "kept"])
+    (own,) = (p for p in Path("kept").iterdir() if p != other)
+    assert (
+        f"{own} is not needed for this any more and may be deleted; kept holds layers of another solve" in result.stdout
+    )
+
+
+@pytest.mark.parametrize("verb", ["solve", "certify"])
+@pytest.mark.parametrize("place", ["folder", "missing/out.ace", "closed/out.ace"])
+def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp_path, monkeypatch):
+    if place.startswith("closed") and hasattr(os, "geteuid") and os.geteuid() == 0:
+        pytest.skip("the superuser may write anywhere")
+    monkeypatch.chdir(tmp_path)
+    ace.solve(GAME, CONCEPT).save("solved.ace")
+    os.mkdir("folder")
+    os.mkdir("closed", mode=0o500)
+
+    def work(*args, **options):
+        raise AssertionError("begun")
+
+    for name in ("solve", "certify"):
+        monkeypatch.setattr(ace, name, work)
+    result = CliRunner().invoke(app, [verb, "drones" if verb == "solve" else "solved.ace", "-o", place])
+    assert result.exit_code == 2
+    assert f"-o {place}: " in result.stderr
 
 
 def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):

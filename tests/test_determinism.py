@@ -5,7 +5,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import acegames as ace
 
 CHILD = """
 import hashlib, json, sys
@@ -36,7 +39,9 @@ cases = [("two", ace.CE(), {}), ("two", ace.CCE("fair"), {}), ("two", ace.CE("eg
          ("two", ace.CE(), {"epsilon": 20, "rounding": "up"}), ("own", ace.Nash(), {}), ("own", ace.Nash(None), {}),
          ("fine", ace.CE(), {}), ("one", ace.CCE(), {}), ("named", ace.CE(), {})]
 for number, (name, concept, options) in enumerate(cases):
-    for dense in (None, False):
+    for dense in (None, True, False):
+        if dense and name == "fine":
+            continue  # its boxes would take gigabytes
         solution = ace.solve(games[name], concept, engine=ace.LocalEngine(threads=threads, dense=dense), **options)
         solution.save("solution.ace")
         note(f"{number} {name} {concept} {options} {dense}", "solution.ace")
@@ -88,6 +93,53 @@ def test_the_same_bytes(alone_and_quiet, load, tmp_path, threads, hashing):
     again = digests(tmp_path / "run", threads, hashing)
     assert len(again) > 20
     assert {name for name in again if again[name] != alone_and_quiet[name]} == set()
+
+
+def test_boxes_and_lists_give_the_same_bytes(alone_and_quiet):
+    """Which of them are solved depends on the memory that is free."""
+    found = {name: x for name, x in alone_and_quiet.items() if name[0].isdigit()}
+    cases = {name.rpartition(" ")[0] for name in found}
+    assert len(cases) == 10
+    for case in cases:
+        assert len({x for name, x in found.items() if name.startswith(f"{case} ")}) == 1, case
+
+
+def any_game(rng):
+    """One or two players; one or two budgets, binding or not, of costs coarse or fine; rewards that may have a level."""
+    states, players, budgets = rng.integers(1, 4), rng.integers(1, 3), rng.integers(1, 3)
+    shape = (states, *rng.integers(2, 4, size=players))
+    transition = rng.dirichlet(np.ones(states), size=shape) * (rng.random((*shape, states)) < 0.6)
+    transition[..., 0] += transition.sum(axis=-1) == 0
+    transition /= transition.sum(axis=-1, keepdims=True)
+    cost = rng.integers(0, rng.choice([3, 40]), size=(*shape, budgets)) * rng.integers(1, 3)
+    cost[(slice(None), *(0,) * players)] = 0
+    horizon = int(rng.integers(1, 7))
+    reward = rng.normal(size=(*shape, players)).round(int(rng.integers(0, 4))) + rng.choice([0, 0, 1e9])
+    budget = rng.integers(0, 1 + int(cost.max()) * horizon, size=budgets)
+    return ace.MarkovGame.from_arrays(transition, reward, cost, budget, horizon=horizon)
+
+
+def bytes_or_error(game, concept, dense, path):
+    try:
+        ace.solve(game, concept, engine=ace.LocalEngine(dense=dense)).save(path)
+    except ace.AceError as error:
+        return str(error)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=SLOW) for seed in range(1, 10))])
+def test_boxes_and_lists_of_random_games(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    ways = set()
+    for _ in range(80):
+        game = any_game(rng)
+        options = [None, "welfare", "egalitarian", "fair"]
+        concept = [ace.CE, ace.CCE, ace.Nash][rng.integers(3)](options[rng.integers(4)])
+        found = [bytes_or_error(game, concept, dense, tmp_path / "solution.ace") for dense in (True, False, None)]
+        assert found[0] == found[1] == found[2]
+        if isinstance(found[0], bytes):
+            ways |= {layer.by_cell for layer in ace.Policy.load(tmp_path / "solution.ace").layers}
+    assert ways == {True, False}  # layers filed by cell, and layers filed by pair
 
 
 def test_other_games_and_options_give_other_bytes(alone_and_quiet):

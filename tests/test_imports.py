@@ -65,6 +65,7 @@ ALLOWED = {
     "acegames.version": (),
     "acegames.locks": (),
     "acegames.machine": (),
+    "acegames.mapped_files": (),
     "acegames.store": ("errors", "limits", "locks", "machine"),
     "acegames.model": ("model", "errors", "extras", "limits", "numerics", "store"),
     "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),

@@ -7,6 +7,8 @@
 
 Layers are written in groups, from the last time to the first, each group in a file that is whole or not there: written beside,
 synced, renamed, and closed by a checksum of all its bytes. Another game or version has another name and so is never mixed up.
+A file whose content is wrong is set aside (`.damaged`) and only its layers are solved again; one that the system does not let us
+read is no reason to touch anything.
 
 A group: MAGIC, digest of the run, first and last time, one row of numbers per layer from the last time down (`COLUMNS`), the
 arrays of these layers in the same order (`_arrays`), the checksum. Sizes follow from the rows, and rows are held against the
@@ -20,16 +22,17 @@ import hashlib
 import json
 import logging
 import math
-import mmap
 import os
 import re
 import shutil
 import stat
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -41,12 +44,13 @@ from acegames.engines.shelf import SolvedLayer
 from acegames.errors import BadFile, CheckpointError
 from acegames.feasibility.space import Space
 from acegames.locks import try_lock
-from acegames.policy import PolicyLayer, action_offsets
+from acegames.mapped_files import map_file
+from acegames.policy import PolicyLayer, action_offsets, answers
 from acegames.policy_check import check_layer
 from acegames.store import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
 from acegames.version import __version__
 
-VERSION = 1
+VERSION = 2
 """Of the files; raised whenever they change, because what another version wrote is computed anew."""
 
 EVERY_BYTES = WAITING_BYTES  # a group is written when it is this large,
@@ -58,6 +62,7 @@ COLUMNS = ("programs", "repaired", "pairs", "mixed", "entries", "code bytes", "r
 HEAD = len(MAGIC) + 32 + 16
 CHECKSUM = 32
 MANIFEST, MANIFEST_LIMIT, LOCK = "manifest.json", 2**16, "lock"
+ASIDE = ".damaged"  # how the names of files end whose content is wrong
 RUN = re.compile(r"run-[0-9a-f]{16}")
 GROUP = re.compile(r"layers-([0-9]{8,18})-([0-9]{8,18})\.bin")
 
@@ -74,7 +79,7 @@ class Checkpoint:
         self.folder, self.concept = os.fspath(folder), concept
         self.facts = {"format": "acegames-checkpoint", "version": VERSION, "acegames": __version__, **facts}
         self.facts |= {"concept": repr(concept), "byteorder": sys.byteorder}
-        self._stored: list[SolvedLayer] = []
+        self._stored: dict[int, SolvedLayer] = {}  # by time
         self._waiting: list[SolvedLayer] = []  # for the next file
         self._size = 0  # bytes of these
         self._lock = -1
@@ -97,9 +102,9 @@ class Checkpoint:
                 self._lock = -1
 
     def open(self, space: Space) -> list[SolvedLayer]:
-        """Take the folder for this process and read the layers of an earlier run, down to the first that is missing or damaged."""
+        """Take the folder for this process and read the layers of an earlier run, but for those that are missing or damaged."""
         self._space = space
-        self.facts |= {"dense": space.dense, "dims": list(space.dims), "pairs": space.pairs}
+        self.facts |= {"dims": list(space.dims), "pairs": space.pairs}
         self._digest = hashlib.blake2b(json.dumps(self.facts, sort_keys=True).encode(), digest_size=32).digest()
         self.run = os.path.join(self.folder, f"run-{self._digest.hex()[:16]}")
         try:
@@ -110,10 +115,12 @@ class Checkpoint:
         self._began = self._written = time.monotonic()
         if self._stored:
             self._tell_resumed(len(self._stored), space.game.horizon)
-        return list(self._stored)
+        return self._found()
 
     def put(self, solved: SolvedLayer) -> None:
         """Take a layer; it is on disk at the latest when its group is large or old enough, or when the `with` statement is left."""
+        if self._waiting and solved.t != self._waiting[-1].t - 1:  # those in between are on disk
+            self._write()
         self._waiting.append(solved)
         self._size += sum(array.nbytes for array in _arrays(solved.layer))
         now = time.monotonic()
@@ -124,7 +131,25 @@ class Checkpoint:
         """Store what is not stored yet; all layers, mapped from disk."""
         if self._waiting:
             self._write()
-        return self._stored
+        return self._found()
+
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """The arrays, mapped from a file without a name, which is gone when they are."""
+        shapes = []
+        try:
+            with tempfile.TemporaryFile(dir=self.run) as file:
+                for array in arrays:
+                    file.write(_bytes(array))
+                    shapes.append(array.shape)
+                file.flush()
+                content = np.frombuffer(map_file(file.fileno()))
+        except OSError as error:
+            raise self._unusable(error, 8 * sum(map(math.prod, shapes))) from error
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        return [part.reshape(shape) for part, shape in zip(np.split(content, ends[:-1]), shapes, strict=True)]
+
+    def _found(self) -> list[SolvedLayer]:
+        return sorted(self._stored.values(), key=attrgetter("t"), reverse=True)
 
     def _tell_resumed(self, found: int, layers: int) -> None:
         if found == layers:
@@ -140,11 +165,9 @@ class Checkpoint:
     # -- the folder
 
     def _begin(self) -> None:
-        new = not os.path.isdir(self.run)
+        new = self._make_run()
         if new:
             self._tell_of_others()
-            os.makedirs(self.run, exist_ok=True)
-            sync_folder(self.folder)
         self._lock = os.open(os.path.join(self.run, LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         locked = try_lock(self._lock)
         if locked is False:
@@ -156,16 +179,32 @@ class Checkpoint:
                 "acegames: %s is on a file system without locks; let no two processes use it at once", self.folder
             )
         remove_leftovers(self.run, TEMPORARY)
-        if self._manifest_of(self.run) != self.facts:
+        if self._own_manifest() != self.facts:
             if not new:
                 log.warning("acegames: %s was missing or damaged; it is written anew", os.path.join(self.run, MANIFEST))
             with replacing(os.path.join(self.run, MANIFEST)) as file:
                 file.write(json.dumps(self.facts, indent=1).encode())
 
+    def _make_run(self) -> bool:
+        """Make the folder of this solve; whether it is new."""
+        try:
+            os.mkdir(self.run)
+        except FileExistsError:
+            if stat.S_ISDIR(os.lstat(self.run).st_mode):
+                return False
+            raise CheckpointError(
+                f"{self.run}: is a link or a file, must be a folder (links are not followed out of {self.folder}); remove it, or give "
+                "another folder"
+            ) from None
+        sync_folder(self.folder)
+        return True
+
     def _tell_of_others(self) -> None:
         """Say how what is in the folder differs from this solve; it is left alone, because it may be hours of work."""
-        for name in sorted(filter(RUN.fullmatch, os.listdir(self.folder))):
-            found = self._manifest_of(os.path.join(self.folder, name))
+        for name in other_runs(self.run):
+            found: dict[str, Any] = {}
+            with suppress(OSError, BadFile):
+                found = _manifest_of(os.path.join(self.folder, name))
             other = (
                 ", ".join(k for k in self.facts if found.get(k) != self.facts[k]) if found else "no readable manifest"
             )
@@ -177,16 +216,19 @@ class Checkpoint:
                 os.path.join(self.folder, name),
             )
 
-    def _manifest_of(self, run: str) -> dict[str, Any]:
-        """What a manifest says; nothing where it cannot be read."""
-        with suppress(OSError, ValueError, RecursionError), _regular(os.path.join(run, MANIFEST)) as file:
-            found = strict_json(file.read(MANIFEST_LIMIT))
-            return found if isinstance(found, dict) else {}
+    def _own_manifest(self) -> dict[str, Any]:
+        with suppress(FileNotFoundError, BadFile):
+            return _manifest_of(self.run)
         return {}
 
     def _unusable(self, error: OSError, needed: int = MANIFEST_LIMIT) -> CheckpointError:
         """The error that says what the system refuses, and what helps."""
-        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1), errno.EFBIG):
+        if error.errno == errno.EFBIG:
+            return CheckpointError(
+                f"{error.filename or self.folder}: the system allows no file of the {needed:,} bytes that the next layers take "
+                f"({error.strerror}). The layers stored before are whole; raise that limit (ulimit -f) and run the same again to go on"
+            )
+        if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", -1)):
             free = ""
             with suppress(OSError):
                 free = f", {shutil.disk_usage(self.folder).free:,} are free"
@@ -195,50 +237,43 @@ class Checkpoint:
                 "The layers stored before are whole; make room and run the same again to go on"
             )
         return CheckpointError(
-            f"{error.filename or self.folder}: cannot be used for a checkpoint ({error.strerror or error})"
+            f"{error.filename or self.folder}: cannot be used for a checkpoint ({error.strerror or error}). The layers stored before are "
+            "left as they are; mend that and run the same again, or give another folder"
         )
 
     # -- groups of layers
 
-    def _groups(self) -> dict[int, tuple[int, str]]:
-        """First time and path of each file of layers, by its last time; names that are not ours are not looked at."""
-        found = {}
-        for name in sorted(os.listdir(self.run)):
-            if match := GROUP.fullmatch(name):
-                found[int(match[2])] = (int(match[1]), os.path.join(self.run, name))
-        return found
+    def _groups(self) -> list[tuple[int, int, str]]:
+        """Last time, first time and path of each file of layers, the last time first; names that are not ours are not looked at."""
+        matches = filter(None, map(GROUP.fullmatch, os.listdir(self.run)))
+        return sorted(((int(m[2]), int(m[1]), os.path.join(self.run, m[0])) for m in matches), reverse=True)
 
-    def _read_all(self) -> list[SolvedLayer]:
-        """The layers from the last time down to the first that is missing or damaged; files that hold others are removed."""
-        groups, found = self._groups(), []
-        wanted = self._space.game.horizon - 1
-        while wanted in groups:
-            first, path = groups[wanted]
+    def _read_all(self) -> dict[int, SolvedLayer]:
+        """The layers of all files that are in order. Others are set aside, once every file could be read."""
+        found: dict[int, SolvedLayer] = {}
+        wrong = []
+        for last, first, path in self._groups():
             try:
-                found += self._read(path, first, wanted)
+                layers = self._read(path, first, last)
+                if layers[0].t in found:
+                    raise BadFile(f"{path}: holds layers that another file holds too")
+                found |= {x.t: x for x in layers}
             except BadFile as error:
-                log.warning("acegames: %s; its layers are computed again", error)
-                break
-            del groups[wanted]
-            wanted = first - 1
-        if groups and wanted not in groups:
-            log.warning(
-                "acegames: the layer of time %d is missing in %s; it and those before are computed again",
-                wanted,
-                self.run,
-            )
-        for _, path in groups.values():
-            os.unlink(path)
+                wrong.append((path, str(error)))
+        for path, problem in wrong:
+            log.warning("acegames: %s; set aside as %s", problem, os.path.basename(path) + ASIDE)
+            os.replace(path, path + ASIDE)
         return found
 
     def _read(self, path: str, first: int, last: int) -> list[SolvedLayer]:
-        """Check a file from end to end and map its layers; BadFile, naming it and what is wrong."""
+        """Check a file from end to end and map its layers; BadFile, naming it, where what it holds is wrong."""
         try:
             with _regular(path) as file:
                 self._check_bytes(file, first, last)
                 return list(self._mapped(file, first, last, check=True))
-        except OSError as error:
-            raise BadFile(f"{path}: cannot be read ({error.strerror or error})") from None
+        except OSError as error:  # which says nothing about what it holds
+            error.filename = path
+            raise
         except BadFile as error:
             raise BadFile(f"{path}: {error}") from None
 
@@ -278,7 +313,7 @@ class Checkpoint:
                         file.write(part)
                 file.write(checksum.digest())
             with _regular(path) as file:
-                self._stored += self._mapped(file, first, last, check=False)
+                self._stored |= {x.t: x for x in self._mapped(file, first, last, check=False)}
         except OSError as error:
             self._full = True
             raise self._unusable(error, needed) from error
@@ -286,8 +321,7 @@ class Checkpoint:
 
     def _mapped(self, file: Any, first: int, last: int, *, check: bool) -> Iterator[SolvedLayer]:
         """The layers of a file, from its last time down."""
-        without_handle: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ, **without_handle)
+        content = map_file(file.fileno())
         times, width, end = range(last, first - 1, -1), len(COLUMNS), len(content) - CHECKSUM
         if HEAD + len(times) * width * 8 > end:
             raise BadFile("damaged: it has no room for its layers")
@@ -316,7 +350,7 @@ class Checkpoint:
         programs, repaired, pairs, mixed, entries, *widths = row
         most = max(int(np.diff(game.layer(t).row_ptr).max()), sum(map(len, game.actions)))
         fits = (
-            pairs in (here.cells.number, here.total)
+            pairs == answers(here.cells.number, here.total)
             and 0 <= mixed <= pairs
             and 0 <= entries <= mixed * most
             and 0 <= min(programs, repaired) <= max(programs, repaired) <= pairs
@@ -337,6 +371,26 @@ class Checkpoint:
         if isinstance(self.concept, Nash):
             layer = replace(layer, offsets=action_offsets(game))
         check_layer(layer, game, self._space.dims)
+
+
+def other_runs(run: str) -> list[str]:
+    """Names of the solves that are in the same folder as this one."""
+    folder, own = os.path.split(run)
+    return sorted(name for name in os.listdir(folder) if RUN.fullmatch(name) and name != own)
+
+
+def _manifest_of(run: str) -> dict[str, Any]:
+    """What a manifest says; BadFile where that is nothing."""
+    if not stat.S_ISDIR(os.lstat(run).st_mode):
+        raise BadFile(f"{run}: not a folder")
+    with _regular(os.path.join(run, MANIFEST)) as file:
+        try:
+            found = strict_json(file.read(MANIFEST_LIMIT))
+        except (ValueError, RecursionError):
+            found = None
+    if not isinstance(found, dict):
+        raise BadFile(f"{run}: no manifest")
+    return found
 
 
 def _row(solved: SolvedLayer) -> list[int]:
@@ -377,5 +431,5 @@ def _padded(size: int) -> int:
 def _regular(path: str) -> Any:
     """Open an ordinary file: no link out of the folder, and nothing that would never end or answer."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
-        raise OSError(errno.EINVAL, "not an ordinary file", path)
+        raise BadFile("not an ordinary file, links included")
     return open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb")

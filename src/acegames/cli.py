@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import re
 import sys
 import time
@@ -21,6 +22,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 import acegames as ace
+from acegames.checkpoint import other_runs
 from acegames.completion import concepts, game_names, games, objectives
 from acegames.limits import MESSAGE
 from acegames.model.remarks import free, free_in_words
@@ -374,8 +376,8 @@ def solve(
         raise ace.InvalidOption(
             f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
         )
-    if output is not None and not output.absolute().parent.is_dir():
-        raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
+    if output is not None:
+        _check_place(output)
     model, within = _discounted(_game(game), epsilon, gamma, cost_gamma)
     wanted, runs_on = _concept(concept, objective, floor, model), _engine(engine, threads, memory)
     if backend is not None:
@@ -403,13 +405,31 @@ def solve(
         show_summary(solution, certificate, seconds_to_check=seconds_to_check, verbose=verbose)
         if output is not None:
             out.print(f"Written to {escape(str(output))}.")
-        if output is not None and checkpoint is not None:
-            out.print(
-                f"The checkpoint in {escape(str(checkpoint))} is not needed for this any more and may be deleted."
-            )
+        if output is not None and solution.checkpoint is not None:
+            out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
     if certificate is not None and not certificate.ok:
         err.print("[bold red]The independent check failed; nothing was written.[/] Please report this game.")
         raise typer.Exit(1)
+
+
+def _check_place(output: Path) -> None:
+    """Refuse, before the work, a place where no file can be written after it."""
+    folder = output.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
+    if output.is_dir():
+        raise IsADirectoryError(f"-o {output}: is a folder, must be the name of a file")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"-o {output}: the folder {output.parent} cannot be written")
+
+
+def _not_needed(run: str) -> str:
+    """What may be deleted of a checkpoint once its solution is written."""
+    folder, others = os.path.dirname(run), other_runs(run)
+    if not others:
+        return f"The checkpoint in {folder} is not needed for this any more and may be deleted."
+    held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
+    return f"{run} is not needed for this any more and may be deleted; {folder} holds layers of {held} too."
 
 
 @app.command(epilog="Example:  acegames bracket drones --epsilon 0.5")
@@ -473,6 +493,7 @@ def certify(
     """Write a proof that others can check without acegames: python checker/ace_check.py PROOF."""
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
+    _check_place(output)
     with working("checking, and writing the proof"):
         proof = ace.certify(ace.Solution.load(file), output, tol=tol)
     if as_json:

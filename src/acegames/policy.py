@@ -30,6 +30,13 @@ __all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
 
 Ints = NDArray[np.int64]
 
+BY_CELL = 0.5  # layers with at least this share of their cells reached are filed cell by cell
+
+
+def answers(reached: int, total: int) -> int:
+    """How many answers a layer files, so many of its cells being reached: one for each cell, or one for each that is reached."""
+    return total if reached >= BY_CELL * total else reached
+
 
 @dataclass(frozen=True, eq=False)
 class PolicyLayer:

@@ -55,6 +55,9 @@ class Solution:
     policy: Policy
     stats: Stats
     guarantee: Guarantee
+    checkpoint: str | None = (
+        None  # the folder of this solve's layers, which the policy is mapped from; None after loading
+    )
 
     def __str__(self) -> str:
         worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
@@ -173,10 +176,9 @@ def solve(
     started = time.perf_counter()
     counted, rules = count_costs(game, epsilon, relative, rounding)
     whole = lattice(counted)
+    shelf = _shelf(checkpoint, game, counted, concept)
     try:
-        found = _found(
-            engine or LocalEngine(), counted, whole, concept, progress, _shelf(checkpoint, game, counted, concept)
-        )
+        found = _found(engine or LocalEngine(), counted, whole, concept, progress, shelf)
     except NoEquilibrium as error:
         if not rules:
             raise
@@ -187,7 +189,7 @@ def solve(
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, rules)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
-    return Solution(game, concept, found.values, policy, stats, promise)
+    return Solution(game, concept, found.values, policy, stats, promise, None if shelf is None else shelf.run)
 
 
 def _shelf(checkpoint: Any, game: MarkovGame, counted: MarkovGame, concept: Concept) -> Checkpoint | None:

@@ -15,6 +15,7 @@ from acegames.feasibility.space import Space, pairs_at_most
 from acegames.machine import available_memory, processors
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
+from acegames.policy import BY_CELL, answers
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
@@ -63,10 +64,20 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
         working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + two_values
     else:
         working = SPARSE_BYTES * cells + two_values
-    policy = pairs * (1 + 8 * n + MIXED_BYTES * (n > 1)) + (cells // 8 if space.dense else 8 * pairs)
+    policy = _filed(space, cells) * (1 + 8 * n) + pairs * MIXED_BYTES * (n > 1)
+    policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
     each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
     return Estimate(pairs, cells, working, policy, pairs * each / workers, workers, space.dense)
+
+
+def _filed(space: Space, cells: int) -> int:
+    """Answers of all layers, some of which have one for every cell."""
+    if space.explored:
+        return sum(
+            answers(x.number, total) for x, total in zip(space.cells[:-1], space.totals[:-1].tolist(), strict=True)
+        )
+    return min(int(cells / BY_CELL), space.total)
 
 
 def on_disk(predicted: Estimate, space: Space) -> Estimate:

@@ -8,6 +8,7 @@ joint actions that no safe play can take do not count either: they become zero. 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from acegames.engines import EngineResult
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import LEVEL
-from acegames.policy import PolicyLayer
 
 Floats = NDArray[np.float64]
 
@@ -28,20 +28,18 @@ class Levelled:
     game: MarkovGame
     ahead: Floats  # (H, N) what was taken from time t on
 
-    def back(self, found: EngineResult) -> EngineResult:
-        """The same answer with the values of the game as it was."""
+    def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
+        """The same answer with the values of the game as it was, which `keep` holds where the layers are."""
         if not self.ahead.any():
             return found
-        layers = [_raised(layer, up) for layer, up in zip(found.layers, self.ahead, strict=True)]
+        values = keep(_raised(layer.values, up) for layer, up in zip(found.layers, self.ahead, strict=True))
+        layers = [replace(layer, values=raised) for layer, raised in zip(found.layers, values, strict=True)]
         return replace(found, values=found.values + self.ahead[0], layers=layers)
 
 
-def _raised(layer: PolicyLayer, up: Floats) -> PolicyLayer:
+def _raised(values: Floats, up: Floats) -> Floats:
     """In place where that can be: a layer that a checkpoint maps is not to be written."""
-    if not layer.values.flags.writeable:
-        return replace(layer, values=layer.values + up)
-    np.add(layer.values, up, out=layer.values)
-    return layer
+    return np.add(values, up, out=values if values.flags.writeable else None)
 
 
 def level(game: MarkovGame, in_play: list[NDArray[np.bool_]]) -> Levelled:

@@ -8,7 +8,7 @@ Stages whose float answer is not certified are solved again in exact arithmetic 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report, reward_noise
-from acegames.engines.estimate import Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.estimate import WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
 from acegames.engines.level import level
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
@@ -29,7 +29,7 @@ from acegames.feasibility.lattice import Lattice
 from acegames.feasibility.space import Space, Tables, plan
 from acegames.machine import available_memory
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy import PolicyLayer, Reached
+from acegames.policy import PolicyLayer, Reached, answers
 from acegames.stage.batch import deviation_table, objective_code
 from acegames.stage.exact import solve_exactly
 
@@ -42,7 +42,6 @@ RUN = 8192  # cells that one thread takes at a time
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # what knowing exactly which pairs occur may always take
 LISTED_BYTES = 2**30  # what listing cells may take where the boxes may not fit, before they are tried all the same
-BY_CELL = 0.5  # layers with at least this share of their cells reached are kept cell by cell
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class LocalEngine:
         threads: how many; all processors by default. The answer does not depend on it.
         memory: bytes that may be used; by default what is free. Larger games are refused with TooLarge beforehand.
         seconds: refuse games that are predicted to take longer.
-        dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an estimate by default.
+        dense: True or False to work on layers cell by cell or as lists, for tests; chosen from an estimate by default. The answer
+            does not depend on it, to the last bit.
     """
 
     threads: int | None = None
@@ -93,8 +93,8 @@ class LocalEngine:
         levelled = level(game, space.rows_in_play)
         space = space.paying(levelled.game)
         stages = partial(_stages, space, lattice, concept, levelled.ahead)
-        found = levelled.back(self._backward(space, stages, predicted.threads, shelf, progress))
-        return replace(found, reached=_reached(game, lattice, predicted))
+        found = levelled.back(self._backward(space, stages, predicted.threads, shelf, progress), shelf.keep)
+        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, shelf)))
 
     def _prepared(self, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
         """The explored space and what it takes; as lists where boxes may not fit and few enough of their cells are reached."""
@@ -135,11 +135,17 @@ def _stages(space: Space, lattice: Lattice, concept: Concept, level: Floats) -> 
     return Stages(space, concept, level)
 
 
-def _reached(game: MarkovGame, lattice: Lattice, predicted: Estimate) -> Reached | None:
-    """The pairs themselves, nothing clipped; None where they would take more memory than the policy, or than the solve."""
-    allowed = min(predicted.policy, predicted.working) if predicted.on_disk else predicted.policy
+def _reached_bytes(space: Space, concept: Concept, shelf: Shelf) -> int:
+    """What knowing the pairs exactly may take: as much as the policy, or on disk as the solve; the same for boxes and for lists."""
+    either = [estimate_space(replace(space, dense=dense), concept, None) for dense in (True, False)]
+    policy, working = min(x.policy for x in either), min(x.working for x in either)
+    return max(REACHED_BYTES, policy if shelf.in_memory else min(policy, max(working, WAITING_BYTES)))
+
+
+def _reached(game: MarkovGame, lattice: Lattice, allowed: int) -> Reached | None:
+    """The pairs themselves, nothing clipped; None where they would take more memory than that."""
     try:
-        exact = explore(plan(game, lattice, clip=False), max(REACHED_BYTES, allowed))
+        exact = explore(plan(game, lattice, clip=False), allowed)
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
@@ -160,40 +166,56 @@ def _backward(
     `step` solves the layers t1-1 down to t0 from the values of t1, and hands back those of t0; `cuts` says which go together.
     """
     game, started, pairs = space.game, time.perf_counter(), space.pairs
-    kept = shelf.open(space)
-    left = game.horizon - len(kept)
-    resumed = done = sum(len(x.layer) for x in kept)
-    values = _values_to_go_on(space, kept) if left else np.zeros((0, len(game.players)))
+    kept = {x.t: x.layer for x in shelf.open(space)}
+    resumed = done = sum(map(len, kept.values()))
+    layers = len(kept)
     if kept and progress:
-        progress(Progress(len(kept), game.horizon, done, pairs, time.perf_counter() - started, resumed))
-    for t0, t1 in reversed(cuts(space.totals[:left])):
-        solved, values = step(t0, t1, values)
-        for x in solved:
-            shelf.put(x)
-            done += len(x.layer)
-        if progress:
-            progress(Progress(game.horizon - t0, game.horizon, done, pairs, time.perf_counter() - started, resumed))
+        progress(Progress(layers, game.horizon, done, pairs, time.perf_counter() - started, resumed))
+    for first, end in _missing(kept, game.horizon):
+        values = _values_to_go_on(space, kept.get(end))
+        for t0, t1 in reversed(cuts(space.totals[first:end])):
+            solved, values = step(first + t0, first + t1, values)
+            for x in solved:
+                shelf.put(x)
+                done += len(x.layer)
+            layers += len(solved)
+            if progress:
+                progress(Progress(layers, game.horizon, done, pairs, time.perf_counter() - started, resumed))
     found = shelf.close()
     counts = (sum(x.programs for x in found), sum(x.repaired for x in found))
     return EngineResult(_root_values(space, found[-1].layer), [x.layer for x in reversed(found)], space.dims, *counts)
 
 
-def _values_to_go_on(space: Space, kept: list[SolvedLayer]) -> Floats:
-    """The values of the last layer on the shelf, or of the end, by cell (dense) or by pair (sparse).
+def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
+    """Runs of times first .. end-1 that are not kept, the last one first."""
+    end = horizon
+    for t in (*sorted(kept, reverse=True), -1):
+        if t + 1 < end:
+            yield t + 1, end
+        end = t
+
+
+def _values_to_go_on(space: Space, layer: PolicyLayer | None) -> Floats:
+    """The values of a layer from the shelf, or of the end, by cell (dense) or by pair (sparse), however it files them.
 
     They are a copy: kernels would be compiled a second time for arrays that cannot be written.
     """
-    n = len(space.game.players)
-    if not kept:
+    if layer is None:
         end = space.layers[-1]
         assert end.cells is not None
-        return np.zeros((end.total if space.dense else end.cells.number, n))
-    layer = kept[-1].layer
-    if layer.by_cell or not space.dense:
+        return np.zeros((end.total if space.dense else end.cells.number, len(space.game.players)))
+    total = layer.space.total
+    if len(layer.values) == (total if space.dense else len(layer)):
         return np.array(layer.values)
-    values = np.zeros((layer.space.total, n))
-    values[layer.cells.listed(layer.space.total)] = layer.values
-    return values
+    cells = layer.cells.listed(total)
+    return _spread(layer.values, cells, total) if space.dense else layer.values[cells]
+
+
+def _spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
+    """By cell what is given by pair, zero where nothing is reached."""
+    spread = np.zeros((total, *pairs.shape[1:]), dtype=pairs.dtype)
+    spread[cells] = pairs
+    return spread
 
 
 def _one_by_one(totals: Ints) -> list[tuple[int, int]]:
@@ -235,7 +257,7 @@ def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[S
 def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
     """Forget the answers of cells that nothing reaches, so that they cannot depend on where a solve was broken off."""
     assert space.cells is not None
-    if BY_CELL * space.total <= space.cells.number < space.total:
+    if space.cells.number < answers(space.cells.number, space.total):
         absent = space.cells.marks(space.total) == 0
         np.copyto(code, 0, where=absent)
         np.copyto(value, 0.0, where=absent)
@@ -255,12 +277,19 @@ def _code_type(rows: int) -> Any:
 def _file(
     space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, cells: Ints | None, mixed: Mixed
 ) -> PolicyLayer:
-    """A layer of the policy from answers by cell (dense) or by pair (sparse); `cells` are the reached ones where they are at hand."""
+    """A layer of the policy from answers by cell (dense) or by pair (sparse); `cells` are the reached ones where they are at hand.
+
+    How it is filed does not depend on how it was solved, so that neither the answer nor a checkpoint does.
+    """
     assert space.cells is not None
     at, size, row, prob = mixed
-    if len(code) == space.total and space.cells.number < BY_CELL * space.total:
+    filed = answers(space.cells.number, space.total)
+    if len(code) != filed:
         cells = space.cells.listed(space.total) if cells is None else cells
-        code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
+        if filed == space.total:
+            code, value, at = _spread(code, cells, filed), _spread(value, cells, filed), cells[at]
+        else:
+            code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])

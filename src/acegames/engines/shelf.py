@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from acegames.feasibility.space import Space
 from acegames.policy import PolicyLayer
@@ -25,15 +29,19 @@ class Shelf(Protocol):
     in_memory: bool
 
     def open(self, space: Space) -> list[SolvedLayer]:
-        """The layers that are there already, of times H-1, H-2, ..."""
+        """The layers that are there already, from the last time to the first; any may be missing."""
         ...
 
     def put(self, solved: SolvedLayer) -> None:
-        """Take the layer of the time before those that are there."""
+        """Take a layer that was missing; the last time comes first."""
         ...
 
     def close(self) -> list[SolvedLayer]:
         """All layers, of times H-1 .. 0."""
+        ...
+
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """Arrays that belong to the layers as well, held where these are."""
         ...
 
 
@@ -56,3 +64,7 @@ class InMemory:
     def close(self) -> list[SolvedLayer]:
         """All of them."""
         return self._solved
+
+    def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """They are in memory."""
+        return list(arrays)

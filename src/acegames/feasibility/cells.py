@@ -71,6 +71,12 @@ class Cells:
         """The cells in order."""
         return np.flatnonzero(self.marks(total)) if self.keys is None else self.keys
 
+    def smaller(self, total: int) -> Cells:
+        """The same as bits or as a list, whichever takes less room: a bit per cell, or 64 per cell that is there."""
+        if total > 64 * self.number:
+            return self if self.keys is not None else Cells.from_keys(self.listed(total))
+        return self if self.keys is None else Cells.from_bits(_bits(self.keys, total))
+
     def rank(self, cells: Ints) -> Ints:
         """Number of each given cell among those present, -1 where absent."""
         if self.keys is not None:
@@ -82,6 +88,15 @@ class Cells:
         rank = np.empty(len(cells), dtype=np.int64)
         kernels.rank_bits(self.bits, self.counts, _BITS_SET, cells, rank)
         return rank
+
+
+def _bits(keys: Ints, total: int) -> NDArray[np.uint8]:
+    """One bit per cell from the cells in order; memory goes with the list, not with the cells."""
+    bits = np.zeros((-(-total // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
+    place, bit = keys >> 3, np.left_shift(1, keys & 7).astype(np.uint8)
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    bits.reshape(-1)[place[first]] = np.bitwise_or.reduceat(bit, first)
+    return bits
 
 
 @dataclass(frozen=True, eq=False)
