@@ -78,6 +78,7 @@ def game_from_document(document: Mapping[str, Any], read_companion: Reader) -> M
 
 def header_document(game: MarkovGame) -> dict[str, Any]:
     """Return everything of a game but its tables."""
+    check_file_budgets(len(game.constraints), game.horizon)
     labels = labels_to_data(game)
     initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
     certain = len(initial) == 1 and game.initial[0][1] == 1.0
