@@ -168,7 +168,9 @@ def test_declared_shape_takes_no_memory(tmp_path):
 def test_a_head_without_end_is_not_read(tmp_path):
     path = tmp_path / "bomb"
     length = 2**17
-    rewrite(path, [("header.json", header()), ("x.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + b" " * length)])
+    rewrite(
+        path, [("header.json", header()), ("x.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + b" " * length)]
+    )
     assert "declares a head of 131072 bytes" in refused(path)
 
 

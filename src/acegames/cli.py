@@ -496,7 +496,10 @@ def certify(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF."""
+    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF.
+
+    The checker is in the repository and in the source distribution (pip download --no-deps --no-binary acegames acegames), not in the wheel.
+    """
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
     _refuse_game(file)
