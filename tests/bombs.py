@@ -52,10 +52,10 @@ def plain(path, large, compression=zipfile.ZIP_DEFLATED, **small):
 
 def long_head(path, length):
     """An array whose head declares itself so long."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("transition.npy", "w", force_zip64=True) as member:
-            member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", length))
-            repeated(member, b" ", length)
+    file = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+    with file as archive, archive.open("transition.npy", "w", force_zip64=True) as member:
+        member.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", length))
+        repeated(member, b" ", length)
 
 
 def headed(path, value):

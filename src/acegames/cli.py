@@ -498,7 +498,7 @@ def certify(
 ) -> None:
     """Write a proof that others can check without acegames: python checker/ace_check.py PROOF.
 
-    The checker is in the repository and in the source distribution (pip download --no-deps --no-binary acegames acegames), not in the wheel.
+    The checker is in the repository and in the source distribution (pip download --no-deps --no-binary :all: acegames), not in the wheel.
     """
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
