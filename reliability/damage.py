@@ -36,7 +36,6 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "reliability")]
 import proof_truth  # noqa: E402
 
 import acegames as ace  # noqa: E402
-import oracle  # noqa: E402
 
 CHECKER = ROOT / "checker" / "ace_check.py"
 NEAR = 1e-9  # nearer to a claim than that, rounding decides in floating point
@@ -69,11 +68,22 @@ def status(path, *options, apart=False):
 # -- proofs -----------------------------------------------------------------------------------------------------
 
 
+def random_games():
+    """The maker of random games, which is one of the tests'."""
+    try:
+        import oracle
+    except ModuleNotFoundError as error:
+        sys.exit(
+            f"{error}; random games are made as in the tests, which need more packages: pip install 'acegames[dev]'"
+        )
+    return oracle.random_game
+
+
 def proofs(rng, folder, number):
     """Write proofs of random games, and return their bytes."""
-    found = []
+    random_game, found = random_games(), []
     while len(found) < number:
-        game = oracle.random_game(rng)
+        game = random_game(rng)
         concept = [ace.CE(), ace.CCE(), ace.Nash()][int(rng.integers(3))]
         rounding = {"epsilon": float(rng.choice([0.5, 1.5])), "rounding": str(rng.choice(["down", "up"]))}
         try:

@@ -276,3 +276,7 @@ def product(part: dict) -> tuple[dict, bool]:
     alike = alike and all(abs(made[a] - p) <= Fraction(1, 10**9) for a, p in part.items())
     total = sum(made.values())
     return {a: p / total for a, p in made.items()}, alike
+
+
+if __name__ == "__main__":
+    raise SystemExit("a module, used by damage.py: python reliability/damage.py --help")

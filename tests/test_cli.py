@@ -6,8 +6,12 @@ import dataclasses
 import json
 import os
 import re
+import signal
+import stat
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -464,8 +468,12 @@ def test_bad_game_files():
     for name in files:
         for verb in ("check", "frontier", "solve"):
             assert name in fails(verb, name)
+    assert ".ace for a solution" in fails("check", "other.txt")
     os.mkdir("folder.yaml")
-    assert "folder.yaml" in fails("check", "folder.yaml")
+    assert "folder.yaml: a folder" in fails("check", "folder.yaml")
+    if hasattr(os, "mkfifo"):
+        os.mkfifo("pipe.yaml")
+        assert "pipe.yaml: not an ordinary file" in fails("check", "pipe.yaml")
 
 
 def test_damaged_solutions(solved):
@@ -474,17 +482,18 @@ def test_damaged_solutions(solved):
         with open(name, "wb") as file:
             file.write(damaged)
         for verb in ("verify", "simulate", "check", "solve"):
-            assert name in fails(verb, name)
+            said = fails(verb, name)
+            assert name in said and "damaged" in said and ".yaml" not in said
         assert name in fails("verify", name, "--game", "intersection")
 
 
 def test_a_game_is_no_solution():
     ace.catalog.get("intersection").save("game.npz")
     ace.catalog.get("intersection").save("game.yaml")
-    for verb in ("verify", "simulate"):
-        assert "solution" in fails(verb, "game.npz")
-        assert "game.yaml" in fails(verb, "game.yaml")
-        assert "intersection" in fails(verb, "intersection")
+    for verb in ("verify", "simulate", "certify", "report"):
+        for game in ("game.npz", "game.yaml", "intersection"):
+            said = fails(verb, game, *(["-o", "x"] if verb in ("certify", "report") else []))
+            assert f"{game}: a game; give a solution of it" in said
 
 
 @pytest.mark.parametrize("objective", ["wellfare", "1", "1,2,3", "1,x", "1,nan", "nobody", ""])
@@ -562,6 +571,49 @@ def test_a_failed_write_keeps_the_old_file(solution, monkeypatch):
     assert "No space left" in fails("solve", "intersection", "-o", solution)
     with open(solution, "rb") as file:
         assert file.read() == before
+
+
+def test_a_report_is_written_whole_or_not_at_all(solution, monkeypatch):
+    works("report", solution, "-o", "r.html", "--episodes", "3")
+    with open("r.html", "rb") as file:
+        before = file.read()
+    listed = sorted(os.listdir("."))
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "r.html" in fails("report", solution, "-o", "r.html", "--episodes", "4")
+    with open("r.html", "rb") as file:
+        assert file.read() == before
+    assert sorted(os.listdir(".")) == listed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices of POSIX")
+def test_outputs_to_a_device(solution):
+    os.symlink(os.devnull, "null.nfg")
+    ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.ones((1, 2, 1)), None, None, horizon=1).save("g.yaml")
+    works("solve", "six_cycle", "-o", os.devnull)
+    works("certify", solution, "-o", os.devnull)
+    works("report", solution, "-o", os.devnull, "--episodes", "3")
+    works("export", "g.yaml", "-o", "null.nfg")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode) and os.path.islink("null.nfg")
+
+
+@pytest.mark.parametrize("width", ["20", "60", "80", "200"])
+def test_the_digest_is_printed_whole(width, monkeypatch):
+    digest = ace.catalog.get("intersection").digest
+    done = program("check", "intersection", env={**os.environ, "COLUMNS": width})
+    assert f"digest {digest}\n" in done.stdout
+
+
+def test_whose_budget_varies():
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 2, 1)), np.ones((1, 2, 1)), np.ones((1, 2, 3)), {"a": 1, "b": 2, "c": 3}, horizon=1
+    )
+    game.save("three.yaml")
+    said = fails("frontier", "three.yaml", "--curve")
+    assert "--constraint" in said and "a, b, c" in said
 
 
 def test_what_is_not_verified_is_not_written(monkeypatch):
@@ -653,3 +705,81 @@ def test_check_notes_a_budget_that_nothing_costs(tmp_path):
     game.save(tmp_path / "free.json")
     assert "ever costs anything of 'fuel'" in run("check", str(tmp_path / "free.json")).stdout
     assert "ever costs" not in run("check", "intersection").stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["catalog", "--json"],
+        ["check", "intersection", "--json"],
+        ["catalog"],
+        ["--version"],
+        ["check", "nosuch", "--json"],
+        ["check", "--nonsense", "--json"],
+    ],
+    ids=" ".join,
+)
+def test_standard_output_that_is_full(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "acegames", *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and ("No space left" in done.stderr or "nosuch" in done.stderr)
+
+
+LATER = """
+import signal, sys
+sys.path.insert(0, sys.argv.pop(1))
+{prepare}
+import acegames_program
+acegames_program.main()
+"""
+SLOW_IMPORT = """
+import importlib.abc, os, time
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "acegames.cli":
+            print("importing", flush=True)
+            time.sleep(20)
+sys.meta_path.insert(0, Slow())
+"""
+SLOW_WRITE = """
+import acegames.store as store, time
+from pathlib import Path
+def slow(*args):
+    print("writing", flush=True)
+    time.sleep(20)
+store._write = slow
+"""
+
+
+def interrupted(prepare, number, *words):
+    """Status and errors of the program that gets a signal once it has said something."""
+    source = str(Path(ace.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-c", LATER.format(prepare=prepare), source, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline()
+    time.sleep(0.2)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=15)
+    return process.returncode, said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_interruption_while_it_loads():
+    status, said = interrupted(SLOW_IMPORT, signal.SIGINT, "catalog")
+    assert (status, said) == (130, "interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interruption_while_it_writes(number, code):
+    status, said = interrupted(SLOW_WRITE, number, "solve", "six_cycle", "-o", "x.ace", "-q")
+    assert status == code and "Traceback" not in said
+    assert os.listdir(".") == []

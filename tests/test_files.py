@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+import acegames as ace
 from acegames import store
 from acegames.errors import InvalidGame
 from acegames.model import files, text_form
@@ -388,3 +390,15 @@ def test_a_rule_that_names_the_only_state_overrides_one_that_names_none(tmp_path
         "rules:\n  - {next: s, reward: [0]}\n  - {when: {state: s}, reward: [1]}\n"
     )
     assert load_game(path).layers[0].reward.tolist() == [[1.0]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+def test_a_link_to_a_text_file_with_a_companion(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "TEXT_LIMIT", 10)
+    game = ace.catalog.get("intersection")
+    (tmp_path / "place").mkdir()
+    (tmp_path / "link.yaml").symlink_to("place/game.yaml")
+    game.save(tmp_path / "link.yaml")
+    assert len(list((tmp_path / "place").iterdir())) == 2 and len(list(tmp_path.iterdir())) == 2
+    for name in ("link.yaml", "place/game.yaml"):
+        assert ace.load(tmp_path / name).digest == game.digest

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -22,6 +23,9 @@ import acegames as ace
 from acegames import store
 from acegames.errors import AceError, BadFile, InvalidGame, TooLarge
 from acegames.model import archive_form, assemble, files, game, rule_tables
+from bombs import BOMBS as BOMBS_ELSEWHERE
+from bombs import CORPUS as CORPUS_FOLDER
+from bombs import documents
 from game_files import CHICKEN, changed, load_text, written
 
 HERE = Path(__file__).parent
@@ -68,6 +72,13 @@ def test_where_fuzzing_starts_is_in_order(loaders, path):
 def test_the_corpus_has_every_kind_and_is_small():
     assert {path.parent.name for path in CORPUS} == set(fuzz.KINDS)
     assert sum(path.stat().st_size for path in CORPUS) < 300_000
+
+
+def test_documents_of_bombs_are_in_the_corpus():
+    for name, document in documents().items():
+        assert json.loads((CORPUS_FOLDER / name).read_text()) == document
+        with pytest.raises(AceError):
+            fuzz.Loaders(tempfile.mkdtemp()).by_kind[name.partition("/")[0]](json.dumps(document).encode())
 
 
 def test_the_fuzzer_sees_what_goes_wrong(tmp_path, monkeypatch):
@@ -333,6 +344,38 @@ def test_plain_arrays_that_stand_for_much_more(tmp_path):
     assert ace.load(tmp_path / "g.npz").horizon == 2
 
 
+def test_a_time_of_its_own_is_work_however_small(tmp_path, monkeypatch):
+    times = 50
+    arrays = {"transition": np.ones((times, 1, 1, 1)), "reward": np.zeros((1, 1, 1)), "horizon": np.array(times)}
+    np.savez(tmp_path / "g.npz", **arrays)
+    monkeypatch.setattr(archive_form, "OUTCOMES", 128 * times - (tmp_path / "g.npz").stat().st_size)
+    assert ace.load(tmp_path / "g.npz").horizon == times
+    monkeypatch.setattr(archive_form, "OUTCOMES", 127 * times - (tmp_path / "g.npz").stat().st_size)
+    with pytest.raises(TooLarge, match="a time counts as 128"):
+        ace.load(tmp_path / "g.npz")
+
+
+def test_budgets_of_many_constraints_at_many_times(tmp_path):
+    many = [f"c{k}" for k in range(100)]
+    for budget in ([1] * 100, dict.fromkeys(many, 1), {**dict.fromkeys(many, 1), "c0": [1] * 10**6}):
+        with pytest.raises(InvalidGame, match="100 constraints at 1000000 times"):
+            load_text(tmp_path, changed(constraints=many, budget=budget, horizon=10**6), "game.json")
+    game = ace.MarkovGame.from_arrays(
+        np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.zeros((1, 1, 40)), np.ones(40), horizon=10**6
+    )
+    for name in ("g.yaml", "g.npz"):
+        with pytest.raises(InvalidGame, match="40 constraints at 1000000 times"):
+            game.save(tmp_path / name)
+
+
+def test_layers_that_share_arrays_are_counted(tmp_path, monkeypatch):
+    ace.catalog.get("drones").save(tmp_path / "g.npz")
+    monkeypatch.setattr(archive_form, "LAYERED", 0)
+    monkeypatch.setattr(archive_form, "LAYERED_SHARE", 0)
+    with pytest.raises(BadFile, match="its layers have"):
+        ace.load(tmp_path / "g.npz")
+
+
 # -- archives
 
 
@@ -533,14 +576,14 @@ from pathlib import Path
 import acegames as ace
 resource.setrlimit(resource.RLIMIT_AS, (3 * 2**29, 3 * 2**29))
 for path in sys.argv[1:]:
-    signal.alarm(60)
+    signal.alarm(20)
     try:
         ace.load(path)
         said = "loaded"
     except ace.AceError as error:
         said = f"{type(error).__name__}: {error}"
     peak = re.search(r"VmHWM:\\s*([0-9]+) kB", Path("/proc/self/status").read_text())[1]  # maxrss has the parent's, too
-    print(int(peak) // 1024, said[:200])
+    print(int(peak) // 1024, said[:200].replace("\\n", " "))
 """
 
 
@@ -564,6 +607,7 @@ def test_bombs_take_little_memory(tmp_path):
         "horizon.json": lambda p: p.write_text(changed(horizon=10**12)),
         "list.json": lambda p: p.write_text("[" + "[]," * 10**6 + "[]]"),
     }
+    bombs |= {f"of_{name}": make for name, make in BOMBS_ELSEWHERE.items()}
     for name, make in bombs.items():
         make(tmp_path / name)
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
@@ -573,7 +617,7 @@ def test_bombs_take_little_memory(tmp_path):
     assert done.returncode == 0 and len(lines) == len(bombs), done.stderr[-2000:]
     for name, line in zip(bombs, lines, strict=True):
         memory, said = line.split(" ", 1)
-        assert said.startswith(("BadFile", "InvalidGame")) and "not enough memory" not in said, (name, said)
+        assert said.startswith(("BadFile", "InvalidGame", "TooLarge")) and "not enough memory" not in said, (name, said)
         assert int(memory) < 700, (name, line)
 
 

@@ -73,6 +73,22 @@ def test_damaged_files_are_made_anew(module, suffix, content):
     assert (third.answer(1), hits(third.answer)) == (2, 1)
 
 
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+def test_one_wrong_bit_is_noticed(module, suffix, monkeypatch):
+    first = module()
+    first.answer(1)
+    (path,) = kept(first.answer, suffix)
+    sound = path.read_bytes()
+    opened = []
+    monkeypatch.setattr(kernel_cache.pickle, "loads", lambda content: opened.append(content))
+    cache = kernel_cache.KernelCache(first.answer.py_func)._cache_file
+    for position in range(len(kernel_cache.pickle.dumps(cache._version, protocol=-1)), len(sound), 97):
+        path.write_bytes(sound[:position] + bytes([sound[position] ^ 16]) + sound[position + 1 :])
+        with pytest.raises(ValueError, match="checksum"):
+            cache._load_index() if suffix == "nbi" else cache._load_data(path.name)
+    assert not opened
+
+
 def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")

@@ -3,6 +3,10 @@
 import io
 import json
 import os
+import stat
+import struct
+import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -10,7 +14,7 @@ import pytest
 
 from acegames import store
 from acegames.errors import BadFile
-from acegames.store import PLAIN, read_archive, write_archive, write_text
+from acegames.store import PLAIN, read_archive, replacing, write_archive, write_text
 
 KIND = "acegames-test"
 HEADER = {"labels": ["a", "ü"], "n": 3}
@@ -161,6 +165,66 @@ def test_declared_shape_takes_no_memory(tmp_path):
     assert "declares shape (400000000000000,)" in refused(path)
 
 
+def test_a_head_without_end_is_not_read(tmp_path):
+    path = tmp_path / "bomb"
+    length = 2**17
+    rewrite(
+        path, [("header.json", header()), ("x.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + b" " * length)]
+    )
+    assert "declares a head of 131072 bytes" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "taken"),
+    [(np.zeros(500, dtype=np.uint8), 4000), (np.zeros((500, 0)), 4000), (np.zeros((0, 500)), 4000)],
+)
+def test_entries_count_as_eight_bytes(tmp_path, monkeypatch, array, taken):
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header()), ("x.npy", npy(array))])
+    monkeypatch.setattr(store, "PACKED_SHARE", 0)
+    monkeypatch.setattr(store, "PACKED", taken)
+    read_archive(path, KIND)
+    monkeypatch.setattr(store, "PACKED", taken - 1)
+    assert f"would take {taken} bytes" in refused(path)
+
+
+def test_texts_count_as_objects(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, names=np.array(["a"] * 100))
+    monkeypatch.setattr(store, "PACKED_SHARE", 0)
+    monkeypatch.setattr(store, "PACKED", 100 * 132 - 1)
+    assert "would take 13200 bytes" in refused(path, PLAIN)
+
+
+def test_arrays_are_counted_together(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})
+    monkeypatch.setattr(store, "PACKED_SHARE", 0)
+    monkeypatch.setattr(store, "PACKED", 3000)
+    assert "up to 'x3.npy'" in refused(path, PLAIN)
+    np.savez(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})  # the file itself is that large
+    assert len(read_archive(path, PLAIN)[2]) == 5
+
+
+def test_a_header_that_unfolds_to_much(tmp_path, monkeypatch):
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header(members=[], more="a" * 10_000))])
+    monkeypatch.setattr(store, "PACKED_HEADER", 5000)
+    monkeypatch.setattr(store, "PACKED_HEADER_SHARE", 1)
+    assert "header.json has 10" in refused(path)
+
+
+@pytest.mark.parametrize("limits", [{"PACKED": 20_000}, {"PACKED_HEADER": 20_000}, {"PACKED": 90_000}])
+def test_what_would_be_taken_for_a_bomb_is_written_uncompressed(tmp_path, monkeypatch, limits):
+    for name, value in {"PACKED_SHARE": 1, "PACKED_HEADER_SHARE": 1, **limits}.items():
+        monkeypatch.setattr(store, name, value)
+    path, bits = tmp_path / "dense", np.zeros(20_000, dtype=np.uint8)
+    write_archive(path, KIND, {"more": "a" * 40_000}, {"x": bits})
+    assert path.stat().st_size > 60_000
+    assert read_archive(path, KIND)[1]["more"] == "a" * 40_000
+    assert np.array_equal(read_archive(path, KIND)[2]["x"], bits)
+
+
 def test_zip_bomb(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "COMPRESSED_LIMIT", 10_000)
     path = tmp_path / "bomb"
@@ -179,7 +243,7 @@ def test_text_arrays_only_in_plain_files(tmp_path):
     path = tmp_path / "plain.npz"
     np.savez(path, names=np.array(["a", "b"]))
     kind, found, arrays = read_archive(path, (KIND, PLAIN))
-    assert (kind, found, arrays["names"].tolist()) == (PLAIN, {}, ["a", "b"])
+    assert (kind, found, arrays["names"].tolist()) == (PLAIN, {"bytes": path.stat().st_size}, ["a", "b"])
     bad = np.array([0x110000], dtype="<u4").view("<U1")
     np.savez(path, names=bad)
     assert "not text" in refused(path, PLAIN)
@@ -214,6 +278,78 @@ def test_nothing_is_half_written(path, tmp_path, monkeypatch):
         write_archive(path, KIND, {"x": float("nan")}, {})
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
+
+
+# -- where it goes
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="links, modes and devices of POSIX")
+
+
+@posix
+def test_a_pipe_stays_a_pipe(path, tmp_path):
+    pipe, found = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_archive(pipe, KIND, HEADER, ARRAYS)
+    reader.join(10)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert found == [path.read_bytes()]
+
+
+@posix
+def test_a_device_stays_a_device(tmp_path):
+    link = tmp_path / "nowhere"
+    link.symlink_to(os.devnull)
+    for target in (os.devnull, link):
+        write_text(target, "x")
+        assert stat.S_ISCHR(os.stat(target).st_mode)
+    assert link.is_symlink()
+    assert os.listdir(tmp_path) == ["nowhere"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_a_device_that_takes_nothing_is_named():
+    with pytest.raises(OSError, match="/dev/full"):
+        write_text("/dev/full", "x" * 10**6)
+
+
+@posix
+@pytest.mark.parametrize("before", ["old", None])
+def test_a_link_is_followed(tmp_path, before):
+    place = tmp_path / "place"
+    place.mkdir()
+    target, link = place / "target", tmp_path / "link"
+    link.symlink_to("place/target")
+    if before:
+        target.write_text(before)
+        old = target.stat().st_ino
+    write_text(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"
+    assert sorted(os.listdir(tmp_path)) == ["link", "place"] and os.listdir(place) == ["target"]
+    if before:
+        assert target.stat().st_ino != old  # replaced, not written over
+
+
+@posix
+def test_a_link_is_replaced_where_links_are_not_followed(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    with replacing(tmp_path / "link") as file:
+        file.write(b"new")
+    assert (tmp_path / "target").read_text() == "old" and not (tmp_path / "link").is_symlink()
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_the_mode_of_a_file_stays(path, mode, monkeypatch):
+    path.chmod(mode)
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda handle: seen.append(stat.S_IMODE(os.fstat(handle).st_mode)))
+    write_text(path, "new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert seen[0] == mode  # also while it is written
 
 
 def test_text_is_written_as_given(tmp_path):

@@ -103,6 +103,8 @@ def test_contents(built):
         "LICENSE",
         "CHANGELOG.md",
         "tests/conftest.py",
+        "checker/ace_check.py",
+        "reliability/damage.py",
         "docs/supply.md",
         "constraints/dev.txt",
     }

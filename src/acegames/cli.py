@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -24,6 +25,7 @@ from typer.core import TyperGroup
 import acegames as ace
 from acegames.checkpoint import other_runs
 from acegames.completion import concepts, game_names, games, objectives
+from acegames.exporting import GAMES
 from acegames.limits import MESSAGE
 from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
@@ -131,7 +133,21 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a label that the encoding lacks must not end the program
             stream.reconfigure(errors="replace")
-    app()
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminated)
+    try:
+        app()
+    except OSError as error:  # of standard output: a full disk
+        with contextlib.suppress(OSError):
+            err.print(f"[bold red]{type(error).__name__}:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)
+
+
+def _terminated(*_: Any) -> None:
+    """End as if by Ctrl-C, so that no file is left half-written."""
+    sys.exit(143)
 
 
 def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,13 +174,21 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
             message = str(error)
             if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file
                 message = f"{message[: MESSAGE - 100]} ... {message[-90:]}"
-            if kwargs.get("as_json"):
-                print_json({"error": type(error).__name__, "message": message, "exit_code": code, **_help_in(error)})
-            else:
+            told = {"error": type(error).__name__, "message": message, "exit_code": code, **_help_in(error)}
+            if not kwargs.get("as_json") or not _told_in_json(told):
                 err.print(f"[bold red]{type(error).__name__}:[/] {escape(message)}", soft_wrap=True)
             raise typer.Exit(code) from None
 
     return wrapped
+
+
+def _told_in_json(told: dict[str, Any]) -> bool:
+    """Whether standard output took it; a full disk does not."""
+    try:
+        print_json(told)
+    except OSError:
+        return False
+    return True
 
 
 def _help_in(error: Exception) -> dict[str, Any]:
@@ -276,6 +300,10 @@ def frontier(
     elif curve or (curve is None and constraint):
         labels = {str(c): c for c in model.constraints}
         chosen = [labels.get(c, c) for c in constraint] if constraint else None
+        if chosen is None and len(labels) > 2:
+            raise ace.InvalidOption(
+                f"--curve: say whose budget varies: --constraint, once or twice, of {', '.join(labels)}"
+            )
         worth = solve_with_bar(lambda bar: ace.budget_curve(model, wanted, chosen, points=points, progress=bar))
     elif constraint:
         raise ace.InvalidOption("--constraint: goes with --curve")
@@ -490,9 +518,13 @@ def certify(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF."""
+    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF.
+
+    The checker is in the repository and in the source distribution (pip download --no-deps --no-binary :all: acegames), not in the wheel.
+    """
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
+    _refuse_game(file)
     _check_place(output)
     with working("checking, and writing the proof"):
         proof = ace.certify(ace.Solution.load(file), output, tol=tol)
@@ -614,6 +646,7 @@ def report(
     """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit code 1 if the check fails."""
     from acegames.report import write_report
 
+    _refuse_game(file)
     answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
     game = None if against is None else _game(against)
     written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
@@ -704,6 +737,10 @@ def _game(name: str) -> ace.MarkovGame:
         return ace.load(name)
     if name in ace.catalog.names():
         return ace.catalog.get(name)
+    if Path(name).is_dir():
+        raise IsADirectoryError(f"{name}: a folder, not a file")
+    if Path(name).exists():
+        raise ace.InvalidOption(f"{name}: not an ordinary file (a pipe or a device); save what comes from it to a file")
     if Path(name).suffix or "/" in name:
         raise FileNotFoundError(f"{name}: no such file")
     raise ace.InvalidOption(
@@ -713,8 +750,7 @@ def _game(name: str) -> ace.MarkovGame:
 
 def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any, Any]:
     """Game, policy, concept and stated values of a solution file; of a policy file and --game, which states none."""
-    if file.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
-        raise ace.InvalidOption(f"{file}: a game file; give a solution of it: acegames solve {file} -o FILE")
+    _refuse_game(file)
     if against is None:
         solution = ace.Solution.load(file)
         return solution.game, solution.policy, solution.concept, solution.values
@@ -734,6 +770,12 @@ def _as_stated(certificate: ace.Certificate, stated: Any) -> ace.Certificate:
         if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
     ]
     return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
+
+
+def _refuse_game(file: Path) -> None:
+    """InvalidOption where a game is given in place of a solution or a policy."""
+    if file.suffix.lower() in GAMES or (not file.exists() and str(file) in ace.catalog.names()):
+        raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 
 def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE | ace.Nash:

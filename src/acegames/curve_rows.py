@@ -96,7 +96,7 @@ def varied_constraints(game: MarkovGame, constraint: Any) -> list[int]:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
     if constraint is None:
         if len(labels) > 2:
-            raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give budgets")
+            raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give `budgets`")
         chosen = list(labels)
     else:
         chosen = [constraint] if constraint in labels or is_scalar(constraint) else list(constraint)

@@ -22,8 +22,7 @@ def export_file(
     if output.suffix.lower() == NFG:
         if not is_game:
             raise InvalidOption(f"-o {output}: a policy is no normal-form game; --game writes the game of the solution")
-        gambit.write_nfg(load(source), output, outside=outside)
-        return "game", len(output.read_bytes().splitlines())
+        return "game", len(gambit.write_nfg(load(source), output, outside=outside).splitlines())
     if outside is not None:
         raise InvalidOption("--outside: goes with an output that ends in .nfg")
     if is_game:

@@ -7,6 +7,7 @@ says. Changed here:
   looks at the kernel's own file only.
 - The data is written before the index that names it, so that no index ever names the machine code of older sources, whoever
   else compiles at the time or is killed.
+- Both files carry a checksum: one bit wrong in machine code may end the process.
 - Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation, never the work.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
@@ -26,6 +28,8 @@ from acegames import numerics
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
+
+CHECKSUM = 32  # bytes at the end of a file
 
 
 def kernel(function: F) -> F:
@@ -62,7 +66,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
-    """Index and data file of one kernel, in an order that leaves no index without its data."""
+    """Index and data file of one kernel, with checksums, in an order that leaves no index without its data."""
 
     def save(self, key: Any, data: Any) -> None:
         """Write the machine code, then the index that names it."""
@@ -74,3 +78,34 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
         name = known.get(key) or next(n for n in map(self._data_name, range(1, len(taken) + 2)) if n not in taken)
         self._save_data(name, data)
         self._save_index({**known, key: name})
+
+    def _dump(self, content: Any) -> bytes:
+        pickled: bytes = super()._dump(content)
+        return pickled + _checksum(pickled)
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            with open(self._index_path, "rb") as file:
+                content = file.read()
+        except FileNotFoundError:
+            return {}
+        version = pickle.dumps(self._version, protocol=-1)
+        if not content.startswith(version):  # of another numba
+            return {}
+        stamp, known = pickle.loads(_sound(content[len(version) :]))
+        return dict(known) if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        with open(self._data_path(name), "rb") as file:
+            return pickle.loads(_sound(file.read()))
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=CHECKSUM).digest()
+
+
+def _sound(content: bytes) -> bytes:
+    """What was written, without its checksum; ValueError where it is something else."""
+    if _checksum(content[:-CHECKSUM]) != content[-CHECKSUM:]:
+        raise ValueError("the checksum is wrong")
+    return content[:-CHECKSUM]

@@ -30,8 +30,18 @@ HORIZON = 1_000_000
 
 EXPANDED = 2**25
 """Numbers in the tables that the rules of one file make (by wildcards, several outcomes, several times); above this a game
-belongs in arrays. They take a quarter of a GiB, and about three times that while they are made. Also the outcomes that the
-arrays of a plain numpy file stand for (applied at several times, or to several costs), besides four per entry."""
+belongs in arrays. They take a quarter of a GiB, and about three times that while they are made. Also the budgets of
+all constraints at all times, of which a file may write down one for all times."""
+
+OUTCOMES = 2**21
+"""That the arrays of a plain numpy file stand for (applied at several times, or to several costs), besides one per byte of the file:
+about two hundred bytes are taken for each while the game is made."""
+
+LAYER_OUTCOMES = 128
+"""That the making of one more layer (a time with tables of its own) counts as, however small it is."""
+
+LAYERED, LAYERED_SHARE = 2**28, 100
+"""Numbers in the tables of all layers of an archive, where layers share arrays, besides so many per number that is stored."""
 
 REACH_WORK = 2**32
 """Steps from a state to a next one that are looked at to find which states can occur; sets that come again are not counted."""
@@ -45,6 +55,22 @@ uncompressed."""
 
 STORED_ABOVE = COMPRESSED // 2
 """Bytes of arrays above which an archive is written uncompressed; the other half is room for the header and the names."""
+
+PACKED, PACKED_SHARE = 2**27, 50
+"""Bytes that the compressed members of an archive may unfold to, besides so many per byte of the file: a kilobyte may unfold to a
+megabyte. An entry of an array counts as `ENTRY` bytes at least, which is what is made of it, and a text as `TEXT_ENTRY` more."""
+
+PACKED_HEADER, PACKED_HEADER_SHARE = 2**24, 16
+"""Of these, bytes of a compressed header, besides so many per byte of the file. One rare character makes all of it four times as long."""
+
+ENTRY, TEXT_ENTRY = 8, 128
+"""Bytes that an entry of an array counts as, whatever its type, and those of a text besides its characters."""
+
+NPY_HEADER = 2**16
+"""Bytes of the head of one array, which says its type and its shape."""
+
+LISTED = 2**20
+"""Entries of an array of a plain numpy file that becomes Python objects: labels, budgets, the start."""
 
 UNFOLDED, UNFOLDED_SHARE = 2**26, 100
 """Bytes that a Parquet table may unfold to, besides so many per byte of the file: it packs lines that are alike without bound."""

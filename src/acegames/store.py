@@ -5,8 +5,9 @@ An archive is a zip of `header.json` ({"format": kind, "version": 1, "members": 
 same content gives the same bytes.
 
 What is read is taken as hostile: the size of each array is checked against its member before memory is taken, and that of
-all of them against the memory that is free. Compressed members may unfold to `COMPRESSED_LIMIT` in total, whatever they
-declare; larger content is written uncompressed, and so is bounded by the size of the file itself (see `limits`).
+all of them against the memory that is free. What compressed members may unfold to in total, whatever they declare, depends on
+the size of the file; content that unfolds to more is written uncompressed, and so is bounded by the size of the file itself
+(see `limits`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import json
 import math
 import os
 import secrets
+import shutil
+import stat
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,8 +31,17 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.limits import COMPRESSED as COMPRESSED_LIMIT
+from acegames.limits import (
+    ENTRY,
+    HEADER_VALUES,
+    NPY_HEADER,
+    PACKED,
+    PACKED_HEADER,
+    PACKED_HEADER_SHARE,
+    PACKED_SHARE,
+    TEXT_ENTRY,
+)
 from acegames.limits import HEADER as HEADER_LIMIT
-from acegames.limits import HEADER_VALUES
 from acegames.limits import STORED_ABOVE as STORE_ABOVE
 from acegames.locks import try_lock
 from acegames.machine import available_memory
@@ -62,16 +75,34 @@ def write_archive(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapp
         raise BadFile(f"{os.fspath(path)}: the labels take {len(content)} bytes, the limit is {HEADER_LIMIT}")
     total = sum(array.nbytes for array in arrays.values())
     method = zipfile.ZIP_DEFLATED if total <= STORE_ABOVE else zipfile.ZIP_STORED
-    with replacing(path) as file, zipfile.ZipFile(file, "w", compresslevel=3) as archive:
-        archive.writestr(_member(HEADER, zipfile.ZIP_DEFLATED), content, compresslevel=3)
+    with writing(path) as file:
+        if not _write(file, content, arrays, zipfile.ZIP_DEFLATED, method):  # it would be taken for a bomb
+            file.seek(0)
+            file.truncate()
+            _write(file, content, arrays, zipfile.ZIP_STORED, zipfile.ZIP_STORED)
+
+
+def _write(file: IO[bytes], header: bytes, arrays: Mapping[str, NDArray[Any]], header_method: int, method: int) -> bool:
+    """Write an archive; whether it unfolds to no more than what is read back."""
+    with zipfile.ZipFile(file, "w", compresslevel=3) as archive:
+        archive.writestr(_member(HEADER, header_method), header, compresslevel=3)
         for name, array in arrays.items():
             little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
             with archive.open(_member(f"{name}.npy", method), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, little, allow_pickle=False)
+        members = archive.infolist()
+    try:
+        _check_members(members, file.tell())
+        room = _Room(file.tell())
+        for info, array in zip(members[1:], arrays.values(), strict=True):
+            room.take(info, array.shape, array.dtype)
+    except BadFile:
+        return False
+    return True
 
 
 def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str, Any], Arrays]:
-    """Return (kind, header, arrays) of an archive of one of these kinds (`PLAIN` for a numpy file, with header {}).
+    """Return (kind, header, arrays) of an archive of one of these kinds (`PLAIN` for a numpy file, with its size as header).
 
     Raises:
         BadFile: naming the file and what is wrong with it. Errors of opening it (missing, a folder, no permission)
@@ -95,13 +126,13 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 at exactly `path`, whole or not at all."""
-    with replacing(path) as file:
+    with writing(path) as file:
         file.write(text.encode())
 
 
 def write_parts(path: Path, parts: Iterable[bytes]) -> int:
     """Write bytes at exactly `path`, whole or not at all; return how many."""
-    with replacing(path) as file:
+    with writing(path) as file:
         return sum(file.write(part) for part in parts)
 
 
@@ -131,19 +162,65 @@ def strict_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside `path`; on success it takes the place of `path`, else it is removed.
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file whose content goes to `path` on success: whole or not at all, where that is an ordinary file or none yet.
 
-    What a process that was killed left beside this `path` is removed too.
+    Of a link, the file that it leads to is replaced. A device or a pipe stays what it is, and the content is written to it.
     """
     target = os.fspath(path)
-    if os.path.isdir(target):
+    there = _stat(target)
+    if there is not None and stat.S_ISDIR(there.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+    if there is None or _replaceable(os.path.realpath(target), there):
+        with replacing(os.path.realpath(target) if os.path.islink(target) else target) as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        yield file
+        _pour(file, target)
+
+
+def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
+    """What is there, or None."""
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except FileNotFoundError:
+        return None
+
+
+def _replaceable(path: str, known: os.stat_result) -> bool:
+    """Whether it is an ordinary file with a place in a folder, and not, say, one that is open but has been deleted."""
+    found = _stat(path)
+    return stat.S_ISREG(known.st_mode) and found is not None and os.path.samestat(found, known)
+
+
+def _pour(file: IO[bytes], path: str) -> None:
+    """Write what is in a file to a device or a pipe."""
+    file.seek(0)
+    with os.fdopen(os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0)), "wb") as sink:
+        try:
+            shutil.copyfileobj(file, sink, CHUNK)
+            sink.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside `path`; on success it takes the place of whatever is there, a link too, else it is removed.
+
+    It has the mode of an ordinary file that it replaces. What a process that was killed left beside this `path` is removed too.
+    """
+    target = os.fspath(path)
+    there = _stat(target, follow=False)
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+    like = there if there is not None and stat.S_ISREG(there.st_mode) else None
     folder = os.path.dirname(target) or os.curdir
     ours = f"{TEMPORARY}{hashlib.blake2b(os.path.basename(target).encode(errors='surrogatepass'), digest_size=6).hexdigest()}-"
     remove_leftovers(folder, ours)
     try:
-        temporary, handle = _create(os.path.join(folder, ours))
+        temporary, handle = _create(os.path.join(folder, ours), like)
     except OSError as error:
         error.filename = target  # the caller knows this name, not that of the temporary file
         raise
@@ -165,16 +242,32 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     sync_folder(folder)
 
 
-def _create(beginning: str) -> tuple[str, int]:
-    """Create a file of a new name and lock it, which tells it from what killed processes leave."""
+def _create(beginning: str, like: os.stat_result | None) -> tuple[str, int]:
+    """Create a file of a new name, as private as the one that it will replace, and lock it, which tells it from what killed
+    processes leave."""
+    mode = 0o666 if like is None else 0o600
     while True:
         name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        if like is not None:
+            _take_after(handle, like)
         try_lock(handle)
         with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
             if os.path.samestat(os.stat(name), os.fstat(handle)):
                 return name, handle
         os.close(handle)
+
+
+def _take_after(handle: int, like: os.stat_result) -> None:
+    """Give a new file owner and mode of another, where the system can."""
+    own = os.fstat(handle)
+    if os.name != "posix":
+        return
+    with suppress(OSError):
+        if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+            os.fchown(handle, like.st_uid, like.st_gid)
+    with suppress(OSError):
+        os.fchmod(handle, stat.S_IMODE(like.st_mode) & 0o777)
 
 
 def remove_leftovers(folder: str, beginning: str) -> None:
@@ -223,10 +316,8 @@ def _read(archive: zipfile.ZipFile, size: int, wanted: tuple[str, ...]) -> tuple
     members = archive.infolist()
     _check_members(members, size)
     kind: str = PLAIN
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"bytes": size}
     if HEADER in archive.NameToInfo:
-        if archive.getinfo(HEADER).file_size > HEADER_LIMIT:
-            raise BadFile(f"{HEADER} is larger than {HEADER_LIMIT} bytes")
         kind, header = _read_header(archive.read(HEADER), HEADER_VALUES + size)
     if kind not in wanted:
         found = "has no acegames header" if kind == PLAIN else f"holds {kind!r}"
@@ -238,7 +329,8 @@ def _read(archive: zipfile.ZipFile, size: int, wanted: tuple[str, ...]) -> tuple
     declared = sum(info.file_size for info in held.values())
     if declared > ALWAYS_FREE and declared > available_memory():
         raise TooLarge(f"holds {declared} bytes of arrays, {available_memory()} bytes of memory are free")
-    return kind, header, {name: _read_array(archive, info, texts=kind == PLAIN) for name, info in held.items()}
+    room = _Room(size)
+    return kind, header, {name: _read_array(archive, info, room, texts=kind == PLAIN) for name, info in held.items()}
 
 
 def _names(data: Any) -> list[str]:
@@ -260,10 +352,59 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
             stored += info.file_size
         else:
             unfolded += info.file_size
+        if info.filename == HEADER:
+            _check_header_size(info, size)
     if stored > size:
         raise BadFile(f"declares {stored} bytes of arrays in a file of {size} bytes")
-    if unfolded > COMPRESSED_LIMIT:
-        raise BadFile(f"would unfold to {unfolded} bytes, the limit is {COMPRESSED_LIMIT}; store it uncompressed")
+    if unfolded > _unfolds_to(size):
+        raise _too_dense(size, f"would unfold to {unfolded} bytes")
+
+
+def _check_header_size(info: zipfile.ZipInfo, size: int) -> None:
+    packed = info.compress_type != zipfile.ZIP_STORED
+    most = min(HEADER_LIMIT, PACKED_HEADER + PACKED_HEADER_SHARE * size) if packed else HEADER_LIMIT
+    if info.file_size > most:
+        raise BadFile(f"{HEADER} has {info.file_size} bytes, in a file of that size at most {most} are allowed")
+
+
+def _unfolds_to(size: int) -> int:
+    """Bytes that the compressed members of a file of this size may take."""
+    return min(COMPRESSED_LIMIT, PACKED + PACKED_SHARE * size)
+
+
+def _too_dense(size: int, what: str) -> BadFile:
+    return BadFile(
+        f"{what}, in a file of {size} bytes {_unfolds_to(size)} are allowed; store it uncompressed (numpy.savez)"
+    )
+
+
+class _Room:
+    """What the arrays of an archive may take in total, once read; what the file itself holds byte by byte is not counted."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.taken = size, 0
+
+    def take(self, info: zipfile.ZipInfo, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Count an array in; BadFile, before it is read, where that is too much."""
+        entries = math.prod(max(1, length) for length in shape)  # empty ones may have many rows
+        if info.compress_type == zipfile.ZIP_STORED and 0 not in shape:
+            return
+        self.taken += entries * (dtype.itemsize + TEXT_ENTRY if dtype.kind == "U" else max(ENTRY, dtype.itemsize))
+        if self.taken > _unfolds_to(self.size):
+            raise _too_dense(self.size, f"its arrays, up to {info.filename!r}, would take {self.taken} bytes")
+
+
+class _Head:
+    """The beginning of a member, of which numpy reads no more than the head of an array may have."""
+
+    def __init__(self, member: IO[bytes], name: str) -> None:
+        self.member, self.name = member, name
+
+    def read(self, count: int) -> bytes:
+        """Read so many bytes."""
+        if count > NPY_HEADER:
+            raise BadFile(f"member {self.name!r} declares a head of {count} bytes, the limit is {NPY_HEADER}")
+        return self.member.read(count)
 
 
 def _read_header(content: bytes, most: int) -> tuple[str, dict[str, Any]]:
@@ -278,13 +419,14 @@ def _read_header(content: bytes, most: int) -> tuple[str, dict[str, Any]]:
     return header["format"], header
 
 
-def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, texts: bool) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, room: _Room, *, texts: bool) -> NDArray[Any]:
     with archive.open(info) as member:
-        version = np.lib.format.read_magic(member)
+        head: Any = _Head(member, info.filename)
+        version = np.lib.format.read_magic(head)
         if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(member)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
         elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(member)
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(head)
         else:
             raise BadFile(f"member {info.filename!r} has the unknown npy version {version}")
         ordinary = dtype.kind in NUMERIC and dtype.itemsize <= 8
@@ -294,6 +436,7 @@ def _read_array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, texts: bool)
         held = info.file_size - member.tell()
         if min(shape, default=0) < 0 or declared != held:
             raise BadFile(f"member {info.filename!r} declares shape {shape} of {dtype} but holds {held} bytes")
+        room.take(info, shape, dtype)
         buffer = np.empty(declared, dtype=np.uint8)
         _fill(member, memoryview(buffer))  # type: ignore[arg-type]
     if dtype.kind == "U" and (buffer.view(f"{dtype.str[0]}u4") > 0x10FFFF).any():

@@ -86,13 +86,18 @@ def memory_used() -> int:
 
 
 def show_game(game: ace.MarkovGame, **more: Any) -> None:
-    """Print a game as a table, with further lines."""
+    """Print a game as a table, with further lines, and its digest on a line of its own that is never cut or broken."""
     table = Table(show_header=False)
-    for key, value in {**describe(game), **more}.items():
+    table.add_column()
+    table.add_column(overflow="fold")
+    facts = describe(game)
+    digest = facts.pop("digest")
+    for key, value in {**facts, **more}.items():
         shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
         listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
         table.add_row(key.replace("_", " "), escape(listed))
     out.print(table)
+    out.print(f"digest {digest}", soft_wrap=True)
 
 
 def describe(game: ace.MarkovGame) -> dict[str, Any]:
@@ -266,8 +271,8 @@ def number(x: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON object."""
-    print(json.dumps(_plain(value), indent=2, allow_nan=False))
+    """Print one JSON object, now, so that what goes wrong with that is noticed here."""
+    print(json.dumps(_plain(value), indent=2, allow_nan=False), flush=True)
 
 
 def _plain(value: Any) -> Any:

@@ -245,12 +245,12 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
     return stage.to_game(cost=cost, budget=budget, horizon=horizon)
 
 
-def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> None:
-    """Write a stage game, or a game of one step and one initial state, as `.nfg`, whole or not at all.
+def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:
+    """Write a stage game, or a game of one step and one initial state, as `.nfg`, whole or not at all; returns the text.
 
     The budgets are not in the file: joint actions that break them are infeasible, and see `StageGame.filled` for `outside`.
     """
-    (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
+    return (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
 
 
 def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:

@@ -23,7 +23,7 @@ from acegames.limits import UNFOLDED, UNFOLDED_SHARE
 from acegames.model.game import Label
 from acegames.model.to_table import objects
 from acegames.model.written import label_to_data, show, unknown
-from acegames.store import replacing
+from acegames.store import writing
 
 Source = str | PathLike[str]
 
@@ -56,7 +56,7 @@ def write_pieces(path: Source, names: list[str], pieces: Iterable[Sequence[NDArr
         return _write_csv(path, names, pieces)
     arrow, parquet = _arrow()
     lines = 0
-    with replacing(path) as file:
+    with writing(path) as file:
         writer = None
         for piece in pieces:
             columns = [arrow.array(part.tolist() if part.dtype == object else part) for part in piece]
@@ -71,7 +71,7 @@ def write_pieces(path: Source, names: list[str], pieces: Iterable[Sequence[NDArr
 
 def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray[Any]]]) -> int:
     lines = 0
-    with replacing(path) as file:
+    with writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
         writer = csv.writer(_LineEnds(text), lineterminator="\r\n")
         _check_lengths(names)

@@ -36,7 +36,7 @@ from acegames.concepts import CCE, Concept
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.extras import optional
 from acegames.limits import HEADER
-from acegames.model.archive_form import check_file_horizon, game_to_archive, tails_from_data
+from acegames.model.archive_form import check_file_budgets, check_file_horizon, game_to_archive, tails_from_data
 from acegames.model.assemble import Names
 from acegames.model.from_table import from_table
 from acegames.model.game import Label, MarkovGame, check_game
@@ -188,6 +188,7 @@ def _read_game(path: Source, edited: bool) -> MarkovGame:
     if not isinstance(head["name"], str):
         raise BadFile(f"name: {show(head['name'])}, must be text")
     horizon, initial = check_file_horizon(head["horizon"]), _initial(head["initial"], names)
+    check_file_budgets(len(names.constraints), horizon)
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     for piece in read_pieces(path):

@@ -7,6 +7,7 @@ once. A game read back is rebuilt through `assemble`, which checks it like any o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.limits import EXPANDED, HORIZON
+from acegames.limits import EXPANDED, HORIZON, LAYER_OUTCOMES, LAYERED, LAYERED_SHARE, LISTED, OUTCOMES
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
@@ -42,6 +43,7 @@ _TABLES = ("transition", "reward", "cost", "cost_prob", "legal")
 
 def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
+    check_file_budgets(len(game.constraints), game.horizon)
     tables, arrays = tables_to_archive(game)
     constant = len(set(game.budgets)) == 1
     header = {
@@ -68,6 +70,7 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         if len(names.actions) != len(names.players) or not isinstance(header["name"], str):
             raise BadFile("the labels of players and actions do not fit each other")
         horizon = check_file_horizon(header["horizon"])
+        check_file_budgets(len(names.constraints), horizon)
         layers, values = tables_from_archive(header, arrays, names, horizon)
         game = assemble(
             names,
@@ -127,6 +130,14 @@ def check_file_horizon(horizon: Any) -> int:
     return int(horizon)
 
 
+def check_file_budgets(constraints: int, horizon: int) -> None:
+    """Raise InvalidGame where a file asks for too many budgets, one for each constraint at each time."""
+    if constraints * horizon > EXPANDED:
+        raise InvalidGame(
+            f"budgets of {constraints} constraints at {horizon} times, a file may have at most {EXPANDED} in all"
+        )
+
+
 # -- the tables of layers --------------------------------------------------------------------------------------
 
 
@@ -170,6 +181,7 @@ def tables_from_archive(
         if type(k) is not int or not 0 <= k < len(entries):
             raise BadFile(f"time {t} refers to layer {show(k)}, there are {len(entries)}")
         times[k].append(t)
+    _check_layered(entries, arrays)
     sizes = [len(v) for v in values]
     owners = _Owners()
     layers = [
@@ -178,6 +190,14 @@ def tables_from_archive(
         if when
     ]
     return layers, values
+
+
+def _check_layered(entries: list[Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """A few arrays may be said to make up very many layers, each of which is looked at."""
+    found = sum(max(LAYER_OUTCOMES, sum(arrays[entry[f]].size for f in LAYER_FIELDS)) for entry in entries)
+    most = LAYERED + LAYERED_SHARE * sum(array.size for array in arrays.values())
+    if found > most:
+        raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
 
 
 def _raw_layer(
@@ -266,8 +286,10 @@ def _budgets(data: Any, horizon: int, width: int) -> tuple[tuple[Bound, ...], ..
 # -- plain arrays ----------------------------------------------------------------------------------------------
 
 
-def game_from_plain(arrays: Mapping[str, NDArray[Any]], given: Mapping[str, Any] | None = None) -> MarkovGame:
-    """Return the game of a numpy file with the arrays of `MarkovGame.from_arrays`.
+def game_from_plain(
+    arrays: Mapping[str, NDArray[Any]], size: int, given: Mapping[str, Any] | None = None
+) -> MarkovGame:
+    """Return the game of a numpy file, of `size` bytes, with the arrays of `MarkovGame.from_arrays`.
 
     Labels, `horizon`, `budget` and `initial` come from the file too, unless `given` (a text header) holds them.
     """
@@ -278,15 +300,22 @@ def game_from_plain(arrays: Mapping[str, NDArray[Any]], given: Mapping[str, Any]
         check_keys("arrays", arrays, (*arrays,), ("horizon",))
         given = _own_settings(arrays, label_keys)
     horizon = check_file_horizon(given["horizon"])
+    check_file_budgets(
+        np.size(given["budget"]) if np.ndim(given["budget"]) < 2 else 0, horizon
+    )  # else: all written down
+    if max(arrays["transition"].shape, default=0) > LISTED:
+        raise BadFile(f"transition has shape {arrays['transition'].shape}: none of these may be above {LISTED}")
     tables: dict[str, Any] = {key: arrays.get(key) for key in ("cost", "cost_prob", "legal")}
-    most = EXPANDED + 4 * sum(array.size for array in arrays.values())
-    return from_arrays(arrays["transition"], arrays["reward"], **tables, **{**given, "horizon": horizon}, most=most)
+    given = {**given, "horizon": horizon}
+    return from_arrays(arrays["transition"], arrays["reward"], **tables, **given, most=OUTCOMES + size)
 
 
 def _own_settings(arrays: Mapping[str, NDArray[Any]], label_keys: list[str]) -> dict[str, Any]:
     def labels(key: str) -> list[Label] | None:
         return labels_from_data(key, arrays[key].tolist()) if key in arrays else None
 
+    for key in arrays.keys() - set(_TABLES):
+        _check_listed(key, arrays[key].shape)
     if label_keys and sorted(label_keys) != sorted(f"actions_{i}" for i in range(len(label_keys))):
         raise InvalidGame(f"arrays: {', '.join(label_keys)}, must be numbered from actions_0, one per player")
     states = labels("states")
@@ -307,3 +336,8 @@ def _own_settings(arrays: Mapping[str, NDArray[Any]], label_keys: list[str]) -> 
         "constraints": labels("constraints"),
         "name": str(arrays["name"]) if "name" in arrays else "",
     }
+
+
+def _check_listed(key: str, shape: tuple[int, ...]) -> None:
+    if (count := math.prod(max(1, length) for length in shape)) > LISTED:
+        raise BadFile(f"{key} has shape {shape}: {count} entries, the limit is {LISTED}")

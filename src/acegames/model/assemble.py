@@ -87,6 +87,8 @@ def assemble(
         if settled:
             _check_settled(layer, raw)
         key = tuple(id(getattr(layer, f)) for f in LAYER_FIELDS)
+        if settled and key in distinct:  # what is written has each layer once
+            raise InvalidGame(f"the layer of t={raw.times[0]} comes twice")
         if key not in distinct:
             distinct[key] = len(built)
             built.append(layer)

@@ -28,6 +28,7 @@ SOLUTION = "acegames-solution"
 
 TEXT = (".yaml", ".yml", ".json")
 ARCHIVE = ".npz"
+ACE = ".ace"  # the usual ending of a solution, which may have any
 NFG = ".nfg"  # of Gambit: read here, written by `acegames.adapters.gambit`
 TABLE_FILES = (".csv", ".parquet")  # read by `acegames.loading`, written by `acegames.adapters.tables`
 TEXT_LIMIT = 20_000
@@ -58,7 +59,7 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
 
 def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix: str) -> None:
     """Write the tables to an archive named after their content, then the text: an older text keeps its own archive."""
-    beside = path.with_name(f"{path.stem}.{game.digest[:12]}{ARCHIVE}")
+    beside = Path(os.path.realpath(path)).parent / f"{path.stem}.{game.digest[:12]}{ARCHIVE}"
     before = beside.exists()
     tables, arrays = tables_to_archive(game)
     store.write_archive(beside, TABLES, tables, arrays)
@@ -89,10 +90,10 @@ def load_game(path: store.Path) -> MarkovGame:
             everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
             return repeated(found.title, found.players, found.actions, found.payoffs, everywhere)
         if suffix != ARCHIVE and not _looks_like_zip(name):
-            raise BadFile(f"not a game file that is known: {_suffix_sentence(path, NFG, *TABLE_FILES)}")
+            raise BadFile(_unknown_sentence(path))
         kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
         if kind == store.PLAIN:
-            return game_from_plain(arrays)
+            return game_from_plain(arrays, header["bytes"])
         if kind == SOLUTION:
             header, arrays = _inner_game(header, arrays)
         return game_from_archive(header, arrays)
@@ -105,6 +106,12 @@ def load_game(path: store.Path) -> MarkovGame:
 
 def _suffix_sentence(path: store.Path, *more: str) -> str:
     return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE, *more))}"
+
+
+def _unknown_sentence(path: store.Path) -> str:
+    if Path(path).suffix.lower() == ACE:
+        return "not a solution file, or damaged or truncated"
+    return f"not a game file that is known: {_suffix_sentence(path, NFG, *TABLE_FILES)}, or {ACE} for a solution"
 
 
 def _looks_like_zip(path: str) -> bool:
@@ -142,6 +149,8 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
 
     def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
         folder = os.path.dirname(path) or os.curdir
+        if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
+            folder = os.path.dirname(os.path.realpath(path))
         beside = os.path.join(folder, name)
         if os.path.exists(beside) and not _lies_in(beside, folder):
             raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")

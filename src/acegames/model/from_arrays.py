@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame, TooLarge
+from acegames.limits import LAYER_OUTCOMES
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
 from acegames.model.numbers import TINIEST
@@ -119,10 +120,11 @@ def _raw_layer(
 def _check_outcomes(moves: NDArray[Any], chances: NDArray[Any], length: int, most: float) -> None:
     """Small arrays that apply at many times, or to many costs, may stand for large tables."""
     each = np.count_nonzero(moves > 0, axis=-1) * np.count_nonzero(chances > 0, axis=-1).astype(np.float64)
-    found = max(float(each.sum()) * (length / len(each)), float(length) * chances[0].size)
+    found = max(float(each.sum()) * (length / len(each)), float(length) * max(chances[0].size, LAYER_OUTCOMES))
     if found > most:
         raise TooLarge(
-            f"the arrays stand for {found:.3g} outcomes, in a file of that size at most {most:.3g} are allowed"
+            f"the arrays stand for {found:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that size at most "
+            f"{most:.3g} are allowed; build it with MarkovGame.from_arrays, and save that"
         )
 
 

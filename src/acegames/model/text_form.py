@@ -11,6 +11,7 @@ import numpy as np
 from acegames.errors import BadFile, InvalidGame
 from acegames.model.almost_sure import AtEnd, is_almost_sure
 from acegames.model.archive_form import (
+    check_file_budgets,
     check_file_horizon,
     game_from_plain,
     labels_to_data,
@@ -77,6 +78,7 @@ def game_from_document(document: Mapping[str, Any], read_companion: Reader) -> M
 
 def header_document(game: MarkovGame) -> dict[str, Any]:
     """Return everything of a game but its tables."""
+    check_file_budgets(len(game.constraints), game.horizon)
     labels = labels_to_data(game)
     initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
     certain = len(initial) == 1 and game.initial[0][1] == 1.0
@@ -172,7 +174,7 @@ def _by_arrays(document: Mapping[str, Any], read_companion: Reader) -> MarkovGam
             "constraints": constraints,
             "name": name,
         }
-        return game_from_plain(arrays, given)
+        return game_from_plain(arrays, header["bytes"], given)
     check_keys("the file", document, KEYS, ("players", "states", "actions"))
     labels, budgets = read_budget(budget, constraints, horizon)
     names = Names(check_labels("players", players or ()), check_labels("states", states or ()), actions or (), labels)
@@ -237,6 +239,9 @@ def _budget(document: Mapping[str, Any]) -> tuple[Any, list[Label] | None]:
     data = document.get("budget")
     if data is None:
         return None, labels
+    constraints = data if isinstance(data, (Mapping, list)) else [data]
+    whole_rows = isinstance(data, list) and all(isinstance(row, list) for row in data)
+    check_file_budgets(0 if whole_rows else len(constraints), check_file_horizon(document["horizon"]))
     if isinstance(data, Mapping):
         known = dict.fromkeys(labels or ())
         for label in data:
