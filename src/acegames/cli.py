@@ -1,6 +1,6 @@
 """The command-line program. A GAME is a path or the name of a catalog game; a solution file serves wherever a game does.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large, 130 interrupted.
+Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -127,7 +128,17 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a label that the encoding lacks must not end the program
             stream.reconfigure(errors="replace")
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     app()
+
+
+class _Terminated(SystemExit):
+    """SIGTERM. What is being written is removed on the way out, as after Ctrl-C."""
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated(128 + signal.SIGTERM)
 
 
 def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,11 +149,12 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with speaking(quiet=kwargs.get("quiet", False), as_json=kwargs.get("as_json", False)):
                 return function(*args, **kwargs)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _Terminated) as stop:
             folder = kwargs.get("checkpoint")
             going_on = f"; what was solved is in {folder}, the same command goes on from there" if folder else ""
-            err.print(escape(f"interrupted; nothing was written{going_on}"), soft_wrap=True)
-            raise typer.Exit(130) from None
+            word, code = ("terminated", stop.code) if isinstance(stop, _Terminated) else ("interrupted", 130)
+            err.print(escape(f"{word}; nothing was written{going_on}"), soft_wrap=True)
+            raise typer.Exit(int(code)) from None
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
             raise typer.Exit(5) from None
