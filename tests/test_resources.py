@@ -98,7 +98,9 @@ def wide(*, small=False):
     horizon, actions = (3, 3) if small else (60, 40)
     shape = (horizon, 1, actions, actions)
     reward = np.repeat(np.random.default_rng(0).normal(size=(*shape, 1)), 2, axis=-1)
-    return ace.MarkovGame.from_arrays(np.ones((*shape, 1)), reward, np.zeros((*shape[1:], 1), int), [1], horizon=horizon)
+    return ace.MarkovGame.from_arrays(
+        np.ones((*shape, 1)), reward, np.zeros((*shape[1:], 1), int), [1], horizon=horizon
+    )
 
 
 SHAPES = {
@@ -282,12 +284,12 @@ def terminated(handle):
     signal.raise_signal(signal.SIGTERM)
 
 os.fsync = terminated
-for words in (["solve", "intersection"], ["export", "solved.ace"], ["certify", "solved.ace"]):
-    sys.argv = ["acegames", *words, "-o", "out.csv" if words[0] == "export" else "out.ace"]
+for words in ("solve intersection -o out.ace", "report solved.ace -o out", "export solved.ace -o out.csv", "certify solved.ace -o out"):
+    sys.argv = ["acegames", *words.split()]
     try:
         cli.main()
     except SystemExit as ended:
-        print(words[0], ended.code, os.listdir())
+        print(sys.argv[1], ended.code, os.listdir())
 """
 
 
@@ -300,5 +302,5 @@ def test_termination_while_a_file_is_written_leaves_nothing_behind(tmp_path):
     first, *lines = done.stdout.splitlines()
     assert first == "True ['solved.ace']", done.stderr
     ended = [line for line in lines if line.startswith("True ")]
-    assert ended == [f"True {verb} 143 ['solved.ace']" for verb in ("solve", "export", "certify")], done
-    assert done.stderr.count("terminated; nothing was written") == 3
+    assert ended == [f"True {verb} 143 ['solved.ace']" for verb in ("solve", "report", "export", "certify")], done
+    assert done.stderr.count("terminated; nothing was written") == 4

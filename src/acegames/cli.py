@@ -77,6 +77,7 @@ app = typer.Typer(
 )
 
 EXIT_CODES: dict[type[Exception], int] = {ace.Infeasible: 3, ace.NoEquilibrium: 4, ace.TooLarge: 5}
+TERMINATED = 143  # 128 and the number of SIGTERM, as shells have it
 
 GameArg = Annotated[
     str,
@@ -138,7 +139,7 @@ class _Terminated(SystemExit):
 
 
 def _terminate(*_: Any) -> None:
-    raise _Terminated(128 + signal.SIGTERM)
+    raise _Terminated(TERMINATED)
 
 
 def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,9 +153,9 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         except (KeyboardInterrupt, _Terminated) as stop:
             folder = kwargs.get("checkpoint")
             going_on = f"; what was solved is in {folder}, the same command goes on from there" if folder else ""
-            word, code = ("terminated", stop.code) if isinstance(stop, _Terminated) else ("interrupted", 130)
+            word, code = ("terminated", TERMINATED) if isinstance(stop, _Terminated) else ("interrupted", 130)
             err.print(escape(f"{word}; nothing was written{going_on}"), soft_wrap=True)
-            raise typer.Exit(int(code)) from None
+            raise typer.Exit(code) from None
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
             raise typer.Exit(5) from None

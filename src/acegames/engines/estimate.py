@@ -30,7 +30,8 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 class Estimate:
     """A prediction: the pairs are an upper end as long as reachability is not known, and so is the memory.
 
-    The time is that of stages with a pure equilibrium; mixed ones take ten to a thousand times as long.
+    The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times as long, and those that
+    floats cannot decide milliseconds to seconds each.
     """
 
     pairs: int  # stage games; before exploration, cells of all boxes
@@ -49,9 +50,9 @@ class Estimate:
         return self.working + self.tables + self.policy - self.on_disk + FIXED_BYTES
 
     def __str__(self) -> str:
-        kind = "dense" if self.dense else "sparse"
+        kind, besides = "dense" if self.dense else "sparse", _bytes(self.working + self.tables)
         return (
-            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({_bytes(self.working + self.tables)} besides the policy), "
+            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({besides} besides the policy), "
             f"about {self.seconds:.2g} s on {self.threads} threads, {kind} layers"
         )
 
@@ -94,8 +95,10 @@ def _table_bytes(space: Space) -> int:
     once these are gone, tables again to find out exactly which pairs occur.
     """
     tables = space.tables
-    boxes = sum(x.nbytes for x in (space.states, space.lo, space.size, space.least, space.most, space.base, space.line))
-    once = sum(x.nbytes for x in vars(tables).values()) + boxes
+    boxes = sum(
+        int(x.nbytes) for x in (space.states, space.lo, space.size, space.least, space.most, space.base, space.line)
+    )
+    once = sum(int(x.nbytes) for x in vars(tables).values()) + boxes
     deviations = len(tables.reward) * DEVIATION_BYTES + 4 * _deviations(space)
     return 2 * once + 2 * tables.reward.nbytes + max(once, deviations)
 

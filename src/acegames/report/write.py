@@ -23,6 +23,7 @@ from acegames.report.summary import summary_data
 from acegames.report.view import View, called, shown
 from acegames.simulate import Rollouts, simulate
 from acegames.solve import Solution, Stats
+from acegames.store import write_parts
 from acegames.verify import Certificate, verify
 
 FITS = 2_700_000
@@ -77,7 +78,7 @@ def write_report(
     data, chosen, certificate = collect(solution, episodes=int(episodes), seed=seed, most=most)
     text = page(data)
     target = Path(fspath(path))
-    target.write_bytes(text)
+    write_parts(target, [text])
     return Written(target, len(text), chosen.shown, chosen.number, certificate.ok, tuple(data["notes"]))
 
 
