@@ -169,11 +169,16 @@ def _create(beginning: str) -> tuple[str, int]:
     """Create a file of a new name and lock it, which tells it from what killed processes leave."""
     while True:
         name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-        try_lock(handle)
-        with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
-            if os.path.samestat(os.stat(name), os.fstat(handle)):
-                return name, handle
+        try:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+            try_lock(handle)
+            with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
+                if os.path.samestat(os.stat(name), os.fstat(handle)):
+                    return name, handle
+        except BaseException:  # an interrupt; nobody else has this name
+            with suppress(OSError):
+                os.unlink(name)
+            raise
         os.close(handle)
 
 
