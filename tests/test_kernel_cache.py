@@ -73,20 +73,52 @@ def test_damaged_files_are_made_anew(module, suffix, content):
     assert (third.answer(1), hits(third.answer)) == (2, 1)
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-def test_one_wrong_bit_is_noticed(module, suffix, monkeypatch):
+FLIPS = """
+import random, sys
+from pathlib import Path
+
+def flipped(suffix, place):
+    (path,) = Path(first.answer.stats.cache_path).glob(f"*.{suffix}")
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+rng = random.Random(0)
+import one_kernel as first
+first.answer(1)
+for suffix, times in (("nbi", 8), ("nbc", 16)):
+    for number in range(times):
+        flipped(suffix, (number + rng.random()) / times)
+        del sys.modules["one_kernel"]
+        import one_kernel as second
+        assert second.answer(1) == 2
+        assert sum(second.answer.stats.cache_hits.values()) == 0, (suffix, number)
+print("all compiled again")
+"""
+
+
+def test_flipped_bits_are_noticed_before_anything_is_run(module, tmp_path):
+    """In a process of its own: damaged machine code may end it."""
+    module()
+    done = subprocess.run(
+        [sys.executable, "-c", FLIPS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (0, "all compiled again\n"), done.stderr
+
+
+def test_the_data_of_another_signature_is_not_taken(module):
+    """As when a process is killed that found no index and wrote its data under the same name."""
     first = module()
-    first.answer(1)
-    (path,) = kept(first.answer, suffix)
-    sound = path.read_bytes()
-    opened = []
-    monkeypatch.setattr(kernel_cache.pickle, "loads", lambda content: opened.append(content))
-    cache = kernel_cache.KernelCache(first.answer.py_func)._cache_file
-    for position in range(len(kernel_cache.pickle.dumps(cache._version, protocol=-1)), len(sound), 97):
-        path.write_bytes(sound[:position] + bytes([sound[position] ^ 16]) + sound[position + 1 :])
-        with pytest.raises(ValueError, match="checksum"):
-            cache._load_index() if suffix == "nbi" else cache._load_data(path.name)
-    assert not opened
+    first.answer(1), first.answer(1.5)
+    whole, fraction = sorted(kept(first.answer, "nbc"))
+    shutil.copy(fraction, whole)
+    second = module()
+    assert (second.answer(1), hits(second.answer)) == (2, 0)
+    assert (second.answer(1.5), hits(second.answer)) == (2.5, 1)
 
 
 def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):

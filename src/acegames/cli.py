@@ -1,6 +1,6 @@
 """The command-line program. A GAME is a path or the name of a catalog game; a solution file serves wherever a game does.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large, 130 interrupted.
+Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ app = typer.Typer(
 )
 
 EXIT_CODES: dict[type[Exception], int] = {ace.Infeasible: 3, ace.NoEquilibrium: 4, ace.TooLarge: 5}
+TERMINATED = 143  # 128 and the number of SIGTERM, as shells have it
 
 GameArg = Annotated[
     str,
@@ -133,8 +134,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a label that the encoding lacks must not end the program
             stream.reconfigure(errors="replace")
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, _terminated)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with contextlib.suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
     except OSError as error:  # of standard output: a full disk
@@ -145,9 +147,12 @@ def main() -> None:
         sys.exit(130)
 
 
-def _terminated(*_: Any) -> None:
-    """End as if by Ctrl-C, so that no file is left half-written."""
-    sys.exit(143)
+class _Terminated(SystemExit):
+    """SIGTERM. What is being written is removed on the way out, as after Ctrl-C."""
+
+
+def _terminate(*_: Any) -> None:
+    raise _Terminated(TERMINATED)
 
 
 def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,11 +163,12 @@ def _verb(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with speaking(quiet=kwargs.get("quiet", False), as_json=kwargs.get("as_json", False)):
                 return function(*args, **kwargs)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, _Terminated) as stop:
             folder = kwargs.get("checkpoint")
             going_on = f"; what was solved is in {folder}, the same command goes on from there" if folder else ""
-            err.print(escape(f"interrupted; nothing was written{going_on}"), soft_wrap=True)
-            raise typer.Exit(130) from None
+            word, code = ("terminated", TERMINATED) if isinstance(stop, _Terminated) else ("interrupted", 130)
+            err.print(escape(f"{word}; nothing was written{going_on}"), soft_wrap=True)
+            raise typer.Exit(code) from None
         except MemoryError:
             err.print("[bold red]TooLarge:[/] the machine has not enough memory for this")
             raise typer.Exit(5) from None

@@ -7,7 +7,8 @@ says. Changed here:
   looks at the kernel's own file only.
 - The data is written before the index that names it, so that no index ever names the machine code of older sources, whoever
   else compiles at the time or is killed.
-- Both files carry a checksum: one bit wrong in machine code may end the process.
+- Both files end with a checksum, and the data names what it was compiled from and for: nothing is unpickled, and no machine
+  code run, that is not what was written.
 - Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation, never the work.
 """
 
@@ -19,6 +20,7 @@ import logging
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -28,8 +30,7 @@ from acegames import numerics
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
-
-CHECKSUM = 32  # bytes at the end of a file
+CHECKSUM = 32  # bytes of SHA-256
 
 
 def kernel(function: F) -> F:
@@ -66,7 +67,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
-    """Index and data file of one kernel, with checksums, in an order that leaves no index without its data."""
+    """Index and data file of one kernel, in an order that leaves no index without its data, and each with its checksum."""
 
     def save(self, key: Any, data: Any) -> None:
         """Write the machine code, then the index that names it."""
@@ -76,36 +77,37 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
             known = {}
         taken = set(known.values())
         name = known.get(key) or next(n for n in map(self._data_name, range(1, len(taken) + 2)) if n not in taken)
-        self._save_data(name, data)
+        self._save_data(name, (self._source_stamp, key, data))
         self._save_index({**known, key: name})
 
-    def _dump(self, content: Any) -> bytes:
-        pickled: bytes = super()._dump(content)
-        return pickled + _checksum(pickled)
+    def load(self, key: Any) -> Any:
+        """Return what was saved under a key, or None where there is nothing or something else."""
+        name = self._load_index().get(key)
+        if name is None:
+            return None
+        *whose, data = pickle.loads(_whole(self._data_path(name)))
+        return data if whose == [self._source_stamp, key] else None
 
-    def _load_index(self) -> dict[Any, str]:
+    def _load_index(self) -> Any:
         try:
-            with open(self._index_path, "rb") as file:
-                content = file.read()
+            version, stamp, names = pickle.loads(_whole(self._index_path))
         except FileNotFoundError:
             return {}
-        version = pickle.dumps(self._version, protocol=-1)
-        if not content.startswith(version):  # of another numba
-            return {}
-        stamp, known = pickle.loads(_sound(content[len(version) :]))
-        return dict(known) if stamp == self._source_stamp else {}
+        return names if (version, stamp) == (self._version, self._source_stamp) else {}
 
-    def _load_data(self, name: str) -> Any:
-        with open(self._data_path(name), "rb") as file:
-            return pickle.loads(_sound(file.read()))
+    def _save_index(self, names: Any) -> None:
+        with self._open_for_write(self._index_path) as file:
+            file.write(self._dump((self._version, self._source_stamp, names)))
 
-
-def _checksum(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=CHECKSUM).digest()
+    def _dump(self, content: Any) -> bytes:
+        written: bytes = super()._dump(content)
+        return written + hashlib.sha256(written).digest()
 
 
-def _sound(content: bytes) -> bytes:
-    """What was written, without its checksum; ValueError where it is something else."""
-    if _checksum(content[:-CHECKSUM]) != content[-CHECKSUM:]:
-        raise ValueError("the checksum is wrong")
-    return content[:-CHECKSUM]
+def _whole(path: str) -> bytes:
+    """The content of a file without the checksum at its end, which must be right."""
+    written = Path(path).read_bytes()
+    content, checksum = written[:-CHECKSUM], written[-CHECKSUM:]
+    if hashlib.sha256(content).digest() != checksum:
+        raise ValueError(f"{path}: the checksum is wrong")
+    return content

@@ -248,13 +248,18 @@ def _create(beginning: str, like: os.stat_result | None) -> tuple[str, int]:
     mode = 0o666 if like is None else 0o600
     while True:
         name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
-        handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
-        if like is not None:
-            _take_after(handle, like)
-        try_lock(handle)
-        with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
-            if os.path.samestat(os.stat(name), os.fstat(handle)):
-                return name, handle
+        try:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+            if like is not None:
+                _take_after(handle, like)
+            try_lock(handle)
+            with suppress(FileNotFoundError):  # somebody may have taken it for a leftover before it was locked
+                if os.path.samestat(os.stat(name), os.fstat(handle)):
+                    return name, handle
+        except BaseException:  # an interrupt; nobody else has this name
+            with suppress(OSError):
+                os.unlink(name)
+            raise
         os.close(handle)
 
 

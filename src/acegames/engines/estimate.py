@@ -20,11 +20,19 @@ from acegames.policy import BY_CELL, answers
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
 WAITING_BYTES = 128 * 2**20  # layers that a checkpoint writes together
+RUN_CELLS = 8192  # stage games that a thread takes at a time, and writes out together for `Nash`
+DEVIATION_BYTES = 96  # of temporaries per joint action while the table of deviations is made
+DEVIATION_SECONDS = 1e-7  # per entry of that table
+RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A prediction: the pairs and the time are upper ends as long as reachability is not known."""
+    """A prediction: the pairs are an upper end as long as reachability is not known, and so is the memory.
+
+    The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times as long, and those that
+    floats cannot decide milliseconds to seconds each.
+    """
 
     pairs: int  # stage games; before exploration, cells of all boxes
     cells: int
@@ -34,16 +42,17 @@ class Estimate:
     threads: int
     dense: bool
     on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
+    tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
 
     @property
     def memory(self) -> int:
         """Bytes in all."""
-        return self.working + self.policy - self.on_disk + FIXED_BYTES
+        return self.working + self.tables + self.policy - self.on_disk + FIXED_BYTES
 
     def __str__(self) -> str:
-        kind = "dense" if self.dense else "sparse"
+        kind, besides = "dense" if self.dense else "sparse", _bytes(self.working + self.tables)
         return (
-            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({_bytes(self.working)} besides the policy), "
+            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({besides} besides the policy), "
             f"about {self.seconds:.2g} s on {self.threads} threads, {kind} layers"
         )
 
@@ -68,11 +77,47 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
     each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
-    return Estimate(pairs, cells, working, policy, pairs * each / workers, workers, space.dense)
+    busy = min(workers, -(-int(space.totals.max()) // RUN_CELLS))
+    tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
+    seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
+    return Estimate(pairs, cells, working, policy, seconds, workers, space.dense, tables=tables)
+
+
+def _table_bytes(space: Space) -> int:
+    """The game's own tables, the engine's, and rewards without their level; then the deviations of every joint action, or,
+    once these are gone, tables again to find out exactly which pairs occur.
+    """
+    tables = space.tables
+    boxes = sum(
+        int(x.nbytes) for x in (space.states, space.lo, space.size, space.least, space.most, space.base, space.line)
+    )
+    once = sum(int(x.nbytes) for x in vars(tables).values()) + boxes
+    deviations = len(tables.reward) * DEVIATION_BYTES + 4 * _deviations(space)
+    return 2 * once + 2 * tables.reward.nbytes + max(once, deviations)
+
+
+def _deviations(space: Space) -> int:
+    """Entries of the table that says for each joint action where a player's switching leads."""
+    actions = sum(len(labels) for labels in space.game.actions)
+    return len(space.tables.reward) * actions if len(space.game.players) > 1 else 0
+
+
+def _buffer_bytes(space: Space, concept: Concept) -> int:
+    """Of one thread: the program of the widest stage, twice, or the stages that it writes out."""
+    n, rows = len(space.game.players), space.tables.widest[0]
+    if n == 1:
+        return 0
+    if isinstance(concept, Nash):
+        return min(RUN_CELLS, int(space.totals.max())) * rows * 8 * (n + 1)
+    counts = [len(labels) for labels in space.game.actions]
+    wide = 2 * n + sum(a * (a - 1) if isinstance(concept, CE) else a for a in counts)
+    return 16 * (wide + 2) * (rows + 3)
 
 
 def _filed(space: Space, cells: int) -> int:
-    """Answers of all layers, some of which have one for every cell."""
+    """Answers of all layers, some of which have one for every cell; with one player all of them are cut from one array of cells."""
+    if space.dense and len(space.game.players) == 1:
+        return cells
     if space.explored:
         return sum(
             answers(x.number, total) for x, total in zip(space.cells[:-1], space.totals[:-1].tolist(), strict=True)

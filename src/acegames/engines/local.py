@@ -51,7 +51,8 @@ class LocalEngine:
     Args:
         threads: how many; all processors by default. The answer does not depend on it.
         memory: bytes that may be used; by default what is free. Larger games are refused with TooLarge beforehand.
-        seconds: refuse games that are predicted to take longer.
+        seconds: refuse games that are predicted to take longer. The prediction is a lower end: where play is mixed, or floats
+            cannot decide, it takes longer.
         dense: True or False to work on layers cell by cell or as lists, for tests; chosen from an estimate by default. The answer
             does not depend on it, to the last bit.
     """
