@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """Check a proof that `acegames certify` wrote, trusting nothing but Python, numpy and this file.
 
-    python ace_check.py PROOF [--exact] [--game DIGEST]
+    python ace_check.py PROOF [--game DIGEST] [--exact] [--rounded] [--gain AMOUNT]
 
-Exit status: 0 when every claim holds, 1 when one does not, 2 when the file cannot be read.
+Exit status: 0 when all of what follows holds, and every claim; 1 when something does not; 2 when the file cannot be read.
 
 A proof holds a game with hard budgets, a joint policy and claims. The game: at time t, in state s, each joint action
 pays every player a reward and has a list of outcomes (probability, next state, costs). What was spent after acting at
 time t must not exceed the budget B_t, whatever happens. The policy reads *situations* (t, s, spent). The checker finds
     FEASIBLE  the situations that play can reach which is sure to keep every budget to the end, and the joint actions
               that are safe there. Integers and sets only: an outcome counts however small its probability.
-    SAFE      that the policy plays safe joint actions only, in all of these situations; and the most it can spend.
+    SAFE      that the policy plays safe joint actions only, in all of these situations; and the most it can spend. A policy
+              may round costs and count otherwise than they are: what then is exceeded only --rounded accepts.
     STABLE    V, the policy's value, and W, that of a player's best safe deviation, in all of them, from the last step
               back. At each step the deviating player does as recommended or, if nothing unsafe can come of it, plays
               CE: another action upon each recommendation;  CCE: one action, whatever would be recommended;
               Nash: as CCE, and the policy is the product of the players' own probabilities.
+              W - V is the player's gain; no more than SMALL of what its rewards can differ by over all steps is accepted.
 Floats are the exact binary fractions that they are, and distributions are divided by their sums. Every bound is a true
 one: sums of floats are moved outward by more than rounding can have changed them; with --exact they are rational.
 """
@@ -23,17 +25,18 @@ import argparse
 import hashlib
 import json
 import math
+import os
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from itertools import pairwise
 from operator import add, getitem, le, mul, sub
-from pathlib import Path
 from types import SimpleNamespace as Record
 
 import numpy as np
 
-MOST_OUTCOMES = 2**26  # of all joint actions in all situations: more would take too much memory
+MOST_BYTES = 2**31  # of situations, about; a file may have a quarter of that
+SMALL = Fraction(1, 10**6)
 LAYER = {"row_ptr": "<i8", "action": "<i4", "reward": "<f8", "out_ptr": "<i8"}
 LAYER |= {"prob": "<f8", "next_state": "<i4", "cost": "<i4"}
 KINDS = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
@@ -50,7 +53,10 @@ def need(condition, sentence, error=ValueError):
 
 def read(path):
     """A line of text; a line with the SHA-256 of all that follows; a line of JSON; then arrays, byte after byte."""
-    first, digest, content = Path(path).read_bytes().split(b"\n", 2)
+    with open(path, "rb") as file:
+        content = file.read(MOST_BYTES // 4 + 1)
+    need(len(content) <= MOST_BYTES // 4, "the file is too large")
+    first, digest, content, *_ = *content.split(b"\n", 2), b"", b""
     need(first == b"acegames-proof 1", "not a proof, or of another version")
     need(digest == hashlib.sha256(content).hexdigest().encode(), "damaged: it has not the digest that it names")
     at, arrays = content.index(b"\n") + 1, {}
@@ -86,14 +92,17 @@ def read_game(header, arrays, exact=False):
     game = Record(**labels, exact=exact, number=Fraction if exact else float)
     tables = told["cost_values"], header["counted"], told["budgets"]
     tables = [[[*map(rational, row)] for row in table] for table in tables]
-    denominators = {x.denominator for table in tables for row in table for x in row if x != math.inf}
-    need(sum(map(int.bit_length, denominators)) < 2**13, "costs have no common unit of sensible size")
-    game.unit = math.lcm(*denominators)
-    tables = [[[x if x == math.inf else int(x * game.unit) for x in row] for row in table] for table in tables]
-    game.true, game.cost, game.limits = tables
+    game.unit, game.budgets = 1, tables[2]
+    for denominator in {x.denominator for table in tables for row in table for x in row if x != math.inf}:
+        game.unit = math.lcm(game.unit, denominator)
+        need(game.unit < 2**16384, "costs have no common unit of sensible size")
+    game.true, game.cost = ([[int(x * game.unit) for x in row] for row in table] for table in tables[:2])
     need([*map(len, game.true)] == [*map(len, game.cost)], "not a count for each cost")
-    need({*map(len, game.limits)} == {len(game.cost)}, "not a budget for each cost and time")
+    need({*map(len, game.budgets)} == {len(game.cost)}, "not a budget for each cost and time")
+    game.endless = 1 + len(told["layer_at"]) * max(abs(x) for row in [[0], *game.true, *game.cost] for x in row)
+    game.limits = [[game.endless if x == math.inf else int(x * game.unit) for x in row] for row in game.budgets]
     game.covered = all(map(covered, game.true, game.cost, zip(*game.limits)))
+    need(len({s for s, _ in told["initial"]}) == len(told["initial"]), "an initial state comes twice")
     game.start = {(s, (0,) * len(game.cost)): float.fromhex(p) for s, p in sorted(told["initial"])}  # (state, spent)
     need(all(0 <= s < len(game.states) for s, _ in game.start), "no such initial state")
     need(is_distribution(game.start.values()), "no initial distribution")
@@ -107,7 +116,8 @@ def read_game(header, arrays, exact=False):
 
 def pieces(pointers, items):
     """The items between one pointer and the next."""
-    need(pointers[0] == 0 and pointers[-1] == len(items) and (np.diff(pointers) >= 0).all(), "pointers do not fit")
+    fits = pointers[0] == 0 and pointers[-1] == len(items) and (pointers[1:] >= pointers[:-1]).all()
+    need(fits, "pointers do not fit")
     return [items[begin:end] for begin, end in pairwise(pointers.tolist())]
 
 
@@ -130,19 +140,34 @@ def read_layer(game, sizes, row_ptr, action, reward, out_ptr, prob, next_state, 
     return moves
 
 
+def ceilings(game):
+    """The totals of each state, of t = 0 .. H, above which no play keeps the budget of that one cost to the end."""
+    caps = [[[game.endless] * len(game.cost)] * len(game.states)]
+    for moves, limits in zip(reversed(game.moves), reversed(game.limits), strict=True):
+        bounds = [[*map(min, limits, cap)] for cap in caps[-1]]
+        caps.append([])
+        for actions in moves:
+            rows = [[map(sub, bounds[s], cost) for s, cost, _ in outcomes] for _, _, outcomes in actions.values()]
+            rows = [[*map(min, zip(*row))] for row in rows]
+            caps[-1].append([*map(max, zip(*rows, [-game.endless] * len(game.cost)))])
+    return caps[::-1]
+
+
 def feasible(game):
     """{situation: {safe joint action: where it leads}} of t = 0 .. H, in order; a situation being (state, spent)."""
-    stages, size = [dict.fromkeys(game.start)], 0
-    for moves, limits in zip(game.moves, game.limits, strict=True):  # forward through what keeps the budgets so far
+    situation = 400 + 40 * len(game.cost)  # bytes, about
+    need(len(game.moves) * len(game.states) * situation < MOST_BYTES, "the game is too large")
+    stages, size, caps = [dict.fromkeys(game.start)], 0, ceilings(game)
+    for moves, limits, cap in zip(game.moves, game.limits, caps[1:], strict=True):  # forward through what may keep them
         stages.append({})
         for state, spent in stages[-2]:
             stages[-2][state, spent] = options = {}
             for action, (_, _, outcomes) in moves[state].items():
                 after = [(s, tuple(map(add, spent, cost))) for s, cost, _ in outcomes]
-                if all(all(map(le, total, limits)) for _, total in after):
+                if all(all(map(le, total, map(min, limits, cap[s]))) for s, total in after):
                     options[action] = [stages[-1].setdefault(x, x) for x in after]
-            size += sum(map(len, options.values()))
-            need(size <= MOST_OUTCOMES, "the game is too large")
+            size += situation + sum(120 + 8 * len(after) for after in options.values())
+            need(size + situation * len(stages[-1]) < MOST_BYTES, "the game is too large")
     for t in reversed(range(len(game.moves))):  # back: what can be kept to the end
         for here, options in stages[t].items():
             stages[t][here] = {a: after for a, after in options.items() if all(map(stages[t + 1].__contains__, after))}
@@ -178,12 +203,13 @@ def follow(game, stages, told, concept):
 
 def independent(plan, t, exact):
     """The product of the players' own probabilities. It must be what is played, every combination included."""
-    own = [{} for _ in next(iter(plan))]
+    total, own = sum(map(Fraction, plan.values())), [{} for _ in next(iter(plan))]
+    plan = {action: Fraction(p) / total for action, p in plan.items()}
     for action, p in plan.items():
         for mine, a in zip(own, action):
-            mine[a] = mine.get(a, 0) + Fraction(p)
+            mine[a] = mine.get(a, 0) + p
     product = {action: math.prod(mine[a] for mine, a in zip(own, action)) for action in plan}
-    same = math.prod(map(len, own)) == len(plan) and all(abs(product[a] - Fraction(plan[a])) <= 1e-9 for a in plan)
+    same = math.prod(map(len, own)) == len(plan) and all(abs(product[a] - plan[a]) <= 1e-9 for a in plan)
     need(same, f"at t={t} the players do not draw independently", Refuted)
     need(exact or min(product.values()) > 1e-290, "probabilities too small for floats; try --exact")
     return product
@@ -241,12 +267,58 @@ def judge(game, stages, plans, i, told):
     return mean(game, start, low.values(), -1), mean(game, start, high.values(), 1), gain, where
 
 
-def figure(x, rounding):
-    """Seven digits of a bound, rounded outward."""
+def at_stake(game, stages, i):
+    """How much player i's rewards of safe joint actions can differ by over all steps, and come to in size."""
+    spread = size = Fraction(0)
+    for moves, stage in zip(game.moves, stages):
+        taken = {(s, action) for (s, _), options in stage.items() for action in options}
+        rewards = [Fraction(moves[s][action][0][i]) for s, action in taken]
+        spread, size = spread + max(rewards) - min(rewards), size + max(map(abs, rewards))
+    return spread, size
+
+
+def figure(x, rounding=ROUND_CEILING):
+    """An exact number if it is short; else seven digits of it, rounded outward."""
+    if isinstance(x, Fraction) and len(str(x)) < 12:
+        return str(x)
     return f"{Context(7, rounding).divide(*map(Decimal, Fraction(x).as_integer_ratio())):g}"
 
 
-def check(path, exact, digest):
+def spending(game, peaks, claims, rounded):
+    """A line for each cost. Budgets may only be exceeded by rounding costs, and by what is claimed."""
+    tables = zip(*peaks), zip(*game.limits), zip(*game.budgets)
+    columns = zip(game.constraints, *tables, claims["spent"], claims["excess"], strict=True)
+    for label, totals, limits, budgets, spent, over in columns:
+        worst, excess = (Fraction(x, game.unit) for x in (max(totals), max(0, *map(sub, totals, limits))))
+        need(worst <= rational(spent) < math.inf, f"{label} may come to {figure(worst)}, more than claimed", Refuted)
+        more = "as costs are rounded (--rounded accepts that)" if excess <= rational(over) else "more than claimed"
+        allowed = rational(over) if rounded else min(0, rational(over))
+        need(excess <= allowed, f"{label} may exceed its budget by {figure(excess)}, {more}", Refuted)
+        bounds = ["none" if x == math.inf else figure(x, ROUND_FLOOR) for x in (budgets[0], budgets[-1])]
+        kept = f"exceeded by {figure(excess)} at most, as costs are rounded" if excess else "never exceeded"
+        yield f"  {label}: at most {figure(worst)} is spent; budget {' .. '.join(dict.fromkeys(bounds))}, {kept}."
+
+
+def gains(game, stages, plans, concept, claims, most_gain):
+    """A line for each player, whose gain must be small, and no more than is claimed."""
+    numbers = [*claims["gain"], *(x for pair in claims["values"] for x in pair)]
+    need(all(type(x) in (int, float) for x in numbers), "a claim is no number")
+    which = "safe deviation" if game.covered else "deviation that is safe as the policy counts costs"
+    claimed = zip(game.players, claims["gain"], claims["values"], strict=True)
+    for i, (label, largest, (least, most)) in enumerate(claimed):
+        low, high, gain, where = judge(game, stages, plans, i, concept == "CE")
+        spread, size = at_stake(game, stages, i)
+        rounding = 0 if game.exact else len(plans) * (size + SMALL**50) / 2**46  # more than floats can add to a gain
+        small = SMALL * spread + rounding if most_gain is None else most_gain
+        too_much = f"{label} may gain {figure(gain)} by a {which}, at {where}"
+        need(gain <= largest, f"{too_much}; that is more than claimed", Refuted)
+        need(gain <= small, f"{too_much}; more than {figure(small)} is too much (see --gain)", Refuted)
+        bounds = f"between {figure(low, ROUND_FLOOR)} and {figure(high)}"
+        need(least <= low and high <= most, f"{label} expects {bounds}, not what is claimed", Refuted)
+        yield f"  {label}: expects {bounds}; no {which} gains more than {figure(gain)}."
+
+
+def check(path, exact=False, digest=None, rounded=False, most_gain=None):
     """Print what holds, as far as it does."""
     header, arrays = read(path)
     game, claims, concept = read_game(header, arrays, exact), header["claims"], header["concept"]
@@ -257,37 +329,35 @@ def check(path, exact, digest):
         print("  It is the beginning of play without end; what comes later is no part of this proof.")
     stages = feasible(game)
     plans, peaks = follow(game, stages, arrays["policy.prob", "<f8"], concept)
-    count = sum(map(len, plans))
-    print(f"Safe: in all {count:,} situations that safe play can reach the policy plays only what is safe for certain.")
-    columns = game.constraints, zip(*peaks), zip(*game.limits), claims["spent"], claims["excess"]
-    for label, totals, limits, spent, over in zip(*columns, strict=True):
-        worst, excess = (Fraction(x, game.unit) for x in (max(totals), max(0, *map(sub, totals, limits))))
-        need(worst <= rational(spent), f"{label} may come to {worst}, more than claimed", Refuted)
-        need(excess <= rational(over), f"{label} may exceed its budget by {excess}", Refuted)
-        bounds = ["none" if x == math.inf else str(Fraction(x, game.unit)) for x in (limits[0], limits[-1])]
-        kept = f"exceeded by {excess} at most, as costs are rounded" if excess else "never exceeded"
-        print(f"  {label}: at most {worst} is spent; budget {' .. '.join(dict.fromkeys(bounds))}, {kept}.")
-    print(f"Stable: a {KINDS[concept]} in all of them ({'exact' if exact else 'floating-point'} arithmetic).")
-    which = "safe deviation" if game.covered else "deviation that is safe as the policy counts costs"
-    for i, label in enumerate(game.players):
-        low, high, gain, where = judge(game, stages, plans, i, concept == "CE")
-        (least, most), claimed, gains = claims["values"][i], claims["gain"][i], figure(gain, ROUND_CEILING)
-        bounds = f"between {figure(low, ROUND_FLOOR)} and {figure(high, ROUND_CEILING)}"
-        need(gain <= claimed, f"{label} may gain {gains} by a {which}, more than claimed, at {where}", Refuted)
-        need(least <= low and high <= most, f"{label} expects {bounds}, not what is claimed", Refuted)
-        print(f"  {label}: expects {bounds}; no {which} gains more than {gains} (claimed: {claimed:.7g}).")
-    print("Every claim holds.")
+    lines, count = [*spending(game, peaks, claims, rounded)], sum(map(len, plans))
+    how = "for certain" if game.true == game.cost else "for certain as it counts costs, which it rounds"
+    safe = f"Safe: in all {count:,} situations that safe play can reach the policy plays only what is safe {how}."
+    print(safe, *lines, sep="\n")
+    counts = "the policy counts costs too high, so some safe deviations are left out (--rounded accepts that)"
+    need(rounded or game.covered, counts, Refuted)
+    lines = [*gains(game, stages, plans, concept, claims, most_gain)]
+    stable = f"Stable: a {KINDS[concept]} in all of them ({'exact' if exact else 'floating-point'} arithmetic)."
+    print(stable, *lines, "Every claim holds.", sep="\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description="Check a proof written by `acegames certify`.")
     parser.add_argument("proof")
-    parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")
     parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, as `acegames check GAME` tells it")
+    parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")
+    parser.add_argument("--rounded", action="store_true", help="accept that the policy rounds costs, as is told then")
+    told = "the largest gain to accept; by default a millionth of what a player's rewards can differ by over all steps"
+    parser.add_argument("--gain", metavar="AMOUNT", type=Fraction, help=told)
     options = parser.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        check(options.proof, options.exact, options.game)
+        check(options.proof, options.exact, options.game, options.rounded, options.gain)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 2
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:  # whatever goes wrong, nothing is confirmed
         print(f"NOT {'TRUE' if isinstance(error, Refuted) else 'READ'}: {error or type(error).__name__}.")
         return 1 if isinstance(error, Refuted) else 2

@@ -7,6 +7,10 @@ Proofs of random games are written by `acegames.certify` and damaged in one of t
               true. That is decided by brute force in exact arithmetic (`proof_truth`): a false one must be refused, a true one accepted.
               Whatever is true of another game must be refused when the digest of the game is asked for (--game).
 
+Claims that are true may be worth nothing: a gain of a million, a budget exceeded by a thousand "as costs are rounded". So the
+checker is asked twice: whether the claims are true (--rounded, and any --gain), and as everybody asks it, when it must refuse
+what is no equilibrium that keeps its budgets.
+
 The table counts misses (accepted, though false or damaged) and false alarms (refused, though true). Exit status 1 if there is either.
 Where a gain or a value is closer to its claim than rounding errors, or a probability too small for products, floating point may refuse
 what is true; those that --exact then accepts are counted apart, as "exact only".
@@ -268,6 +272,21 @@ def label(rng, header, arrays):
     header["game"]["players"][0] = "'somebody else'"
 
 
+def forge(rng, header, arrays):
+    """Claims so wide that they are true of anything, a policy that is another, or costs that count for nothing or for too much."""
+    claims = header["claims"]
+    claims["gain"] = [1e9 for _ in claims["gain"]]
+    claims["values"] = [[-1e9, 1e9] for _ in claims["values"]]
+    claims["spent"], claims["excess"] = (["1000000"] * len(claims[name]) for name in ("spent", "excess"))
+    kind = int(rng.integers(4))
+    if kind == 0:
+        header["counted"] = [["0"] * len(line) for line in header["counted"]]
+    elif kind == 1:
+        counted(rng, header, arrays)
+    for _ in range(int(rng.integers(1, 4))):
+        (policy_shift if kind == 2 else policy_exchange)(rng, header, arrays)
+
+
 def whole_array(rng, header, arrays):
     """An array is in the place of another, or is gone."""
     names = list(arrays)
@@ -280,7 +299,8 @@ def whole_array(rng, header, arrays):
 BYTES = [flip, flip, truncate, lengthen, cut, exchange, zero]
 POLICY = [policy_noise, policy_exchange, policy_shift, policy_shift, policy_length]
 GAME = [reward, chance, target, cost_code, cost_value, budget, pointer, action, start, times, label]
-CONTENT = [*POLICY, *POLICY, claim, claim, concept, counted, *GAME, whole_array]
+CONTENT = [*POLICY, *POLICY, claim, claim, concept, counted, forge, forge, *GAME, whole_array]
+CLAIMS_ALONE = ("--rounded", "--gain", str(10**300))  # the options that leave only the claims to be judged
 
 
 # -- the count ----------------------------------------------------------------------------------------------------
@@ -306,7 +326,8 @@ def damage_content(rng, content, path, count):
         return
     path.write_bytes(damaged)
     exact = rng.random() < 0.3
-    accepted = status(path, *(["--exact"] if exact else [])) == 0
+    arithmetic = ["--exact"] if exact else []
+    accepted, plainly = (status(path, *arithmetic, *options) == 0 for options in (CLAIMS_ALONE, ()))
     try:
         verdict = proof_truth.judge(damaged)
     except proof_truth.Nonsense:
@@ -320,9 +341,16 @@ def damage_content(rng, content, path, count):
         hard = verdict.margin < NEAR or (arrays["policy.prob"][arrays["policy.prob"] > 0] < TINY).any()
         near = not exact and hard and status(path, "--exact") == 0
         count["content", how.__name__, "exact only" if near else "false alarm"] += 1
+    if plainly and (verdict.poor or not accepted):
+        count["content", how.__name__, "miss"] += 1
+    if accepted and verdict.equilibrium and not plainly:
+        near = not exact and status(path, "--exact") == 0
+        count["content", how.__name__, "exact only" if near else "false alarm"] += 1
+    if accepted and not plainly:
+        count["content", how.__name__, "caught"] += 1
     if how in GAME and accepted:
         count["content", how.__name__, "another game"] += 1
-        if status(path, "--game", digest_of(content, path)) == 0:
+        if status(path, "--game", digest_of(content, path), *CLAIMS_ALONE) == 0:
             count["content", how.__name__, "miss"] += 1
 
 
@@ -344,8 +372,10 @@ def run(seed, damages, games):
         honest, path = proofs(rng, folder, games), Path(folder) / "damaged.proof"
         for k, content in enumerate(honest):
             path.write_bytes(content)
+            verdict = proof_truth.judge(content)
             for options in ([], ["--exact"]):
-                fine = status(path, *options, apart=k == 0) == 0 and proof_truth.judge(content).true
+                fine = status(path, *options, "--rounded", apart=k == 0) == 0 and verdict.true
+                fine = fine and (status(path, *options) == 0 or not verdict.equilibrium)
                 count["untouched", "honest", "true" if fine else "false alarm"] += 1
         while sum(n for (*_, fate), n in count.items() if fate == "caught") < damages:
             content = honest[int(rng.integers(len(honest)))]

@@ -27,10 +27,16 @@ class Nonsense(Exception):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether all claims are true, and how far the closest gain is from its claim, in units of the claim."""
+    """Whether all claims are true, and how far the closest gain is from its claim, in units of the claim.
+
+    Claims that are true may still say little. `equilibrium`: budgets are kept to the last unit and gains are a millionth of what is at
+    stake, or less; `poor`: a budget may be exceeded, or somebody gains clearly more than that.
+    """
 
     true: bool
     margin: float
+    equilibrium: bool = False
+    poor: bool = True
 
 
 def unpack(content: bytes) -> tuple[dict, dict]:
@@ -234,7 +240,28 @@ def _judge(header: dict, arrays: dict) -> Verdict:
         for i in players
         for x, y in zip((roots[i], tops[i]), claims["values"][i], strict=True)
     ]
-    return Verdict(all(checks), min(near))
+    at_stake = [
+        stakes(
+            [
+                [m[1][i] for (time, _, _), (_, ok) in listed.items() if time == t for m in ok.values()]
+                for t in range(horizon)
+            ]
+        )
+        for i in players
+    ]
+    exceeded = any(x > 0 for x in excess)
+    small = all(gain <= Fraction(1, 2 * 10**6) * spread for gain, (spread, _) in zip(gains, at_stake, strict=True))
+    large = any(
+        gain > Fraction(1, 10**5) * spread + Fraction(1, 10**8) * size
+        for gain, (spread, size) in zip(gains, at_stake, strict=True)
+    )
+    as_they_are = header["counted"] == game["cost_values"]
+    return Verdict(all(checks), min(near), small and not exceeded and as_they_are, exceeded or large)
+
+
+def stakes(rewards: list[list[Fraction]]) -> tuple[Fraction, Fraction]:
+    """What rewards of each time can differ by, and come to in size, in total."""
+    return sum(max(x) - min(x) for x in rewards), sum(max(map(abs, x)) for x in rewards)
 
 
 def product(part: dict) -> tuple[dict, bool]:

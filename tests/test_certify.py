@@ -85,7 +85,11 @@ def test_a_policy_that_rounds_is_proved_for_the_true_costs(rounding, covers, tmp
     proof = ace.certify(solution, tmp_path / "a.proof")
     assert Fraction(proof.spent[0]) == Fraction(str(certificate.max_spent[0]))
     assert (Fraction(proof.excess[0]) > 0) == (rounding == "down")
-    done = check(proof.path, "--game", game.digest)
+    assert proof.rounded and str(proof).endswith("--rounded")
+    assert (
+        check(proof.path, "--game", game.digest).returncode == 1
+    )  # nobody gets a rounded budget without asking for it
+    done = check(proof.path, "--game", game.digest, "--rounded")
     assert done.returncode == 0, done.stdout
     assert covers in done.stdout
     assert f"at most {proof.spent[0]} is spent" in done.stdout

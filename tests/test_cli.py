@@ -376,6 +376,14 @@ def test_verify_fails_with_code_one(solution):
         assert told["problems"][0][:30] in " ".join(result.stdout.split())
 
 
+def test_verify_holds_what_the_file_states_against_what_the_policy_is_worth(solution):
+    honest = ace.Solution.load(solution)
+    dataclasses.replace(honest, values=honest.values + np.array([0.0, 1e-3])).save("boasting.ace")
+    told = answer("verify", "boasting.ace", code=1)
+    assert told["ok"] is False
+    assert len(told["problems"]) == 1 and "states that player 'east' expects" in told["problems"][0]
+
+
 def test_simulate(solution):
     assert "2,000 episodes" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
     told = answer("simulate", solution, "--episodes", "2000", "--seed", "3")

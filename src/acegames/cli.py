@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from acegames.completion import concepts, game_names, games, objectives
 from acegames.limits import MESSAGE
 from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
+from acegames.numerics import STATED
 from acegames.summary import show_summary
 from acegames.terminal import (
     by_label,
@@ -469,9 +471,9 @@ def verify(
     """Check a policy independently of the solver: every budget, and every player's best safe deviation. Exit code 1 if it fails."""
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
-    model, policy, concept = _policy(file, against)
+    model, policy, concept, stated = _policy(file, against)
     with working("checking"):
-        certificate = ace.verify(model, policy, concept, tol=tol)
+        certificate = _as_stated(ace.verify(model, policy, concept, tol=tol), stated)
     if as_json:
         print_json(certificate_data(certificate))
     else:
@@ -514,7 +516,7 @@ def simulate(
     quiet: QuietOption = False,
 ) -> None:
     """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
-    model, policy, _ = _policy(file, against)
+    model, policy, _, _ = _policy(file, against)
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
@@ -710,15 +712,29 @@ def _game(name: str) -> ace.MarkovGame:
     )
 
 
-def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any]:
-    """Game, policy and concept of a solution file, or of a policy file and --game."""
+def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any, Any]:
+    """Game, policy, concept and stated values of a solution file; of a policy file and --game, which states none."""
     if file.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
         raise ace.InvalidOption(f"{file}: a game file; give a solution of it: acegames solve {file} -o FILE")
     if against is None:
         solution = ace.Solution.load(file)
-        return solution.game, solution.policy, solution.concept
+        return solution.game, solution.policy, solution.concept, solution.values
     policy = ace.Policy.load(file)
-    return _game(against), policy, policy.concept
+    return _game(against), policy, policy.concept, None
+
+
+def _as_stated(certificate: ace.Certificate, stated: Any) -> ace.Certificate:
+    """The certificate, with a problem for each player who expects something else than the file states."""
+    if stated is None:
+        return certificate
+    problems = [
+        f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
+        for player, said, value, tol in zip(
+            certificate.players, stated.tolist(), certificate.values.tolist(), certificate.tol.tolist(), strict=True
+        )
+        if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
+    ]
+    return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
 
 
 def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE | ace.Nash:

@@ -99,6 +99,10 @@ VERIFY = 1e-8
 """Default largest regret of a player that the verifier accepts, in units of what its rewards can differ by in total. Ten times what the
 stage certificates may add up to over all steps."""
 
+STATED = 1e-9
+"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the accepted gain: what adding up in
+another order changes over very many steps."""
+
 TABLE_SUM = 1e-9
 """How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
 

@@ -60,6 +60,7 @@ class Proof:
     values: NDArray[np.float64]  # (N, 2) bounds on each player's expected total reward
     spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
     excess: tuple[str, ...]  # M the most by which a budget is truly exceeded: 0 unless the policy rounds costs down
+    rounded: bool  # whether the policy counts costs otherwise than they are, which the checker must be told to accept
 
     def __str__(self) -> str:
         return (
@@ -68,6 +69,8 @@ class Proof:
             f"in any of {self.situations:,} situations.\n"
             f"It is about the game {self.game_digest}.\n"
             f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
+            + self.rounded
+            * " --rounded"
         )
 
 
@@ -95,8 +98,8 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     if not certificate.ok:
         raise InvalidOption(f"solution: it is not certified, so there is nothing to prove. {certificate.problems[0]}")
     rules, _ = read_rules(game, solution.policy)
-    header, arrays = _content(solution, rules)
-    claims = _claims(game, certificate)
+    header, arrays, stages = _content(solution, rules)
+    claims = _claims(game, certificate, stages)
     proof = {"name": game.name, **header, "claims": claims}
     size = write_parts(path, _parts(proof, arrays))
     return Proof(
@@ -108,6 +111,7 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
         values=np.array(claims["values"]),
         spent=tuple(claims["spent"]),
         excess=tuple(claims["excess"]),
+        rounded=header["counted"] != header["game"]["cost_values"],
     )
 
 
@@ -120,8 +124,8 @@ def _check_costs(game: MarkovGame) -> None:
             )
 
 
-def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
-    """The header but for the claims, and the arrays."""
+def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays, list[Stage]]:
+    """The header but for the claims, the arrays, and what is feasible."""
     game = solution.game
     rounds = any(rule.direction != "exact" for rule in rules)
     seen = Counted.of(game, rules).game if rounds else game
@@ -138,7 +142,7 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
         for rule, values in zip(rules, game.cost_values, strict=True)
     ]
     header = {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
-    return header, arrays
+    return header, arrays, stages
 
 
 def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
@@ -153,8 +157,8 @@ def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> ND
     return prob
 
 
-def _claims(game: MarkovGame, certificate: Certificate) -> dict[str, Any]:
-    slack = _rounding(game)
+def _claims(game: MarkovGame, certificate: Certificate, stages: list[Stage]) -> dict[str, Any]:
+    slack = _rounding(game, stages)
     gain = certificate.tol + slack
     return {
         "spent": [text(exact(x)) for x in certificate.max_spent.tolist()],
@@ -164,12 +168,12 @@ def _claims(game: MarkovGame, certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _rounding(game: MarkovGame) -> NDArray[np.float64]:
+def _rounding(game: MarkovGame, stages: list[Stage]) -> NDArray[np.float64]:
     """What floating point can add to a bound of the checker, (N,): each step moves it by at most five times n 2^-51 of what is at stake."""
     rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
     outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
     n = max(rows, outcomes, len(game.initial)) * (len(game.players) + 1) + 8
-    largest = np.array([np.abs(game.layer(t).reward).max(axis=0) for t in range(game.horizon)])
+    largest = np.array([np.abs(game.layer(t).reward[x.row[x.safe]]).max(axis=0) for t, x in enumerate(stages)])
     at_stake = np.cumsum(largest[::-1], axis=0).sum(axis=0)
     found: NDArray[np.float64] = 6 * n * (math.ldexp(1, -51) * at_stake + game.horizon * math.ldexp(1, -1070))
     return found
