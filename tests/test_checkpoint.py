@@ -618,6 +618,14 @@ def test_links_are_not_followed(folder, tmp_path, wanted):
     run.unlink()
     (folder / "run-0123456789abcdef").symlink_to(tmp_path / "moved")  # another one is not read either
     assert saved(solve(folder)[0], tmp_path) == wanted
+    (run / "manifest.json").unlink()
+    (run / "manifest.json").symlink_to(elsewhere / "layers-00000000-00000007.bin")
+    assert saved(solve(folder)[0], tmp_path) == wanted
+    (run / "lock").unlink()
+    (run / "lock").symlink_to(elsewhere / "lock")
+    with pytest.raises(ace.CheckpointError, match="lock: "):
+        solve(folder)
+    assert {p: p.read_text() for p in elsewhere.iterdir()} == mine
 
 
 def test_two_processes_do_not_share_a_checkpoint(folder, tmp_path, wanted):

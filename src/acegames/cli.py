@@ -448,13 +448,14 @@ def solve(
 
 def _check_place(output: Path) -> None:
     """Refuse, before the work, a place where no file can be written after it."""
-    folder = output.absolute().parent
+    folder = Path(os.path.realpath(output)).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
     if output.is_dir():
         raise IsADirectoryError(f"-o {output}: is a folder, must be the name of a file")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise PermissionError(f"-o {output}: the folder {output.parent} cannot be written")
+    ordinary = output.is_file() or not output.exists()  # a device or a pipe needs nothing of its folder
+    if not os.access(folder if ordinary else output, os.W_OK):
+        raise PermissionError(f"-o {output}: {f'the folder {folder}' if ordinary else 'it'} cannot be written")
 
 
 def _not_needed(run: str) -> str:
