@@ -5,7 +5,7 @@ OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock bench gallery learners docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability bench gallery learners docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -47,6 +47,13 @@ lock: install  ## remake constraints/dev.txt: newest versions of everything, for
 	$(BIN)/python $(PIP) uv
 	$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' pyproject.toml --output-file constraints/dev.txt
+
+reliability: install  ## remake the figures of docs/reliability.md, in some three hours
+	$(BIN)/python $(PIP) atheris
+	$(BIN)/python reliability/damage.py --damages 5000
+	$(BIN)/python reliability/kill.py --kills 100
+	$(BIN)/python reliability/fuzz.py all --seconds 120
+	$(BIN)/python reliability/numerics.py --games 10000
 
 bench: install  ## remake benchmarks/README.md, in under ten minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'

@@ -358,3 +358,12 @@ def test_text_is_written_as_given(tmp_path):
     write_text(path, "ö\n")
     assert path.read_bytes() == "ö\n".encode()
     assert os.listdir(tmp_path) == ["no_suffix"]
+
+
+def test_many_labels_that_pack_well_are_written_so_that_they_can_be_read(tmp_path, monkeypatch):
+    """More values than a compressed file of that size may hold: stored as they are."""
+    monkeypatch.setattr(store, "HEADER_VALUES", 100)
+    header = {"labels": [[0] * 36] * 1000}
+    store.write_archive(tmp_path / "a.ace", "game", header, {"x": np.zeros(3)})
+    _, found, _ = store.read_archive(tmp_path / "a.ace", "game")
+    assert found["labels"] == header["labels"]

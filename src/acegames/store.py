@@ -93,6 +93,7 @@ def _write(file: IO[bytes], header: bytes, arrays: Mapping[str, NDArray[Any]], h
         members = archive.infolist()
     try:
         _check_members(members, file.tell())
+        _check_values(header, file.tell())
         room = _Room(file.tell())
         for info, array in zip(members[1:], arrays.values(), strict=True):
             room.take(info, array.shape, array.dtype)
@@ -323,7 +324,9 @@ def _read(archive: zipfile.ZipFile, size: int, wanted: tuple[str, ...]) -> tuple
     kind: str = PLAIN
     header: dict[str, Any] = {"bytes": size}
     if HEADER in archive.NameToInfo:
-        kind, header = _read_header(archive.read(HEADER), HEADER_VALUES + size)
+        content = archive.read(HEADER)
+        _check_values(content, size)
+        kind, header = _read_header(content)
     if kind not in wanted:
         found = "has no acegames header" if kind == PLAIN else f"holds {kind!r}"
         raise BadFile(f"{found}, expected {' or '.join(map(repr, wanted))}")
@@ -412,9 +415,13 @@ class _Head:
         return self.member.read(count)
 
 
-def _read_header(content: bytes, most: int) -> tuple[str, dict[str, Any]]:
-    if sum(map(content.count, (b",", b"[", b"{"))) > most:  # no value without one of these
+def _check_values(header: bytes, size: int) -> None:
+    most = HEADER_VALUES + size
+    if sum(map(header.count, (b",", b"[", b"{"))) > most:  # no value without one of these
         raise BadFile(f"{HEADER} holds more than {most} values, too many for a file of that size")
+
+
+def _read_header(content: bytes) -> tuple[str, dict[str, Any]]:
     try:
         header = strict_json(content)
     except (ValueError, RecursionError) as error:
