@@ -41,8 +41,8 @@ LAYER_OUTCOMES = 128
 """That the making of one more layer (a time with tables of its own) counts as, however small it is."""
 
 LAYERED, LAYERED_SHARE = 2**31, 100
-"""Numbers in the tables of all layers of an archive, where layers share arrays, besides so many per number that is stored. A discounted game
-has a layer for each step, all with the same outcomes. What this lets through takes minutes to check, not memory."""
+"""Numbers in the tables of all layers of an archive, where layers share arrays, besides so many per number that is stored. A discounted
+game has a layer for each step, all with the same outcomes. What this lets through takes minutes to check, not memory."""
 
 REACH_WORK = 2**32
 """Steps from a state to a next one that are looked at to find which states can occur; sets that come again are not counted."""
