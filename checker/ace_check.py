@@ -244,8 +244,11 @@ def deviation(game, i, plan, worth, told):
     return mean(game, [1] * len(best), best, 1, shares=[1])
 
 
-def judge(game, stages, plans, i, told):
-    """V of player i from below and W from above in the beginning, the most it gains in any situation, and where."""
+def judge(game, stages, plans, i, told, shared):
+    """V of player i from below and W from above in the beginning, the most it gains in any situation, and where.
+
+    What all rewards of a step share is left out, which rounds nothing (a float less another that is within twice its size), and added in the end.
+    """
     low = high = dict.fromkeys(stages[-1], 0)
     gain, where = Fraction(0), ""
     for t in reversed(range(len(plans))):
@@ -253,10 +256,11 @@ def judge(game, stages, plans, i, told):
         for here, plan in plans[t].items():
             least, most = {}, {}  # what joint actions are worth
             for action, after in stages[t][here].items():
-                reward, chances, _ = game.moves[t][here[0]][action]
-                most[action] = mean(game, chances, [next_high[x] for x in after], 1, reward[i])
+                rewards, chances, _ = game.moves[t][here[0]][action]
+                reward = rewards[i] - shared[t]
+                most[action] = mean(game, chances, [next_high[x] for x in after], 1, reward)
                 if action in plan:
-                    least[action] = mean(game, chances, [next_low[x] for x in after], -1, reward[i])
+                    least[action] = mean(game, chances, [next_low[x] for x in after], -1, reward)
             low[here] = mean(game, plan.values(), [least[a] for a in plan], -1)
             high[here] = deviation(game, i, plan, most, told)
             gap = Fraction(high[here]) - Fraction(low[here])
@@ -264,17 +268,21 @@ def judge(game, stages, plans, i, told):
                 amounts = ", ".join(str(Fraction(x, game.unit)) for x in here[1])
                 gain, where = gap, f"t={t}, state {game.states[here[0]]}, spent {amounts}"
     start = [game.number(game.start[here]) for here in low]
-    return mean(game, start, low.values(), -1), mean(game, start, high.values(), 1), gain, where
+    base = sum(map(Fraction, shared))
+    low, high = (Fraction(mean(game, start, x.values(), side)) for x, side in ((low, -1), (high, 1)))
+    return base + low, base + high, gain, where
 
 
 def at_stake(game, stages, i):
-    """How much player i's rewards of safe joint actions can differ by over all steps, and come to in size."""
-    spread = size = Fraction(0)
+    """How much player i's rewards of safe joint actions can differ by over all steps, and what they share at each step."""
+    spread, shared = Fraction(0), []
     for moves, stage in zip(game.moves, stages):
         taken = {(s, action) for (s, _), options in stage.items() for action in options}
         rewards = [Fraction(moves[s][action][0][i]) for s, action in taken]
-        spread, size = spread + max(rewards) - min(rewards), size + max(map(abs, rewards))
-    return spread, size
+        low, high = min(rewards), max(rewards)
+        shared.append(game.number((low + high) / 2 if high - low < abs(low + high) / 2 else 0))
+        spread += high - low
+    return spread, shared
 
 
 def figure(x, rounding=ROUND_CEILING):
@@ -306,10 +314,9 @@ def gains(game, stages, plans, concept, claims, most_gain):
     which = "safe deviation" if game.covered else "deviation that is safe as the policy counts costs"
     claimed = zip(game.players, claims["gain"], claims["values"], strict=True)
     for i, (label, largest, (least, most)) in enumerate(claimed):
-        low, high, gain, where = judge(game, stages, plans, i, concept == "CE")
-        spread, size = at_stake(game, stages, i)
-        rounding = 0 if game.exact else len(plans) * (size + SMALL**50) / 2**46  # more than floats can add to a gain
-        small = SMALL * spread + rounding if most_gain is None else most_gain
+        spread, shared = at_stake(game, stages, i)
+        low, high, gain, where = judge(game, stages, plans, i, concept == "CE", shared)
+        small = SMALL * spread + SMALL**50 if most_gain is None else most_gain
         too_much = f"{label} may gain {figure(gain)} by a {which}, at {where}"
         need(gain <= largest, f"{too_much}; that is more than claimed", Refuted)
         need(gain <= small, f"{too_much}; more than {figure(small)} is too much (see --gain)", Refuted)

@@ -349,7 +349,7 @@ def damage_content(rng, content, path, count):
         count["content", how.__name__, "caught"] += 1
     else:
         hard = verdict.margin < NEAR or (arrays["policy.prob"][arrays["policy.prob"] > 0] < TINY).any()
-        near = not exact and hard and status(path, "--exact") == 0
+        near = not exact and hard and status(path, "--exact", *CLAIMS_ALONE) == 0
         count["content", how.__name__, "exact only" if near else "false alarm"] += 1
     if plainly and (verdict.poor or not accepted):
         count["content", how.__name__, "miss"] += 1

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import local, reference, reward_noise
-from acegames.engines.level import Levelled, level
+from acegames.engines import local, reference
+from acegames.engines.level import Level, level
 from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import lattice
 from acegames.feasibility.space import plan
+from acegames.numerics import NOISE
 
 SCRIPT = Path(__file__).parents[1] / "reliability" / "numerics.py"
 spec = importlib.util.spec_from_file_location("reliability_numerics", SCRIPT)
@@ -39,15 +40,24 @@ def test_a_family_for_long(family):
     assert not families.run(family, 50 if family == "two_hundred_steps" else 1000, first=10_000).failures
 
 
-@pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 9), ("one_near_tie", 40), ("huge_and_tiny", 92)])
+def nothing_taken(low, high):
+    """Everything is solved at its level."""
+    return Level(0 * low, 0 * low, 0 * low, NOISE * np.maximum(abs(low), abs(high)).sum(axis=0))
+
+
+@pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 9), ("one_near_tie", 40)])
 def test_without_levelling_they_fail(family, seed, monkeypatch):
     """The judge sees it when rounding is taken for indifference."""
     assert not families.run(family, 1, seed).failures
     for engine in (local, reference):
-        monkeypatch.setattr(
-            engine, "level", lambda game, rows: Levelled(game, np.zeros((game.horizon, len(game.players))))
-        )
+        monkeypatch.setattr(engine, "level", nothing_taken)
     assert any("gains" in sentence for _, sentence in families.run(family, 1, seed).failures)
+
+
+def test_levels_are_those_of_each_time():
+    """Every other step pays one and leaves no choice; in between there are three millionths of a billionth at stake."""
+    assert not families.run("near_ties", 1, 5618).failures
+    assert not families.run("huge_and_tiny", 1, 92).failures  # and what cannot be played has no say in them
 
 
 def test_the_verifier_does_not_take_its_own_rounding_for_a_gain():
@@ -108,8 +118,11 @@ def solved(game, concept=None):
 
 
 def levelled(game):
-    """What an engine makes of a game before it solves it."""
-    return level(game, explore(plan(game, lattice(game), clip=True)).rows_in_play)
+    """What an engine takes from a game before it solves it; the same of boxes and of lists."""
+    space = plan(game, lattice(game), clip=True)
+    boxes, lists = (explore(replace(space, dense=dense)).rewards for dense in (True, False))
+    assert np.array_equal(boxes, lists)
+    return level(*boxes)
 
 
 def near(base, size, seed=0):
@@ -129,7 +142,7 @@ def test_a_level_changes_no_choice(concept, engine):
     """2**-40 is exact beside 1, so both games are the same but for the level."""
     plain, high = near(0.0, 2.0**-40), near(1.0, 2.0**-40)
     one, other = (ace.solve(game, concept, engine=engine) for game in (plain, high))
-    assert levelled(plain).game is plain
+    assert not levelled(plain).taken.any()
     assert (levelled(high).ahead != 0).all()
     assert np.abs(other.values - 4 - one.values).max() <= 1e-15 * 8
     for t, layer in enumerate(other.policy.layers):
@@ -162,14 +175,29 @@ def test_levels_that_change_with_time_are_compared_as_they_add_up(concept):
     game = replace(plain, layers=turns, layer_at=(0, 1, 0, 1))
     found = [ace.solve(game, concept, engine=engine) for engine in (ace.LocalEngine(), families.ReferenceEngine())]
     assert levelled(game).ahead.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
+    assert levelled(game).above.tolist() == [[0, 0], [0, 1], [0, 0], [0, 1]]
     assert np.abs(found[0].values - found[1].values).max() <= 2.0**-48
     assert all(ace.verify(game, x.policy, concept).ok for x in found)
+
+
+def test_large_levels_are_compared_exactly():
+    """Sums of 300 levels of 1e14 and a bit round by hundreds, which must not pass for a difference between the players."""
+    rng = np.random.default_rng(0)
+    reward, transition = rng.integers(0, 9, size=(2, 2, 2, 2)), np.eye(2)[rng.integers(2, size=(2, 2, 2))]
+    cost = rng.integers(0, 2, size=(2, 2, 2, 1))
+    plain, high = (
+        ace.MarkovGame.from_arrays(transition, reward + base, cost, [100], horizon=300) for base in (0.0, 1e14)
+    )
+    one, other = (ace.solve(game, ace.CCE("fair")) for game in (plain, high))
+    found = levelled(high)
+    assert np.diff(found.above[0]) == sum(Fraction(b) - Fraction(a) for a, b in found.taken.tolist()) != 0
+    assert abs(np.diff(ace.verify(plain, other.policy, ace.CCE("fair")).values) - np.diff(one.values)) <= 8
 
 
 def test_levelling_leaves_the_catalog_as_it_is():
     for name in ("intersection", "drones", "rendezvous", "medium_access"):
         game = ace.catalog.get(name)
-        assert levelled(game).game is game
+        assert not levelled(game).taken.any()
 
 
 def test_joint_actions_that_break_a_budget_have_no_say():
@@ -179,8 +207,7 @@ def test_joint_actions_that_break_a_budget_have_no_say():
     reward = np.array(near(0.0, 1.0).layers[0].reward).reshape(2, 3, 3, 2)
     reward[:, 2, 2] = 1e60
     wild = ace.MarkovGame.from_arrays(np.full((2, 3, 3, 2), 0.5), reward, cost, [4], horizon=4)
-    assert reward_noise(wild).min() > 1e40
-    assert reward_noise(levelled(wild).game).max() < 1e-10
+    assert levelled(wild).noise.max() < 1e-10
     assert ace.verify(*solved(wild)).ok
     assert game.horizon == wild.horizon
 

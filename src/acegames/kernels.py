@@ -685,9 +685,9 @@ def heights(
 @_inner
 def reach(
     states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, budget, slot, n_lo, n_size, n_base, n_line, n_height,
-    n_mark, played,
+    n_mark, reward, played, low, high,
 ):
-    """Mark in n_mark the cells that feasible actions reach from the marked cells, and in played the rows of these actions."""
+    """Mark in n_mark the cells that feasible actions reach from the marked cells; low and high (N,) bound the rewards of these actions."""
     last = cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
     for a in range(len(states)):
@@ -703,8 +703,11 @@ def reach(
                 stop = min(top - lo[a, last] + 1, width)
                 if stop <= 0:
                     continue
-                if not played[r]:
-                    _mark_all(played[r : r + 1], mark[start : start + stop])
+                if not played[r] and _any(mark[start : start + stop]):
+                    played[r] = True
+                    for i in range(len(low)):
+                        low[i] = min(low[i], reward[r, i])
+                        high[i] = max(high[i], reward[r, i])
                 for o in range(out_ptr[r], out_ptr[r + 1]):
                     to_line, to = _step(o, c, cost, next_state, budget, slot, n_lo, n_size, n_line, last)
                     first = n_base[to] + (to_line - n_line[to]) * n_size[to, last]
@@ -762,10 +765,11 @@ def heights_range(
 @_jit
 def reach_range(
     t0, t1, start, states, lo, size, base, line, layer_at, row_ptr, out_ptr, cost, next_state, budget, height_start, height,
-    marks, bit_start, bits, played,
+    marks, bit_start, bits, reward, low, high,
 ):
     """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
     slot = np.full(row_ptr.shape[1] - 1, -1, np.int32)
+    played = np.zeros(len(reward), np.bool_)
     for t in range(t0, t1):
         a, b, c = start[t], start[t + 1], start[t + 2]
         next_base = base[b + t + 1 : c + t + 2]
@@ -774,8 +778,9 @@ def reach_range(
         reach(
             states[a:b], lo[a:b], size[a:b], base[a + t : b + t + 1], line[a + t : b + t + 1], marks, row_ptr[layer_at[t]],
             out_ptr, cost, next_state, budget[t], slot, lo[b:c], size[b:c], next_base, line[b + t + 1 : c + t + 2],
-            height[height_start[t + 1] : height_start[t + 2]], next_marks, played,
+            height[height_start[t + 1] : height_start[t + 2]], next_marks, reward, played, low[t], high[t],
         )
+        played[row_ptr[layer_at[t], 0] : row_ptr[layer_at[t], -1]] = False
         _fill_slots(slot, states[b:c], False)
         pack(marks, bits[bit_start[t] : bit_start[t + 1]])
         marks = next_marks
@@ -1253,7 +1258,7 @@ def sweep(
                 found[o - out_ptr[r]] = at
             if fine:
                 true[p] = True
-                played[r] = 1
+                played[r] = True
                 for k in range(out_ptr[r + 1] - out_ptr[r]):
                     n_keep[found[k]] = True
 

@@ -14,10 +14,10 @@ from acegames.engines.shelf import Shelf
 from acegames.errors import InvalidGame
 from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
-from acegames.numerics import LARGEST_TOTAL, NOISE
+from acegames.numerics import LARGEST_TOTAL
 from acegames.policy import PolicyLayer, Reached
 
-__all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards", "reward_noise"]
+__all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards"]
 
 
 def check_rewards(game: MarkovGame, concept: Concept) -> None:
@@ -31,11 +31,6 @@ def check_rewards(game: MarkovGame, concept: Concept) -> None:
                 f"player {player!r}: the rewards of all steps come to {total:.3g} in size (the floor of deviations included), "
                 f"must be at most {LARGEST_TOTAL:g}; measure them in a larger unit"
             )
-
-
-def reward_noise(game: MarkovGame) -> NDArray[np.float64]:
-    """How much of a player's utilities is rounding, (N,): a share of the largest total reward, whatever the order of adding."""
-    return NOISE * _largest_total(game)
 
 
 def _largest_total(game: MarkovGame) -> NDArray[np.float64]:

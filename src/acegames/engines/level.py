@@ -1,32 +1,35 @@
 """Rewards without the part that no choice can change, where that part is so large that its rounding would hide the rest.
 
-A constant taken from all rewards of a time takes the sum of those from then on from all values and changes no equilibrium. Floats near zero
-are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Rewards of
-joint actions that no safe play can take do not count either: they become zero. Objectives that compare players with each other,
-"egalitarian" and "fair", are told what was taken from each.
+A constant taken from all rewards of a time takes the sum of those from then on from all values and changes no equilibrium. Floats near
+zero are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Only rewards
+of joint actions that feasible play can take at that time count. Objectives that compare players with each other, "egalitarian" and
+"fair", are told what was taken from each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines import EngineResult
-from acegames.model.game import Layer, MarkovGame
-from acegames.numerics import LEVEL
+from acegames.numerics import LEVEL, NOISE
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Levelled:
-    """A game without its level, and the way back."""
+class Level:
+    """What is taken from rewards, and what of the rest is rounding."""
 
-    game: MarkovGame
-    ahead: Floats  # (H, N) what was taken from time t on
+    taken: Floats  # (H, N) from the rewards of each time
+    ahead: Floats  # (H, N) and so from the values of each time
+    above: Floats  # (H, N) of that, how much more than from the player from whom least was taken
+    noise: Floats  # (N,) differences of utilities up to this are rounding, whatever the order of adding
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
         """The same answer with the values of the game as it was, which `keep` holds where the layers are."""
@@ -42,24 +45,21 @@ def _raised(values: Floats, up: Floats) -> Floats:
     return np.add(values, up, out=values if values.flags.writeable else None)
 
 
-def level(game: MarkovGame, in_play: list[NDArray[np.bool_]]) -> Levelled:
-    """Take the level out of a game; it stays as it is where rounding cannot hide anything in it.
-
-    in_play: of each distinct layer, the rows that feasible play can take.
-    """
-    played = [x.reward[rows] if rows.any() else 0 * x.reward[:1] for x, rows in zip(game.layers, in_play, strict=True)]
-    low, high = (np.array([bound(x, axis=0) for x in played]) for bound in (np.min, np.max))
-    at = list(game.layer_at)
-    size = np.array([np.abs(layer.reward).max(axis=0) for layer in game.layers])[at].sum(axis=0)
-    middle = low / 2 + high / 2
-    middle[np.abs(middle) <= high - low] = 0.0  # no level to speak of; else the differences are exact
-    if (size <= LEVEL * (high - low)[at].sum(axis=0)).all():
-        return Levelled(game, np.zeros((game.horizon, len(game.players))))
-    layers = tuple(map(_without, game.layers, in_play, middle))
-    return Levelled(replace(game, layers=layers), np.cumsum(middle[at][::-1], axis=0)[::-1])
+def level(low: Floats, high: Floats) -> Level:
+    """Of a game in which feasible play is paid between low and high (H, N); nothing where rounding cannot hide anything in it."""
+    spread, middle = high - low, low / 2 + high / 2
+    size = np.maximum(np.abs(low), np.abs(high)).sum(axis=0)
+    middle[np.abs(middle) <= spread] = 0.0  # no level to speak of; else the differences are exact
+    alone = low.shape[1] == 1  # a maximum: there are no incentives that rounding could invent
+    taken = np.zeros_like(low) if alone or (size <= LEVEL * spread.sum(axis=0)).all() else middle
+    left = np.maximum(np.abs(low - taken), np.abs(high - taken)).sum(axis=0)
+    return Level(taken, *_sums(taken), NOISE * left)
 
 
-def _without(layer: Layer, rows: NDArray[np.bool_], middle: Floats) -> Layer:
-    reward = np.where(rows[:, None], layer.reward - middle, 0.0)
-    reward.setflags(write=False)
-    return replace(layer, reward=reward)
+def _sums(taken: Floats) -> tuple[Floats, Floats]:
+    """What is taken from each time on, and how much more than from others; exact until the end, as differences of large sums must be."""
+    if not taken.any():
+        return np.zeros_like(taken), np.zeros_like(taken)
+    columns = [list(accumulate(map(Fraction, column[::-1]))) for column in taken.T.tolist()]
+    rows = list(zip(*columns, strict=True))[::-1]
+    return np.array(rows, dtype=np.float64), np.array([[x - min(row) for x in row] for row in rows], dtype=np.float64)

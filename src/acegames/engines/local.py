@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
-from acegames.engines import EngineResult, Progress, Report, reward_noise
+from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
-from acegames.engines.level import level
+from acegames.engines.level import Level, level
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
@@ -91,10 +91,10 @@ class LocalEngine:
         space, predicted = self._prepared(self.plan(game, lattice), concept, shelf)
         if not space.feasible:
             return None
-        levelled = level(game, space.rows_in_play)
-        space = space.paying(levelled.game)
-        stages = partial(_stages, space, lattice, concept, levelled.ahead)
-        found = levelled.back(self._backward(space, stages, predicted.threads, shelf, progress), shelf.keep)
+        assert space.rewards is not None
+        base = level(*space.rewards)
+        stages = partial(_stages, space, lattice, concept, base)
+        found = base.back(self._backward(space, stages, predicted.threads, shelf, progress), shelf.keep)
         return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, shelf)))
 
     def _prepared(self, space: Space, concept: Concept, shelf: Shelf) -> tuple[Space, Estimate]:
@@ -128,12 +128,12 @@ class LocalEngine:
             pool.shutdown(cancel_futures=True)  # after an interrupt, runs that have not begun are dropped
 
 
-def _stages(space: Space, lattice: Lattice, concept: Concept, level: Floats) -> Stages:
+def _stages(space: Space, lattice: Lattice, concept: Concept, base: Level) -> Stages:
     if isinstance(concept, Nash) and len(space.game.players) > 1:
         from acegames.engines.nash import NashStages
 
-        return NashStages(space, lattice, concept, level)
-    return Stages(space, concept, level)
+        return NashStages(space, lattice, concept, base)
+    return Stages(space, concept, base)
 
 
 def _reached_bytes(space: Space, concept: Concept, shelf: Shelf) -> int:
@@ -315,22 +315,21 @@ class Run:
 class Stages:
     """Solves the stage games of one layer after the other."""
 
-    def __init__(self, space: Space, concept: Concept, level: Floats) -> None:
+    def __init__(self, space: Space, concept: Concept, base: Level) -> None:
         game = space.game
-        self.space, self.game, self.concept, self.level = space, game, concept, level
+        self.space, self.game, self.concept, self.base = space, game, concept, base
         self.players: tuple[Hashable, ...] = game.players
         self.alone = len(game.players) == 1
         counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
         self.first_action = np.concatenate([[0], np.cumsum(counts)])
-        self.noise = reward_noise(game)
         self.widest = space.tables.widest
         self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
 
     def _options(self, t: int) -> tuple[Any, ...]:
         """What the kernels are told of the concept."""
         floor = 0.0 if isinstance(self.concept, Nash) else float(self.concept.floor)
-        objective = objective_code(self.concept, self.players, self.level[t])
-        return (self.first_action, isinstance(self.concept, CE), floor, *objective, self.noise)
+        objective = objective_code(self.concept, self.players, self.base.above[t])
+        return (self.first_action, isinstance(self.concept, CE), floor, *objective, self.base.noise)
 
     def solve_layer(
         self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
@@ -342,7 +341,7 @@ class Stages:
         count = here.total if space.dense else here.cells.number
         code, value = np.zeros(count, dtype=_code_type(rows)), np.zeros((count, len(self.players)))
         n = len(self.game.states)
-        step = (*space.tables.stepping(t), space.tables.prob, space.tables.reward)
+        step = (*space.tables.stepping(t), space.tables.prob, self._rewards(t))
         into = after.boxes(n)
         marks = here.cells.marks(here.total) if space.dense else None
 
@@ -358,6 +357,14 @@ class Stages:
             _blank(here, code, value.reshape(-1))
         layer, repaired = self._close(t, here, cells, found, next_values, value, code)
         return layer, value, sum(r.programs for r in found), repaired + sum(r.repaired for r in found)
+
+    def _rewards(self, t: int) -> Floats:
+        """Of all rows, without what is taken from them at time t; read-only, as kernels are compiled for."""
+        if not self.base.taken[t].any():
+            return self.space.tables.reward
+        reward: Floats = self.space.tables.reward - self.base.taken[t]
+        reward.setflags(write=False)
+        return reward
 
     def _bounds(self, count: int, threads: int) -> list[tuple[int, int]]:
         return list(runs(count, threads, RUN_ALONE if self.alone else RUN))
@@ -444,10 +451,14 @@ class Stages:
                 pair = after.cells.rank(cell)
                 if (pair >= 0).all():
                     rows.append(r)
-                    utility.append(table.reward[r] + table.prob[outs] @ next_values[cell if space.dense else pair])
+                    utility.append(
+                        table.reward[r]
+                        - self.base.taken[t]
+                        + table.prob[outs] @ next_values[cell if space.dense else pair]
+                    )
         u = np.array(utility)
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.noise, self.level[t])
+        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.base.noise, self.base.above[t])
         value[at] = sigma @ u
         played = np.flatnonzero(sigma > 0)
         if len(played) == 1:

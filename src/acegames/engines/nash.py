@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from acegames.compiling import announce
 from acegames.concepts import Concept, Nash
 from acegames.engines import local
+from acegames.engines.level import Level
 from acegames.engines.local import Run, Stages
 from acegames.engines.none_found import none_found, too_large
 from acegames.errors import TooLarge
@@ -29,8 +30,8 @@ PLACE_BYTES = 256 * 2**20  # what finding out the exact spending for an error me
 class NashStages(Stages):
     """Solves the stage games of one layer after the other; mixed records hold each player's own probabilities."""
 
-    def __init__(self, space: Space, lattice: Lattice, concept: Concept, level: Floats) -> None:
-        super().__init__(space, concept, level)
+    def __init__(self, space: Space, lattice: Lattice, concept: Concept, base: Level) -> None:
+        super().__init__(space, concept, base)
         self.lattice = lattice
         self.tables = Tables(space.tables.action, self.deviation, self.first_action)
         announce("nash_kernels", "solve_nash")
@@ -74,8 +75,8 @@ class NashStages(Stages):
             self.tables,
             self.concept,
             self.players,
-            self.noise,
-            self.level[t],
+            self.base.noise,
+            self.base.above[t],
         )
         self._check(t, here, cells, np.diff(ptr[: count + 1]), found)
         return self._file_run(cells[:count], ptr, rows, first, found, value, code)

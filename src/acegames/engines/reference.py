@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines import EngineResult, Progress, Report, reward_noise
+from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.level import level
 from acegames.engines.none_found import none_found, too_large
 from acegames.engines.shelf import Shelf
@@ -52,18 +52,17 @@ class ReferenceEngine:
         graph = feasible_graph(game, lattice)
         if graph is None:
             return None
-        levelled = level(game, _rows_in_play(game, graph))
-        game = levelled.game
+        rewards = [game.layer(t).reward[nodes.row] for t, nodes in enumerate(graph[:-1])]
+        base = level(*(np.array([bound(x, axis=0) for x in rewards]) for bound in (np.min, np.max)))
         started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
         values = np.zeros((len(graph[-1].state), len(game.players)))
-        noise = reward_noise(game)
         layers: list[PolicyLayer] = []
         programs = repaired = 0
         for t in reversed(range(game.horizon)):
             nodes, table = graph[t], game.layer(t)
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
-            utility = table.reward[nodes.row] + future
-            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, noise, levelled.ahead[t])
+            utility = rewards[t] - base.taken[t] + future
+            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, base.noise, base.above[t])
             found = self.stages.solve(batch, concept, game.players)
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
@@ -74,15 +73,7 @@ class ReferenceEngine:
                 progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
         start = np.array([p for _, p in game.initial])
         dims = tuple(range(len(lattice.units)))
-        return levelled.back(EngineResult(start @ values, layers[::-1], dims, programs, repaired))
-
-
-def _rows_in_play(game: MarkovGame, graph: list[NodeLayer]) -> list[NDArray[np.bool_]]:
-    """Of each distinct layer, the rows that feasible play can take."""
-    found = [np.zeros(len(layer.reward), dtype=bool) for layer in game.layers]
-    for k, nodes in zip(game.layer_at, graph[:-1], strict=True):
-        found[k][nodes.row] = True
-    return found
+        return base.back(EngineResult(start @ values, layers[::-1], dims, programs, repaired))
 
 
 def _check(

@@ -81,16 +81,23 @@ def _explore_dense(space: Space, allowed: int) -> Space:
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[_roots(space)] = 1
     bit_start = np.concatenate([[0], np.cumsum(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))])
-    bits, played = np.zeros(int(bit_start[-1]), dtype=np.uint8), np.zeros(len(tables.reward), dtype=np.uint8)
+    bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
+    low, high = _no_bounds(space)
     for t0, t1 in runs:
         marks = kernels.reach_range(
             t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, *step, height,
-            marks, bit_start, bits, played,
+            marks, bit_start, bits, tables.reward, low, high,
         )  # fmt: skip
     kernels.pack(marks, bits[bit_start[H] :])
     blocks = bits.reshape(-1, RANK_BLOCK // 8)
     cells = Cells.split(blocks, (bit_start // (RANK_BLOCK // 8)).tolist())
-    return replace(space, height=height, cells=tuple(cells), played=played)
+    return replace(space, height=height, cells=tuple(cells), rewards=(low, high))
+
+
+def _no_bounds(space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the most of no numbers, for each time and player."""
+    shape = (space.game.horizon, len(space.game.players))
+    return np.full(shape, np.inf), np.full(shape, -np.inf)
 
 
 def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
@@ -126,7 +133,7 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
         keys.append(_successors(space, t, keys[t]))
 
     def sweep(
-        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_], played: NDArray[np.uint8]
+        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_], played: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         here, after = space.layers[t], space.layers[t + 1]
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
@@ -136,19 +143,22 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
         )  # fmt: skip
         return true, keep
 
-    true, safe, played = [np.ones(len(keys[-1]), dtype=bool)], *np.zeros((2, len(space.tables.reward)), dtype=np.uint8)
+    true, rows = [np.ones(len(keys[-1]), dtype=bool)], np.zeros(len(space.tables.reward), dtype=bool)
     for t in reversed(range(H)):
-        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1], safe)[0])
+        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1], rows)[0])
     true.reverse()
     if not true[0].all():
         return space
     keep, cells = true[0], []
+    low, high = _no_bounds(space)
     for t in range(H):
-        keep_next = sweep(t, keep, true[t + 1], played)[1]
+        rows[:] = False
+        keep_next = sweep(t, keep, true[t + 1], rows)[1]
+        low[t], high[t] = (bound(space.tables.reward[rows], axis=0) for bound in (np.min, np.max))
         cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
-    return replace(space, cells=tuple(cells), played=played)
+    return replace(space, cells=tuple(cells), rewards=(low, high))
 
 
 def _successors(space: Space, t: int, keys: Ints) -> Ints:

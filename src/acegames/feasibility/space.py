@@ -26,6 +26,9 @@ DENSE_IF_BELOW = 2_000_000  # cells in all: small enough that nothing is gained 
 DENSE_OCCUPANCY = 50  # else boxes may have this many cells for each pair that can be reached at most
 
 
+Bounds = NDArray[np.float64]
+
+
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The game's distinct layers end to end, so that one compiled call can run over many times. Rows and outcomes count through."""
@@ -95,9 +98,7 @@ class Space:
     dense: bool
     height: NDArray[np.int32] | None = None  # dense and explored: largest feasible place on each line, -1 for none
     cells: tuple[Cells, ...] = ()  # of each layer, once explored; none where infeasible
-    played: NDArray[np.uint8] | None = (
-        None  # (R,) explored: rows of the tables that feasible play can take, at any time
-    )
+    rewards: tuple[Bounds, Bounds] | None = None  # explored: the least and the most (H, N) that feasible actions pay
 
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
@@ -144,16 +145,6 @@ class Space:
     def total(self) -> int:
         """Cells of all boxes with t < H."""
         return int(self.totals[:-1].sum())
-
-    @property
-    def rows_in_play(self) -> list[NDArray[np.bool_]]:
-        """Of each distinct layer of the game, the rows that feasible play can take."""
-        assert self.played is not None
-        return np.split(self.played.astype(bool), np.cumsum([len(x.reward) for x in self.game.layers])[:-1])
-
-    def paying(self, game: MarkovGame) -> Space:
-        """The same space of a game that is the same but for its rewards."""
-        return replace(self, game=game, tables=replace(self.tables, reward=_joined([x.reward for x in game.layers])))
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
