@@ -247,7 +247,8 @@ def deviation(game, i, plan, worth, told):
 def judge(game, stages, plans, i, told, shared):
     """V of player i from below and W from above in the beginning, the most it gains in any situation, and where.
 
-    What all rewards of a step share is left out, which rounds nothing (a float less another that is within twice its size), and added in the end.
+    What the rewards of a step share is left out and added in the end. Leaving it out rounds nothing: floats x, y with
+    y/2 <= x <= 2y have an exact difference.
     """
     low = high = dict.fromkeys(stages[-1], 0)
     gain, where = Fraction(0), ""

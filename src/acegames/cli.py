@@ -450,7 +450,8 @@ def _check_place(output: Path) -> None:
     """Refuse, before the work, a place where no file can be written after it."""
     folder = Path(os.path.realpath(output)).parent
     if not folder.is_dir():
-        raise FileNotFoundError(f"-o {output}: the folder {output.parent} does not exist")
+        missing = folder if output.is_symlink() else output.parent
+        raise FileNotFoundError(f"-o {output}: the folder {missing} does not exist")
     if output.is_dir():
         raise IsADirectoryError(f"-o {output}: is a folder, must be the name of a file")
     ordinary = output.is_file() or not output.exists()  # a device or a pipe needs nothing of its folder
