@@ -52,7 +52,7 @@ reliability: install  ## remake the figures of docs/reliability.md, in some thre
 	$(BIN)/python $(PIP) atheris
 	$(BIN)/python reliability/damage.py --damages 5000
 	$(BIN)/python reliability/kill.py --kills 100
-	$(BIN)/python reliability/fuzz.py all --seconds 120
+	$(BIN)/python reliability/fuzz.py all --seconds 60
 	$(BIN)/python reliability/numerics.py --games 10000
 
 bench: install  ## remake benchmarks/README.md, in under ten minutes
