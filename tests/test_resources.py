@@ -139,7 +139,7 @@ def test_memory_stays_within_the_estimate(shape):
 @pytest.mark.parametrize("shape", ["dense", "wide"])
 def test_memory_of_one_shape(shape):
     found = measured(shape)
-    assert found["grown"] > 10 * 2**20
+    assert found["grown"] > 5 * 2**20, "too small to tell"
     assert found["grown"] <= found["memory"] - estimates.FIXED_BYTES, found
     assert found["peak"] <= found["memory"], found
 
