@@ -506,13 +506,16 @@ def test_costs_without_a_small_common_denominator_and_huge_ones_are_read(tmp_pat
     assert check(proof.path, "--rounded").returncode == 0
 
 
-def test_what_is_not_needed_to_be_told_is_not_accepted(tmp_path):
-    """A gain of any size is accepted only by whoever says so."""
-    game = ace.catalog.get("intersection")
-    solution = ace.solve(game, ace.CCE())
-    assert check(ace.certify(solution, tmp_path / "a.proof").path).returncode == 0
-    relabelled = ace.certify(solution, tmp_path / "b.proof", tol=1e6)
-    assert check(relabelled.path).returncode == 0  # the claim is wide, what the checker finds is not
+def test_a_gain_is_accepted_only_by_whoever_says_so(honest, tmp_path):
+    """What the file claims does not count: it is as wide for what is small as for what is large."""
+    wide = ace.certify(ace.solve(ace.catalog.get("intersection"), ace.CCE()), tmp_path / "wide.proof", tol=1e6)
+    assert check(wide.path).returncode == 0
+    truth = load(ROOT / "reliability" / "proof_truth.py")
+    header, arrays = truth.unpack(sealed(*honest))
+    forged(header, arrays)
+    (tmp_path / "a.proof").write_bytes(truth.pack(header, arrays))
+    assert check(tmp_path / "a.proof", "--gain", "1/1000").returncode == 1
+    assert check(tmp_path / "a.proof", "--gain", "1000").returncode == 0
 
 
 @pytest.mark.parametrize(("level", "horizon"), [(1e12, 20), (1e15, 1), (1e9, 1000)])

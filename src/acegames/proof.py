@@ -69,8 +69,7 @@ class Proof:
             f"in any of {self.situations:,} situations.\n"
             f"It is about the game {self.game_digest}.\n"
             f"To check it: python checker/ace_check.py {self.path} --game {self.game_digest}"
-            + self.rounded
-            * " --rounded"
+            + (" --rounded" if self.rounded else "")
         )
 
 

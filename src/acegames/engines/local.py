@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
-from acegames.engines.estimate import WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.estimate import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
 from acegames.engines.level import Level, level
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
@@ -38,7 +38,7 @@ Ints = NDArray[np.int64]
 Mixed = tuple[Ints, Ints, NDArray[Any], Floats]  # cells or pairs, support sizes, rows, probabilities
 NOTHING_MIXED: Mixed = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
-RUN = 8192  # cells that one thread takes at a time
+RUN = RUN_CELLS
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # what knowing exactly which pairs occur may always take
 LISTED_BYTES = 2**30  # what listing cells may take where the boxes may not fit, before they are tried all the same
