@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames.adapters import gambit
 from acegames.model.nfg import format_nfg, parse_nfg
-from acegames.stage.backend import polished, regret
+from acegames.stage.backend import polished, share_of_regret
 
 PAYOFFS = st.floats(allow_nan=False, allow_infinity=False, width=64)
 NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\\"), min_size=1, max_size=5)
@@ -448,7 +448,7 @@ def has_pure(game):
 def test_newton_makes_an_approximate_equilibrium_exact():
     pennies = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
     found = polished(pennies, [np.array([0.49, 0.51]), np.array([0.52, 0.48])])
-    assert regret(pennies, found) == 0.0
+    assert share_of_regret(pennies, found) == 0.0
     assert polished(np.array([[[1.0, 1.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.0]]]), [[0.5, 0.5], [0.0, 1.0]]) is None
 
 

@@ -50,7 +50,7 @@ from acegames.policy_check import check_layer
 from acegames.store import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
 from acegames.version import __version__
 
-VERSION = 2
+VERSION = 3
 """Of the files; raised whenever they change, because what another version wrote is computed anew."""
 
 EVERY_BYTES = WAITING_BYTES  # a group is written when it is this large,
@@ -121,8 +121,10 @@ class Checkpoint:
         """Take a layer; it is on disk at the latest when its group is large or old enough, or when the `with` statement is left."""
         if self._waiting and solved.t != self._waiting[-1].t - 1:  # those in between are on disk
             self._write()
+        gross = None if solved.gross is None else np.ascontiguousarray(solved.gross)
+        solved = replace(solved, gross=gross)  # a view would keep the values of all cells
         self._waiting.append(solved)
-        self._size += sum(array.nbytes for array in _arrays(solved.layer))
+        self._size += sum(array.nbytes for array in _arrays(solved))
         now = time.monotonic()
         if self._size >= EVERY_BYTES or now - self._written >= max(EVERY_SECONDS, EVERY_SHARE * (now - self._began)):
             self._write()
@@ -302,7 +304,7 @@ class Checkpoint:
         first, last = self._waiting[-1].t, self._waiting[0].t
         path = os.path.join(self.run, f"layers-{first:08d}-{last:08d}.bin")
         rows = np.array([_row(x) for x in self._waiting], dtype=np.int64)
-        pieces = [array for x in self._waiting for array in _arrays(x.layer)]
+        pieces = [array for x in self._waiting for array in _arrays(x)]
         needed = HEAD + rows.nbytes + CHECKSUM + sum(_padded(array.nbytes) for array in pieces)
         checksum = hashlib.blake2b(digest_size=CHECKSUM)
         try:
@@ -361,9 +363,10 @@ class Checkpoint:
 
     def _solved(self, t: int, row: list[int], parts: list[NDArray[Any]]) -> SolvedLayer:
         table = self._space.game.layer(t)
-        values, mixed_prob, mixed_pair, mixed_ptr, code, mixed_row = parts
+        *gross, values, mixed_prob, mixed_pair, mixed_ptr, code, mixed_row = parts
         rest = (code, values, mixed_pair, mixed_ptr, mixed_row, mixed_prob)
-        return SolvedLayer(t, PolicyLayer(self._space.layers[t], table.row_ptr, table.action, *rest), row[0], row[1])
+        layer = PolicyLayer(self._space.layers[t], table.row_ptr, table.action, *rest)
+        return SolvedLayer(t, layer, row[0], row[1], gross[0] if gross else None)
 
     def _check_layer(self, layer: PolicyLayer) -> None:
         """Every index is in range, as in any other file."""
@@ -399,16 +402,17 @@ def _row(solved: SolvedLayer) -> list[int]:
     return [solved.programs, solved.repaired, *sizes, layer.code.itemsize, layer.mixed_row.itemsize]
 
 
-def _arrays(layer: PolicyLayer) -> list[NDArray[Any]]:
+def _arrays(solved: SolvedLayer) -> list[NDArray[Any]]:
     """The arrays that a file holds, in its order; boxes, cells and joint actions come from the game."""
-    return [layer.values, layer.mixed_prob, layer.mixed_pair, layer.mixed_ptr, layer.code, layer.mixed_row]
+    layer, gross = solved.layer, [] if solved.gross is None else [solved.gross]
+    return [*gross, layer.values, layer.mixed_prob, layer.mixed_pair, layer.mixed_ptr, layer.code, layer.mixed_row]
 
 
 def _shapes(row: list[int], players: int) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
     """Type and shape of each of `_arrays`."""
     _, _, pairs, mixed, entries, code, wide = row
     real, whole = np.dtype(np.float64), np.dtype(np.int64)
-    floats = [(real, (pairs, players)), (real, (entries,))]
+    floats = [(real, (pairs, players))] * (1 + (players > 1)) + [(real, (entries,))]
     return [
         *floats,
         (whole, (mixed,)),

@@ -3,8 +3,8 @@
 Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder, or where `NUMBA_CACHE_DIR`
 says. Changed here:
 
-- A kernel is compiled again when the numbers of `acegames.numerics` changed: they are part of the machine code, but numba
-  looks at the kernel's own file only.
+- A kernel is compiled again when the numbers of `acegames.numerics` changed, or kernels of another file that it may call: they are part
+  of the machine code, but numba looks at the kernel's own file only.
 - The data is written before the index that names it, so that no index ever names the machine code of older sources, whoever
   else compiles at the time or is killed.
 - Both files end with a checksum, and the data names what it was compiled from and for: nothing is unpickled, and no machine
@@ -15,11 +15,11 @@ says. Changed here:
 from __future__ import annotations
 
 import hashlib
-import inspect
 import logging
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -41,13 +41,20 @@ def kernel(function: F) -> F:
     return cast(F, compiled)
 
 
+@cache
+def _sources() -> str:
+    """A digest of what is compiled into kernels besides their own file."""
+    folder = Path(numerics.__file__).parent
+    sources = [(folder / name).read_bytes() for name in ("numerics.py", "kernels.py")]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        numbers = hashlib.sha256(inspect.getsource(numerics).encode()).hexdigest()
-        stamp = (self._impl.locator.get_source_stamp(), numbers)
+        stamp = (self._impl.locator.get_source_stamp(), _sources())
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, signature: Any, target: Any) -> Any:

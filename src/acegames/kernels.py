@@ -21,10 +21,22 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
-from acegames.numerics import HARRIS, LP_CERTIFICATE, PIVOT, ROW_FEASIBLE, SUPPORT, TIE
+from acegames.numerics import (
+    COARSE,
+    HARRIS,
+    LP_CERTIFICATE,
+    NOISE,
+    OUTLIER,
+    PIVOT,
+    ROW_FEASIBLE,
+    STABLE,
+    SUPPORT,
+    TIE,
+)
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
+ATTEMPTS = 3  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
 _jit: Any = kernel  # numba infers the types
@@ -141,37 +153,64 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
 
 
 @_inner
-def _certified(A, b, c, x, y, barred, R, columns, rows):
-    """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value."""
-    for r in range(rows):
-        if y[r] < -LP_CERTIFICATE and not barred[columns + r]:
-            return False
+def _certified(A, b, c, x, y, barred, depth, R, columns, rows):
+    """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
+
+    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are.
+    """
     value = 0.0
-    bound = -np.inf
+    fixed = 0.0
     for j in range(columns):
         value += c[j] * x[j]
+    for r in range(rows):
+        fixed += y[r] * b[r]
+        if y[r] < -LP_CERTIFICATE and not barred[columns + r]:
+            return False
+    gap = -np.inf
+    for j in range(columns):
         if barred[j]:
             continue
-        reduced = c[j]
+        price = c[j]
         for r in range(rows):
             if y[r] != 0.0:
-                reduced -= y[r] * A[r, j]
+                price -= y[r] * A[r, j]
         if j < R:
-            bound = max(bound, reduced)
-        elif reduced > LP_CERTIFICATE:
+            gap = max(gap, (price + fixed - value) / depth[j])
+        elif price > LP_CERTIFICATE:
             return False
-    for r in range(rows):
-        bound += y[r] * b[r]
-    return abs(bound - value) <= LP_CERTIFICATE
+    return abs(gap) <= LP_CERTIFICATE
 
 
 @_inner
-def _read_point(x, rhs, basic, m, columns):
+def _read_point(x, rhs, basic, depth, m, columns):
     for j in range(columns):
         x[j] = 0.0
     for i in range(m):
         if basic[i] < columns:
-            x[basic[i]] = max(rhs[i], 0.0)
+            x[basic[i]] = max(rhs[i], 0.0) / depth[basic[i]]
+
+
+@_inner
+def _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns):
+    """Take out of the point what pivoting rounded off: sigma sums to one, and rows that are tight at the basis are tight in their own numbers."""
+    total = 0.0
+    for j in range(R):
+        total += x[j]
+    for i in range(m):
+        if basic[i] < R:
+            rhs[i] /= total
+    for j in range(R):
+        x[j] /= total
+    for k in range(n):
+        if nonbasic[k] >= columns:
+            r = nonbasic[k] - columns
+            slack = b[r]
+            for j in range(columns):
+                if x[j] != 0.0:
+                    slack -= A[r, j] * x[j]
+            for i in range(m):
+                rhs[i] += T[i, k] * slack
+    _read_point(x, rhs, basic, depth, m, columns)
 
 
 @_inner
@@ -184,21 +223,21 @@ def _read_duals(y, d, nonbasic, n, columns, rows):
 
 
 @_inner
-def _reduced_costs(d, c, T, basic, nonbasic, m, n, columns):
+def _reduced_costs(d, c, T, basic, nonbasic, depth, m, n, columns):
     """d of the objective c at the present basis."""
     for k in range(n):
-        d[k] = -c[nonbasic[k]] if nonbasic[k] < columns else 0.0
+        d[k] = -c[nonbasic[k]] / depth[nonbasic[k]] if nonbasic[k] < columns else 0.0
     for i in range(m):
         if basic[i] < columns:
-            f = c[basic[i]]
+            f = c[basic[i]] / depth[basic[i]]
             if f != 0.0:
                 for k in range(n):
                     d[k] += f * T[i, k]
 
 
 @_inner
-def _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor):
-    """Fill A and b with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+def _deviation_rows(A, b, owner, v, outside, deviation, position, rows_of, act, first_action, R, N, correlated):
+    """Fill A, b and owner (the player) with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
     count = 0
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
@@ -212,18 +251,23 @@ def _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R,
                     if not correlated or act[rows_of[j], i] == told:
                         to = deviation[rows_of[j], target]
                         to = position[to] if to >= 0 else -1
-                        g = (v[to, i] if to >= 0 else -floor) - v[j, i]
+                        g = (v[to, i] if to >= 0 else outside[i]) - v[j, i]
                     A[count, j] = g
                     binds = binds or g > 0.0
                 if binds:
                     b[count] = 0.0
+                    owner[count] = i
                     count += 1
     return count
 
 
 @_inner
-def _merge_equal(v, i, R, blur, order, sorted_v):
-    """Values of player i that follow each other within the blur get the lowest of them; see `stage.program.merge_equal`."""
+def _merge_equal(v, u, i, R, N, unit, order, sorted_v):
+    """Values of player i that follow each other within their rounding get the lowest of them; see `stage.program.merge_equal`."""
+    largest = 0.0
+    for j in range(R):
+        largest = max(largest, u[j, N + i])
+    blur = NOISE * largest / unit
     nearly = False  # rarely: look for two that are close but not equal before sorting
     for j in range(R):
         here = v[j, i]
@@ -244,88 +288,276 @@ def _merge_equal(v, i, R, blur, order, sorted_v):
         order[k] = j
     lowest = sorted_v[0]
     for k in range(1, R):
+        blur = NOISE * max(u[order[k], N + i], u[order[k - 1], N + i]) / unit
         if sorted_v[k] - sorted_v[k - 1] > blur:
             lowest = sorted_v[k]
         else:
             v[order[k], i] = lowest
 
 
+# -- one stage game -----------------------------------------------------------------------------------------------------
+#
+# u (R, 2N) holds the utilities of the feasible joint actions, then the gross utilities: the same sums of rewards without their
+# signs. Rounding is a share of these, NOISE. Utilities are counted from the player's best, in units: v = (u - top) / unit. A
+# unit is the range that matters: that of the utilities without outliers far below, and if the answer shows a player closer
+# to its best, a multiple of that distance (`stage.program` has the reasons).
+
+
 @_inner
-def _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
+def _unit(u, i, R, best, low, noise, shortfall):
+    """The range of player i's utilities without outliers: those that are OUTLIER times as far below the best as a quarter is."""
+    span = best - low
+    near = 0
+    for j in range(R):
+        near += (best - u[j, i]) * OUTLIER < span
+    quarter = max(R // 4, 1)
+    if near <= quarter:
+        return span
+    for j in range(R):
+        here = best - u[j, i]
+        k = j
+        while k > 0 and shortfall[k - 1] > here:
+            shortfall[k] = shortfall[k - 1]
+            k -= 1
+        shortfall[k] = here
+    while shortfall[quarter] <= noise and quarter < R - 1:
+        quarter += 1
+    last = R - 1
+    while shortfall[last] > OUTLIER * shortfall[quarter]:
+        last -= 1
+    return shortfall[last]
+
+
+@_inner
+def measure(u, R, N, top, low, unit, shortfall):
+    """Fill each player's best, worst and unit (0 where all is the same to it). Returns whether anything matters to anyone."""
+    matters = False
+    for i in range(N):
+        first = 0
+        low[i] = u[0, i]
+        gross = u[0, N + i]
+        for j in range(1, R):
+            low[i] = min(low[i], u[j, i])
+            gross = max(gross, u[j, N + i])
+            if u[j, i] > u[first, i]:
+                first = j
+        top[i] = u[first, i]
+        unit[i] = 0.0
+        if top[i] - low[i] > NOISE * gross:
+            unit[i] = _unit(u, i, R, top[i], low[i], NOISE * u[first, N + i], shortfall)
+            matters = True
+    return matters
+
+
+@_inner
+def _scale(u, R, N, top, unit, v):
+    for i in range(N):
+        for j in range(R):
+            v[j, i] = (u[j, i] - top[i]) / unit[i] if unit[i] > 0.0 else 0.0
+
+
+@_inner
+def _weigh(v, R, N, terms, unit, c):
+    """The linear objective of each joint action, its largest term of unit size."""
+    largest = 0.0
+    for i in range(N):
+        largest = max(largest, abs(terms[i]) * unit[i])
+    for j in range(R):
+        c[j] = 0.0
+        for i in range(N):
+            c[j] += terms[i] * unit[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
+    return largest
+
+
+@_inner
+def _best_pure(c, v, u, R, N, terms, unit, largest, out):
+    """The joint action with the largest c, ties to the first player's utility, then the second's, ...
+
+    What counts as a tie is a share TIE of how far the players are from their best there, and rounding.
+    """
+    best = 0
+    for j in range(1, R):
+        if c[j] > c[best]:
+            best = j
+    tie = 0.0
+    for i in range(N):
+        if unit[i] > 0.0:
+            own = TIE * -v[best, i] + NOISE * u[best, N + i] / unit[i]
+            tie += own * abs(terms[i]) * unit[i] / (largest if largest > 0.0 else 1.0)
+    least = c[best] - tie
+    left = 0
+    for j in range(R):
+        out[j] = c[j] < least
+        left += not out[j]
+    first = best
+    for i in range(N):
+        if left == 1:
+            return first
+        if unit[i] > 0.0:
+            most = -np.inf
+            for j in range(R):
+                if not out[j]:
+                    most = max(most, v[j, i])
+            least = most + TIE * most - NOISE * u[best, N + i] / unit[i]  # most <= 0
+            left = 0
+            for j in range(R - 1, -1, -1):
+                out[j] = out[j] or v[j, i] < least
+                if not out[j]:
+                    left += 1
+                    first = j
+        else:
+            for j in range(R - 1, -1, -1):
+                if not out[j]:
+                    first = j
+    return first
+
+
+@_inner
+def _pure_is_stable(a, v, u, unit, deviation, position, rows_of, first_action, N):
     """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
     for i in range(N):
+        if unit[i] == 0.0:
+            continue
+        accepted = STABLE * -v[a, i]
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[rows_of[a], target]
-            if to >= 0 and position[to] >= 0 and v[position[to], i] > v[a, i] + ROW_FEASIBLE:
-                return False
+            if to >= 0 and position[to] >= 0:
+                gain = v[position[to], i] - v[a, i]
+                if gain > accepted and gain * unit[i] > NOISE * max(u[a, N + i], u[position[to], N + i]):
+                    return False
     return True
 
 
 @_inner
-def _best_pure(c, v, R, N):
-    """The joint action with the largest c, ties (within TIE) to the first player's utility, then the second's, ..."""
-    best = 0
-    for j in range(1, R):
-        gap = c[j] - c[best]
-        i = 0
-        while i < N and abs(gap) <= TIE:
-            gap = v[j, i] - v[best, i]
-            i += 1
-        if gap > TIE:
-            best = j
-    return best
+def finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+    """Bring units to the size of what the answer leaves the players to gain, where they are far from it. Returns whether any was.
+
+    An answer that leaves a player M below its best is judged, and chosen, in units of M: of each player, and of the largest one where
+    players are added up or compared. `core` are the units without outliers. Comparisons of players also need the answer to
+    lie within a unit of the best.
+    """
+    if kind == ANY:
+        return False
+    comparing = kind in (EGALITARIAN, FAIR)
+    goal = 0.0
+    for i in range(N):
+        missing = 0.0
+        for j in range(R):
+            if sigma[j] > 0.0:
+                missing += sigma[j] * (top[i] - u[j, i])
+        goal = max(goal, (1.0 if comparing else abs(terms[i])) * missing)
+    changed = False
+    for i in range(N):
+        if unit[i] == 0.0:
+            continue
+        missing = 0.0
+        gross = 0.0
+        for j in range(R):
+            if sigma[j] > 0.0:
+                missing += sigma[j] * (top[i] - u[j, i])
+                gross += sigma[j] * u[j, N + i]
+        weight = 1.0 if comparing else abs(terms[i])
+        shared = goal / weight if weight > 0.0 else 0.0
+        if comparing and missing > unit[i] and unit[i] < top[i] - low[i]:
+            unit[i] = top[i] - low[i]
+            changed = True
+        elif missing > NOISE * gross and missing * COARSE < unit[i]:
+            unit[i] = 8.0 * missing
+            changed = True
+        elif shared > NOISE * gross and shared * COARSE < unit[i]:
+            unit[i] = 8.0 * shared
+            changed = True
+        elif max(missing, core[i]) * COARSE < unit[i]:
+            unit[i] = 8.0 * max(missing, core[i])
+            changed = True
+    return changed
 
 
 @_inner
-def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W):
+def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W):
     """Write an equilibrium of one stage game into sigma[:R].
 
-    u (R, N) utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
+    u (R, 2N) utilities and gross utilities of the feasible joint actions; rows_of (R,) their rows in the state's tables act (rows, N) and
     deviation (rows, sum of actions): the row reached when one player switches, or -1; position (rows,) is the inverse of
     rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in chosen[0]), MIXED or
     UNCERTIFIED; chosen[1] says whether it took a program.
     """
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, ranges, size, margin = W
+    v, c, x, barred, chosen, top, low, unit, core = W[0], W[3], W[7], W[11], W[12], W[13], W[14], W[15], W[18]
+    chosen[0] = 0
     chosen[1] = 0
+    if not measure(u, R, N, top, low, unit, x):
+        return PURE
+    if kind in (LINEAR, ANY):
+        _scale(u, R, N, top, unit, v)
+        largest = _weigh(v, R, N, terms, unit, c)
+        a = _best_pure(c, v, u, R, N, terms, unit, largest, barred)
+        if _pure_is_stable(a, v, u, unit, deviation, position, rows_of, first_action, N):
+            chosen[0] = a
+            return PURE
+    chosen[1] = 1
+    for i in range(N):
+        core[i] = unit[i]
+    for _ in range(ATTEMPTS):
+        found = _solve_program(
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W
+        )
+        if found == UNCERTIFIED:
+            wider = False
+            for i in range(N):
+                if 0.0 < unit[i] < top[i] - low[i]:
+                    unit[i] = top[i] - low[i]
+                    wider = True
+            if not wider:
+                return UNCERTIFIED
+        elif not finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+            return found
+    return UNCERTIFIED
+
+
+@_inner
+def _depths(v, R, N, columns, depth):
+    """How far each joint action is below some player's best where it is an outlier, else 1. Returns the number of outliers."""
+    outliers = 0
+    for j in range(columns):
+        depth[j] = 1.0
+        if j < R:
+            for i in range(N):
+                if -v[j, i] > OUTLIER:
+                    depth[j] = max(depth[j], -v[j, i])
+            outliers += depth[j] > 1.0
+    return outliers
+
+
+@_inner
+def _start(worth, depth, careful):
+    """The joint action that is worth most; of those that are no outliers, if one is careful."""
+    a = -1
+    for j in range(len(worth)):
+        if not (careful and depth[j] > 1.0) and (a < 0 or worth[j] > worth[a]):
+            a = j
+    return a
+
+
+@_inner
+def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W):
+    """As `solve_stage`, by the linear program in the present units."""
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth = W
     comparing = kind in (EGALITARIAN, FAIR)
+    _scale(u, R, N, top, unit, v)
     span = 0.0
     lowest = np.inf
     for i in range(N):
-        low = u[0, i]
-        high = u[0, i]
-        for j in range(1, R):
-            low = min(low, u[j, i])
-            high = max(high, u[j, i])
-        ranges[i] = high - low if high - low > noise[i] else 0.0
-        margin[i] = noise[i] / (ranges[i] if ranges[i] > 0.0 else 1.0)
-        span = max(span, ranges[i])
-        y[i] = low
-        lowest = min(lowest, low + (terms[i] if comparing else 0.0))
-    if span == 0.0:
-        chosen[0] = 0
-        return PURE
-    largest = 0.0
+        span = max(span, unit[i])
+        y[i] = top[i] - unit[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
+        lowest = min(lowest, y[i])
+        x[i] = (low[i] - floor * (top[i] - low[i]) - top[i]) / unit[i] if unit[i] > 0.0 else -floor  # outside of X
+        size[i] = x[i]
     for i in range(N):
-        for j in range(R):
-            v[j, i] = (u[j, i] - y[i]) / ranges[i] if ranges[i] > 0.0 else 0.0
-        y[i] = (y[i] + (terms[i] if comparing else 0.0) - lowest) / span  # the offsets o_i, until the rows are built
-        largest = max(largest, abs(terms[i]) * ranges[i])
-
-    for j in range(R):
-        c[j] = 0.0
-        for i in range(N):
-            c[j] += terms[i] * ranges[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
-    if not comparing:
-        a = _best_pure(c, v, R, N)
-        if _pure_is_stable(a, v, deviation, position, rows_of, first_action, N):
-            chosen[0] = a
-            return PURE
-
-    chosen[1] = 1
-    for i in range(N):
-        if ranges[i] > 0.0:
-            _merge_equal(v, i, R, margin[i], nonbasic, x)
-    rows = _deviation_rows(A, b, v, deviation, position, rows_of, act, first_action, R, N, correlated, floor)
+        y[i] = (y[i] - lowest) / span
+        if unit[i] > 0.0:
+            _merge_equal(v, u, i, R, N, unit[i], nonbasic, x)
+    rows = _deviation_rows(A, b, owner, v, size, deviation, position, rows_of, act, first_action, R, N, correlated)
+    incentives = rows
     columns = R
     pilot = np.int64(0)
     if comparing:
@@ -334,43 +566,44 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         most = 0.0
         for i in range(N):
             most = max(most, y[i])
-            if y[i] + ranges[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
-                least = y[i] + ranges[i] / span
+            if y[i] + unit[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
+                least = y[i] + unit[i] / span
                 pilot = i
         for r in range(rows):
             A[r, R] = 0.0
             A[r, columns - 1] = 0.0
         lo_rows = rows
-        for i in range(N):  # z - g_i v_i.sigma <= o_i
+        for i in range(N):  # z - g_i (v_i + 1).sigma <= o_i
             for j in range(R):
-                A[rows, j] = -v[j, i] * ranges[i] / span
+                A[rows, j] = -(v[j, i] + 1.0) * unit[i] / span
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
             b[rows] = min(y[i], least)
             rows += 1
         if kind == FAIR:
-            for i in range(N):  # w + g_i v_i.sigma <= top - o_i
+            for i in range(N):  # w + g_i (v_i + 1).sigma <= top - o_i
                 for j in range(R):
-                    A[rows, j] = v[j, i] * ranges[i] / span
+                    A[rows, j] = (v[j, i] + 1.0) * unit[i] / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = 1.0 - max(y[i] - most, -ranges[i] / span)
+                b[rows] = 1.0 - max(y[i] - most, -unit[i] / span)
                 rows += 1
         for j in range(R):
             c[j] = 0.0
         c[R] = 1.0
         c[columns - 1] = 1.0
-        a = 0
-        for j in range(R):
-            if v[j, pilot] > v[a, pilot]:
-                a = j
     else:
-        a = 0
-        for j in range(R):
-            if c[j] > c[a]:
-                a = j
+        _weigh(v, R, N, terms, unit, c)
 
-    # the dictionary at sigma(a) = 1: the last row is sigma(a) = 1 - sum of the others
+    # the dictionary at sigma(a) = 1: the last row is sigma(a) = 1 - sum of the others. Outliers are weighed by their depth, so that
+    # their columns are of unit size. To begin with, an objective may be as good at an outlier as elsewhere; that would make
+    # small pivots, so such an objective is first held against outliers, and then raised as it is
+    outliers = _depths(v, R, N, columns, depth)
+    a = _start(v[:R, pilot] if comparing else c[:R], depth, False)
+    careful = outliers > 0 and outliers < R and (comparing or depth[a] > 1.0)
+    if careful:
+        a = _start(v[:R, pilot] if comparing else c[:R], depth, True)
+    depth[a] = 1.0
     m = rows + 1
     n = columns - 1
     k = 0
@@ -379,9 +612,11 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             nonbasic[k] = j
             shared = j < R
             for r in range(rows):
-                T[r, k] = A[r, j] - (A[r, a] if shared else 0.0)
-            T[rows, k] = 1.0 if shared else 0.0
-            d[k] = (c[a] - c[j]) if shared else -c[j]
+                T[r, k] = (A[r, j] - (A[r, a] if shared else 0.0)) / depth[j]
+            T[rows, k] = 1.0 / depth[j] if shared else 0.0
+            d[k] = ((c[a] - c[j]) if shared else -c[j]) / depth[j]
+            if careful and depth[j] > 1.0:
+                d[k] += 1.0
             k += 1
     for r in range(rows):
         basic[r] = columns + r
@@ -399,16 +634,20 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     limit = 20 * (m + n) + 50
     if _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit) < 0:
         return UNCERTIFIED
-    _read_point(x, rhs, basic, m, columns)
+    if careful:
+        _reduced_costs(d, c, T, basic, nonbasic, depth, m, n, columns)
+        if _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit) < 0:
+            return UNCERTIFIED
+    _read_point(x, rhs, basic, depth, m, columns)
     _read_duals(y, d, nonbasic, n, columns, rows)
-    if not _certified(A, b, c, x, y, barred, R, columns, rows):
+    if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
         return UNCERTIFIED
 
     if kind != ANY:
         for r in range(rows):  # how large a slack can be: a small price of a large slack still moves the objective
             size[r] = 1.0
             for j in range(columns):
-                size[r] = max(size[r], abs(A[r, j]))
+                size[r] = max(size[r], abs(A[r, j]) / depth[j])
         for level in range(N):
             ties = False
             for k in range(n):
@@ -419,17 +658,18 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
                 break
             for j in range(columns):
                 c[j] = v[j, level] if j < R else 0.0
-            _reduced_costs(d, c, T, basic, nonbasic, m, n, columns)
+            _reduced_costs(d, c, T, basic, nonbasic, depth, m, n, columns)
             if _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit) < 0:
                 return UNCERTIFIED
-            _read_point(x, rhs, basic, m, columns)
+            _read_point(x, rhs, basic, depth, m, columns)
             _read_duals(y, d, nonbasic, n, columns, rows)
-            if not _certified(A, b, c, x, y, barred, R, columns, rows):
+            if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
                 return UNCERTIFIED
 
+    _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
     total = 0.0
     for j in range(R):
-        sigma[j] = x[j] if x[j] > SUPPORT else 0.0
+        sigma[j] = x[j] if x[j] * depth[j] > SUPPORT else 0.0
         total += sigma[j]
     if not (total > 0.5):
         return UNCERTIFIED
@@ -439,11 +679,18 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         if sigma[j] > 0.0:
             count += 1
             chosen[0] = j
+    for i in range(N):  # what is accepted as no gain
+        missing = 0.0
+        gross = 0.0
+        for j in range(R):
+            missing -= sigma[j] * v[j, i]
+            gross += sigma[j] * u[j, N + i]
+        y[i] = STABLE * missing + (NOISE * gross / unit[i] if unit[i] > 0.0 else 0.0)
     for r in range(rows):
         slack = b[r]
         for j in range(columns):
             slack -= A[r, j] * (sigma[j] if j < R else x[j])
-        if slack < -LP_CERTIFICATE:
+        if slack < -(y[owner[r]] if r < incentives else LP_CERTIFICATE):
             return UNCERTIFIED
     return PURE if count == 1 else MIXED
 
@@ -463,23 +710,30 @@ def workspace(R, N, actions, correlated):
         np.empty((rows + 1, columns)),
         np.empty(rows + 1),
         np.empty(columns),
-        np.empty(columns),
+        np.empty(max(columns, N)),
         np.empty(rows + N + 1),
         np.empty(rows + 1, np.int64),
         np.empty(columns, np.int64),
         np.empty(rows + columns + 2, np.bool_),
         np.zeros(2, np.int64),
         np.empty(N),
-        np.empty(rows + 1),
         np.empty(N),
+        np.empty(N),
+        np.empty(rows + 1),
+        np.empty(rows + 1, np.int64),
+        np.empty(N),
+        np.empty(columns),
     )
 
 
 @_jit
 def solve_batch(
-    ptr, act, utility, deviation, first_action, correlated, floor, kind, terms, noise, sigma, status, W, rows_of, position, s
+    ptr, act, utility, deviation, first_action, correlated, floor, kind, terms, sigma, status, W, rows_of, position, s
 ):
-    """Solve the stages of a batch whose rows are all feasible; sigma (R,) and status (G,) are filled. Returns the number of programs."""
+    """Solve the stages of a batch whose rows are all feasible; utility (R, 2N) as in `solve_stage`. Fills sigma (R,) and status (G,).
+
+    Returns the number of programs.
+    """
     N = act.shape[1]
     programs = np.int64(0)
     for g in range(len(ptr) - 1):
@@ -491,7 +745,7 @@ def solve_batch(
             sigma[first + j] = 0.0
         status[g] = solve_stage(
             utility[first:last], R, N, rows_of, act[first:last], deviation[first:last], position, first_action, correlated, floor,
-            kind, terms, noise, s, W,
+            kind, terms, s, W,
         )
         programs += W[12][1]
         if status[g] == PURE:
@@ -869,29 +1123,32 @@ def _line_utilities(q, s, row_ptr, out_ptr, prob, reward, stop, first, shift, k0
 @_jit
 def solve_dense(
     begin, end, states, lo, size, base, line, mark, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget,
-    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, terms, noise, widest, value, code,
-    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+    slot, n_lo, n_size, n_base, n_line, n_height, n_value, first_action, correlated, floor, kind, terms, widest, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, open_cell, open_ptr, open_row, open_utility,
 ):
     """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
 
-    Mixed strategies are appended to mixed_*; cells without a certificate are listed in `failed`. Returns the number of mixed cells,
-    of failed cells, and of stages that took a program.
+    With several players, rewards and values have twice their columns: gross ones behind (see `solve_stage`). Mixed strategies are appended to
+    mixed_*; cells without a certificate, with their stage games as they were solved, to open_*. Returns the number of mixed cells, of
+    open cells, and of stages that took a program.
     """
     last = cost.shape[1] - 1
-    N = reward.shape[1]
+    C = reward.shape[1]
+    N = act.shape[1]
     rows_max, outs_max = widest
     c = np.zeros(last + 1, np.int64)
     stop = np.empty(rows_max, np.int64)
     first = np.empty(outs_max, np.int64)
     shift = np.empty(outs_max, np.int64)
-    q = np.empty((rows_max, N, SEGMENT))
-    u = np.empty((rows_max, N))
+    q = np.empty((rows_max, C, SEGMENT))
+    u = np.empty((rows_max, C))
     sigma = np.empty(rows_max)
     rows_of = np.empty(rows_max, np.int64)
     position = np.empty(rows_max, np.int64)
     W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
     mixed = entries = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     mixed_ptr[0] = 0
+    open_ptr[0] = 0
     a = np.searchsorted(base, begin, side="right") - 1
     cell = begin
     while cell < end:
@@ -923,13 +1180,13 @@ def solve_dense(
                         if stop[row] > k0 + k:
                             position[row] = R
                             rows_of[R] = row
-                            for i in range(N):
+                            for i in range(C):
                                 u[R, i] = q[row, i, k]
                             R += 1
                     mixed, entries, bad, programs = _store_stage(
                         cell + k, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]],
-                        position, first_action, correlated, floor, kind, terms, noise, sigma, W, value, code, mixed_code, mixed_cell,
-                        mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+                        position, first_action, correlated, floor, kind, terms, sigma, W, value, code, mixed_code, mixed_cell,
+                        mixed_ptr, mixed_row, mixed_prob, open_cell, open_ptr, open_row, open_utility, mixed, entries, bad, programs,
                     )
             cell += k1 - k0
             k0 = k1
@@ -938,10 +1195,11 @@ def solve_dense(
 
 @_inner
 def _store_stage(
-    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W, value, code,
-    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed, mixed, entries, bad, programs,
+    cell, u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, open_cell, open_ptr, open_row, open_utility, mixed, entries, bad, programs,
 ):
     """Solve one stage and file the answer under `cell`."""
+    C = value.shape[1]
     status = PURE
     if R == 1:
         W[12][0] = 0
@@ -952,32 +1210,36 @@ def _store_stage(
                 best = j
         W[12][0] = best
     else:
-        status = solve_stage(
-            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, noise, sigma, W
-        )
+        status = solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W)
         programs += W[12][1]
     if status == PURE:
         j = W[12][0]
         code[cell] = 1 + rows_of[j]
-        for i in range(N):
+        for i in range(C):
             value[cell, i] = u[j, i]
     elif status == MIXED:
         code[cell] = mixed_code
-        for i in range(N):
+        for i in range(C):
             value[cell, i] = 0.0
         for j in range(R):
             if sigma[j] > 0.0:
                 mixed_row[entries] = rows_of[j]
                 mixed_prob[entries] = sigma[j]
                 entries += 1
-                for i in range(N):
+                for i in range(C):
                     value[cell, i] += sigma[j] * u[j, i]
         mixed_cell[mixed] = cell
         mixed += 1
         mixed_ptr[mixed] = entries
     else:
-        failed[bad] = cell
+        at = open_ptr[bad]
+        for j in range(R):
+            open_row[at + j] = rows_of[j]
+            for i in range(C):
+                open_utility[at + j, i] = u[j, i]
+        open_cell[bad] = cell
         bad += 1
+        open_ptr[bad] = at + R
     return mixed, entries, bad, programs
 
 
@@ -1266,20 +1528,22 @@ def sweep(
 @_jit
 def solve_sparse(
     begin, end, keys, states, lo, size, base, row_ptr, out_ptr, cost, next_state, prob, reward, act, deviation, budget, slot,
-    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, terms, noise, widest, value, code,
-    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, failed,
+    n_lo, n_size, n_base, n_keys, n_table, n_value, first_action, correlated, floor, kind, terms, widest, value, code,
+    mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob, open_cell, open_ptr, open_row, open_utility,
 ):
     """As `solve_dense`, for the listed cells number begin .. end-1; value, code and the mixed records go by that number."""
-    N = reward.shape[1]
+    C = reward.shape[1]
+    N = act.shape[1]
     rows_max = widest[0]
     c = np.zeros(cost.shape[1], np.int64)
-    u = np.empty((rows_max, N))
+    u = np.empty((rows_max, C))
     sigma = np.empty(rows_max)
     rows_of = np.empty(rows_max, np.int64)
     position = np.empty(rows_max, np.int64)
     W = workspace(rows_max, N, first_action[1:] - first_action[:-1], correlated)
     mixed = entries = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     mixed_ptr[0] = 0
+    open_ptr[0] = 0
     a = np.searchsorted(base, keys[begin], side="right") - 1
     for p in range(begin, end):
         while base[a + 1] <= keys[p]:
@@ -1290,7 +1554,7 @@ def solve_sparse(
         for r in range(row_ptr[s], row_ptr[s + 1]):
             position[r - row_ptr[s]] = -1
             fine = True
-            for i in range(N):
+            for i in range(C):
                 u[R, i] = reward[r, i]
             for o in range(out_ptr[r], out_ptr[r + 1]):
                 cell = _next_cell(o, c, cost, next_state, budget, slot, n_lo, n_size, n_base)
@@ -1298,7 +1562,7 @@ def solve_sparse(
                 if at < 0:
                     fine = False
                     break
-                for i in range(N):
+                for i in range(C):
                     u[R, i] += prob[o] * n_value[at, i]
             if fine:
                 position[r - row_ptr[s]] = R
@@ -1306,8 +1570,8 @@ def solve_sparse(
                 R += 1
         mixed, entries, bad, programs = _store_stage(
             p, u, R, N, rows_of, act[row_ptr[s] : row_ptr[s + 1]], deviation[row_ptr[s] : row_ptr[s + 1]], position, first_action,
-            correlated, floor, kind, terms, noise, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
-            failed, mixed, entries, bad, programs,
+            correlated, floor, kind, terms, sigma, W, value, code, mixed_code, mixed_cell, mixed_ptr, mixed_row, mixed_prob,
+            open_cell, open_ptr, open_row, open_utility, mixed, entries, bad, programs,
         )
     return mixed, bad, programs
 

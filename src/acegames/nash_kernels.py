@@ -9,7 +9,8 @@ Floats decide only what is clear: a quantity within the player's `tie` of zero i
 between makes the stage UNSURE, to be solved again exactly. So is a stage in which nothing was found, and one whose answer
 misses the certificate.
 
-These kernels call none of the other files' (numba's cache does not see changes across files).
+Utilities are counted from a player's best in units as in `kernels.solve_stage`; an answer that leaves a player far less than a unit to gain
+is looked for again in finer units.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
+from acegames.kernels import finer, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
-    LP_CERTIFICATE,
     NASH_CLEAR,
     NASH_PIVOT,
     NASH_ZERO,
+    NOISE,
+    STABLE,
     SUPPORT,
     TIE,
 )
@@ -35,6 +38,8 @@ LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNSURE, NOTHING, TOO_MANY = 0, 1, 2, 3, 4  # what becomes of a stage
 NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
+TINY = 1e-300  # a range that is none
+ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
 FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
 
 
@@ -50,24 +55,21 @@ def _inner(function):
 
 
 @_inner
-def _scale(u, R, N, noise, v, low, ranges, tie, order):
-    """Scale each player's utilities to unit range; those that follow each other within its tie become the lowest of them."""
+def _scale(u, R, N, top, unit, v, tie, order):
+    """Count each player's utilities from its best, in its unit; those that follow each other within its tie become the lowest of them."""
     for i in range(N):
-        low[i] = u[0, i]
-        high = u[0, i]
-        for j in range(1, R):
-            low[i] = min(low[i], u[j, i])
-            high = max(high, u[j, i])
-        ranges[i] = high - low[i] if high - low[i] > noise[i] else 0.0
-        unit = ranges[i] if ranges[i] > 0.0 else 1.0
-        tie[i] = max(2.0 * noise[i] / unit, INDIFFERENT)
+        per = unit[i] if unit[i] > 0.0 else 1.0
+        gross = 0.0  # of what is no outlier
         for j in range(R):
-            v[j, i] = (u[j, i] - low[i]) / unit if ranges[i] > 0.0 else 0.0
+            v[j, i] = (u[j, i] - top[i]) / per if unit[i] > 0.0 else 0.0
+            if v[j, i] >= -1.0:
+                gross = max(gross, u[j, N + i])
             k = j
             while k > 0 and v[order[k - 1], i] > v[j, i]:
                 order[k] = order[k - 1]
                 k -= 1
             order[k] = j
+        tie[i] = max(2.0 * NOISE * gross / per, INDIFFERENT)
         lowest = v[order[0], i]
         before = lowest
         for k in range(1, R):
@@ -79,20 +81,20 @@ def _scale(u, R, N, noise, v, low, ranges, tie, order):
 
 
 @_inner
-def _prepare(kind, terms, low, ranges, N, scaled, gain, offset):
-    """The objective in terms of unit utilities: scaled weights, and what brings the players to one scale."""
+def _prepare(kind, terms, top, unit, N, scaled, gain, offset):
+    """The objective in terms of utilities in units: scaled weights, and what brings the players to one scale."""
     span = 0.0
     largest = 0.0
     lowest = np.inf
     for i in range(N):
-        span = max(span, ranges[i])
-        largest = max(largest, abs(terms[i]) * ranges[i])
-        offset[i] = low[i] + (terms[i] if kind in (EGALITARIAN, FAIR) else 0.0)
+        span = max(span, unit[i])
+        largest = max(largest, abs(terms[i]) * unit[i])
+        offset[i] = top[i] + (terms[i] if kind in (EGALITARIAN, FAIR) else 0.0)
         lowest = min(lowest, offset[i])
     for i in range(N):
-        gain[i] = ranges[i] / (span if span > 0.0 else 1.0)
+        gain[i] = unit[i] / (span if span > 0.0 else 1.0)
         offset[i] = (offset[i] - lowest) / (span if span > 0.0 else 1.0)
-        scaled[i] = terms[i] * ranges[i] / largest if largest > 0.0 else 0.0
+        scaled[i] = terms[i] * unit[i] / largest if largest > 0.0 else 0.0
 
 
 @_inner
@@ -162,8 +164,8 @@ def _cannot_be_beaten(kind, v, R, N, scaled, gain, offset, best_objective, best_
                 return False
         return True
     for i in range(N):
-        lower[i] = 1.0
-        upper[i] = 0.0
+        lower[i] = np.inf
+        upper[i] = -np.inf
         for j in range(R):
             lower[i] = min(lower[i], v[j, i])
             upper[i] = max(upper[i], v[j, i])
@@ -696,10 +698,14 @@ def _support_pairs(
 
 @_inner
 def _minimax(G1, n1, n2, x, y, T, rhs, basic, nonbasic, barred):
-    """Constant sum: maximise sum(q), q (1 + u_1) <= 1, q >= 0; then y = q / sum(q), and x are the prices."""
+    """Constant sum: maximise sum(q), q (1 + u_1 - min u_1) <= 1, q >= 0; then y = q / sum(q), and x are the prices."""
+    least = 0.0
     for a in range(n1):
         for k in range(n2):
-            T[a, k] = 1.0 + G1[a, k]
+            least = min(least, G1[a, k])
+    for a in range(n1):
+        for k in range(n2):
+            T[a, k] = 1.0 - least + G1[a, k]
         rhs[a] = 1.0
         basic[a] = n2 + a
     for k in range(n2):
@@ -736,15 +742,15 @@ def _normalise(p, n):
 
 
 @_inner
-def _certified(u, cell, n1, n2, x, y, ranges, noise, value):
-    """Whether the support is feasible and no feasible deviation gains, by the stage's own numbers; fills the utilities."""
-    value[0] = value[1] = 0.0
+def _certified(u, cell, n1, n2, x, y, top, value):
+    """Whether the support is feasible and no feasible deviation gains, by the stage's own numbers; fills utilities and gross ones."""
+    value[:] = 0.0
     for a in range(n1):
         for k in range(n2):
             if x[a] > 0.0 and y[k] > 0.0:
                 if cell[a, k] < 0:
                     return False
-                for i in range(2):
+                for i in range(4):
                     value[i] += x[a] * y[k] * u[cell[a, k], i]
     for i in range(2):
         for c in range(n1 if i == 0 else n2):
@@ -758,13 +764,13 @@ def _certified(u, cell, n1, n2, x, y, ranges, noise, value):
                         feasible = False
                         break
                     gain += p * u[j, i]
-            if feasible and gain > LP_CERTIFICATE * ranges[i] + 2.0 * noise[i]:
+            if feasible and gain > STABLE * (top[i] - value[i]) + NOISE * value[2 + i]:
                 return False
     return True
 
 
 @_inner
-def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
+def _two_players(u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
     """An equilibrium of a stage of two players, given its best pure one (or -1); M holds mixtures x, y, actions' names, values."""
     cell, G1, G2, columns, name, place, x, y, value, sizes, counts = M
     B = W[17]
@@ -790,9 +796,10 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
     p = 0 if n1 >= n2 else 1  # whose actions are the rows of the search
     for a in range(sizes[p]):
         columns[a] = np.uint64(0)
-    unit1, unit2 = (ranges[0] if ranges[0] > 0.0 else 1.0), (ranges[1] if ranges[1] > 0.0 else 1.0)
+    range1, range2 = max(top[0] - low[0], TINY), max(top[1] - low[1], TINY)
     least = np.inf
     most = -np.inf
+    noise = 0.0
     for j in range(R):
         a, k = place[0, act[row[j], 0]], place[1, act[row[j], 1]]
         cell[a, k] = j
@@ -800,16 +807,17 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
         G2[k, a] = v[j, 1]
         if sizes[1 - p] < 63:
             columns[a if p == 0 else k] |= np.uint64(1) << np.uint64(k if p == 0 else a)
-        total = u[j, 0] / unit1 + u[j, 1] / unit2
+        total = (u[j, 0] - top[0]) / range1 + (u[j, 1] - low[1]) / range2
         least = min(least, total)
         most = max(most, total)
-    if n1 * n2 == R and most - least <= noise[0] / unit1 + noise[1] / unit2:
+        noise = max(noise, NOISE * (u[j, 2] / range1 + u[j, 3] / range2))
+    if n1 * n2 == R and most - least <= noise:
         if pure >= 0:
             return PURE
         if not _minimax(G1, n1, n2, x, y, B[2], B[3], B[4], B[5], B[6]):
             return UNSURE
         good = _normalise(x, n1) and _normalise(y, n2)
-        return MIXED if good and _certified(u, cell, n1, n2, x, y, ranges, noise, value) else UNSURE
+        return MIXED if good and _certified(u, cell, n1, n2, x, y, top, value) else UNSURE
     if sizes[1 - p] >= 63:
         return TOO_MANY
     deepest = n1 * n2
@@ -829,17 +837,67 @@ def _two_players(u, v, R, act, row, kind, noise, ranges, tie, scaled, gain, offs
     if x[0] < 0.0:
         return PURE if sure == YES else UNSURE
     good = _normalise(x, n1) and _normalise(y, n2)
-    return MIXED if good and sure == YES and _certified(u, cell, n1, n2, x, y, ranges, noise, value) else UNSURE
+    return MIXED if good and sure == YES and _certified(u, cell, n1, n2, x, y, top, value) else UNSURE
+
+
+@_inner
+def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms, limit, P, M, W):
+    """What becomes of a stage of several players and joint actions; and its best pure equilibrium, which is the answer if that is PURE."""
+    v, order, top, low, unit, core, tie, scaled, gain, offset, best_v, lower, upper, sigma, searched = P
+    searched[0] = 0
+    if not measure(u, R, N, top, low, unit, sigma):
+        return PURE, np.int64(0)
+    for i in range(N):
+        core[i] = unit[i]
+    status = UNSURE
+    best = np.int64(-1)
+    for _ in range(ATTEMPTS):
+        _scale(u, R, N, top, unit, v, tie, order)
+        _prepare(kind, terms, top, unit, N, scaled, gain, offset)
+        best, objective = _best_pure(
+            kind, v, R, N, row, deviation, first_action, position, scaled, gain, offset, best_v
+        )
+        status = PURE if best >= 0 else NOTHING
+        if N == 2 and (
+            best < 0 or not _cannot_be_beaten(kind, v, R, N, scaled, gain, offset, objective, best_v, lower, upper)
+        ):
+            searched[0] = 1
+            status = _two_players(
+                u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, limit, best, objective, best_v, M, W,
+            )  # fmt: skip
+        if status > MIXED:
+            return status, best
+        for j in range(R):
+            sigma[j] = j == best
+            if status == MIXED:
+                sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
+        if not finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+            return (status if status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position, top) else UNSURE), best
+    return UNSURE, best
+
+
+@_inner
+def _pure_is_stable(a, u, N, row, deviation, first_action, position, top):
+    """Whether no player gains by a feasible move, by the stage's own numbers."""
+    for i in range(N):
+        for target in range(first_action[i], first_action[i + 1]):
+            to = deviation[row[a], target]
+            if 0 <= to < len(position) and position[to] >= 0:
+                gain = u[position[to], i] - u[a, i]
+                accepted = STABLE * (top[i] - u[a, i]) + NOISE * max(u[a, N + i], u[position[to], N + i])
+                if gain > accepted:
+                    return False
+    return True
 
 
 @_jit
 def solve_nash(
-    ptr, row, first, act, deviation, utility, first_action, kind, terms, noise, limit, value, pure, mixed_ptr, mixed_action,
+    ptr, row, first, act, deviation, utility, first_action, kind, terms, limit, value, pure, mixed_ptr, mixed_action,
     mixed_prob, status,
 ):
-    """A Nash equilibrium of each stage; ptr (G+1,) are its rows in `row` and `utility` (R, N).
+    """A Nash equilibrium of each stage; ptr (G+1,) are its rows in `row` and `utility` (R, 2N), utilities and gross ones.
 
-    row is a row of the tables act and deviation, whose entries count from the stage's first[g]. Fills value (G, N), status (G,), the
+    row is a row of the tables act and deviation, whose entries count from the stage's first[g]. Fills value (G, 2N), status (G,), the
     pure joint action (G,), counted within the stage, or -1, and where play is mixed the entries mixed_ptr[g] : mixed_ptr[g+1]:
     first_action[i] + the action of player i, and its probability. Returns the number of stages that took a search.
     """
@@ -856,10 +914,9 @@ def solve_nash(
         for r in range(ptr[g], ptr[g + 1]):
             span = max(span, row[r] - first[g] + 1)
     position = np.full(span, -1, np.int64)
-    v = np.empty((widest, N))
-    order = np.empty(widest, np.int64)
-    low, ranges, tie, scaled, gain, offset, best_v, lower, upper = (
-        np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
+    P = (
+        np.empty((widest, N)), np.empty(widest, np.int64), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
+        np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(widest), np.zeros(1, np.int64),
     )
     side = big if N == 2 else np.int64(1)
     tall = 2 * side + 5
@@ -875,7 +932,7 @@ def solve_nash(
     )
     M = (
         np.empty((side, side), np.int64), np.empty((side, side)), np.empty((side, side)), np.empty(side, np.uint64),
-        np.empty((2, side), np.int64), np.empty((2, side), np.int64), np.empty(side), np.empty(side), np.empty(2),
+        np.empty((2, side), np.int64), np.empty((2, side), np.int64), np.empty(side), np.empty(side), np.empty(4),
         np.empty(2, np.int64), counts,
     )
     searched = np.int64(0)
@@ -894,29 +951,20 @@ def solve_nash(
         elif R > 1:
             for j in range(R):
                 position[rows[j] - first[g]] = j
-            _scale(u, R, N, noise, v, low, ranges, tie, order)
-            _prepare(kind, terms, low, ranges, N, scaled, gain, offset)
-            best, objective = _best_pure(
-                kind, v, R, N, rows, deviation, first_action, position, scaled, gain, offset, best_v
+            status[g], pure[g] = _one_stage(
+                u, R, N, act, rows, deviation, first_action, position, kind, terms, limit, P, M, W
             )
-            pure[g] = best
-            if N > 2:
-                status[g] = PURE if best >= 0 else NOTHING
-            elif best < 0 or not _cannot_be_beaten(kind, v, R, N, scaled, gain, offset, objective, best_v, lower, upper):
-                searched += 1
-                status[g] = _two_players(
-                    u, v, R, act, rows, kind, noise, ranges, tie, scaled, gain, offset, limit, best, objective, best_v,
-                    M, W,
-                )
+            searched += P[14][0]
             for j in range(R):
                 position[rows[j] - first[g]] = -1
         if status[g] == PURE:
-            for i in range(N):
+            for i in range(value.shape[1]):
                 value[g, i] = u[pure[g], i]
         elif status[g] == MIXED:
             pure[g] = -1
-            for i in range(2):
+            for i in range(4):
                 value[g, i] = M[8][i]
+            for i in range(2):
                 for c in range(M[9][i]):
                     p = M[6][c] if i == 0 else M[7][c]
                     if p > 0.0:

@@ -14,16 +14,29 @@ PROBABILITY_RENORMALISE = 1e-12
 saved game reproduce it to the last bit."""
 
 LP_CERTIFICATE = 1e-9
-"""Largest residual, dual infeasibility or duality gap of an accepted stage program, in units of the stage's
-utility range. Programs that miss it are solved again in exact arithmetic."""
+"""Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage (see OUTLIER and COARSE). Programs that
+miss it are solved again in exact arithmetic."""
+
+STABLE = 1e-10
+"""Largest gain by a deviation at an accepted stage, as a share of how far the answer is below the player's best there. A hundredth of
+VERIFY: over as many steps they may add up."""
 
 TIE = 1e-9
-"""Utilities closer than this, in units of the stage's utility range, count as tied, so that the lexicographic
-choice does not follow rounding errors of 1e-16."""
+"""Utilities closer than this, in units of the stage, count as tied, so that the lexicographic choice does not follow rounding
+errors of 1e-16."""
 
-NOISE = 64 * 2.0**-52
-"""Utilities that differ by less than this share of the largest total reward of their player are equal: the difference is what adding up in
-another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives."""
+NOISE = 16 * 2.0**-52
+"""Utilities that differ by less than this share of their gross utility (the same sum of rewards, without signs) are equal: the difference is
+what adding up in another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives.
+The verifier allows for as much at every step, so that it does not call a gain what the solver calls rounding."""
+
+OUTLIER = 64.0
+"""Utilities that are this many times as far below a player's best as its best quarter are left out of the stage's unit: they are penalties,
+and in units of a penalty nothing else would count."""
+
+COARSE = 1e3
+"""A stage whose unit is more than this many times what its answer leaves a player to gain is solved again in a finer one: TIE and LP_CERTIFICATE
+are then a millionth of what matters, at most."""
 
 LEVEL = 64.0
 """Rewards whose size in total is more than this many times what they can differ by are solved without their common level: NOISE counts
@@ -45,15 +58,15 @@ PRODUCT = 1e-10
 """How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
 far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
 
-ROW_FEASIBLE = 1e-11
-"""Rows of a stage program that are violated by less, in unit utilities, hold: a hundredth of LP_CERTIFICATE, and a hundred times what a
-pivot of such small programs rounds off."""
+ROW_FEASIBLE = 1e-12
+"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: ten times what a pivot of such small programs
+rounds off. The answer is held against STABLE afterwards."""
 
 PIVOT = 1e-12
 """Smaller entries of a simplex table are rounding and no pivots; what a small pivot spoils, the certificate notices."""
 
 HARRIS = 1e-11
-"""How far a ratio test may look beyond the tightest row for a larger pivot; as much as ROW_FEASIBLE forgives."""
+"""How far a ratio test may look beyond the tightest row for a larger pivot; ten times what ROW_FEASIBLE forgives."""
 
 NASH_CLEAR = 1e-9
 """In unit utilities: what is larger is no rounding, what is smaller but no tie is left to exact arithmetic (Nash)."""
@@ -114,6 +127,9 @@ ARRAY_PRODUCT = 1e-12
 
 BACKEND_COARSE = 1e-4
 """How far from an equilibrium a candidate of another library's Nash solver may be; Newton's method does the rest."""
+
+LEAST_STAKE = 1e-5
+"""In units of the stage: what a player has at stake where it is closer to its best, as far as rounding goes (Newton's method leaves 1e-15)."""
 
 BACKEND_SHAKE = 1e-3
 """Noise added to payoffs for such a search, because some do not end where players are indifferent by accident."""

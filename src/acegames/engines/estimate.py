@@ -68,7 +68,7 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
         cells = int(min(cells, pairs_at_most(space)))
         held = np.minimum(held, cells)
     pairs = space.pairs if explored else cells
-    two_values = int((held[:-1] + held[1:]).max()) * 8 * n
+    two_values = int((held[:-1] + held[1:]).max()) * 8 * n * (1 + (n > 1))  # with gross values
     if space.dense:
         working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + two_values
     else:
@@ -93,7 +93,7 @@ def _table_bytes(space: Space) -> int:
     )
     once = sum(int(x.nbytes) for x in vars(tables).values()) + boxes
     deviations = len(tables.reward) * DEVIATION_BYTES + 4 * _deviations(space)
-    return 2 * once + 2 * tables.reward.nbytes + max(once, deviations)
+    return 2 * once + 5 * tables.reward.nbytes + max(once, deviations)
 
 
 def _deviations(space: Space) -> int:
@@ -108,7 +108,7 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
     if n == 1:
         return 0
     if isinstance(concept, Nash):
-        return min(RUN_CELLS, int(space.totals.max())) * rows * 8 * (n + 1)
+        return min(RUN_CELLS, int(space.totals.max())) * rows * 8 * (2 * n + 1)
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if isinstance(concept, CE) else a for a in counts)
     return 16 * (wide + 2) * (rows + 3)

@@ -17,19 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines import EngineResult
-from acegames.numerics import LEVEL, NOISE
+from acegames.numerics import LEVEL
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """What is taken from rewards, and what of the rest is rounding."""
+    """What is taken from rewards."""
 
     taken: Floats  # (H, N) from the rewards of each time
     ahead: Floats  # (H, N) and so from the values of each time
     above: Floats  # (H, N) of that, how much more than from the player from whom least was taken
-    noise: Floats  # (N,) differences of utilities up to this are rounding, whatever the order of adding
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
         """The same answer with the values of the game as it was, which `keep` holds where the layers are."""
@@ -52,8 +51,14 @@ def level(low: Floats, high: Floats) -> Level:
     middle[np.abs(middle) <= spread] = 0.0  # no level to speak of; else the differences are exact
     alone = low.shape[1] == 1  # a maximum: there are no incentives that rounding could invent
     taken = np.zeros_like(low) if alone or (size <= LEVEL * spread.sum(axis=0)).all() else middle
-    left = np.maximum(np.abs(low - taken), np.abs(high - taken)).sum(axis=0)
-    return Level(taken, *_sums(taken), NOISE * left)
+    return Level(taken, *_sums(taken))
+
+
+def with_gross(rewards: Floats) -> Floats:
+    """Rewards (R, N), and behind them the same without signs: what rounding is a share of. One player needs none: see above."""
+    both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
+    both.setflags(write=False)
+    return both
 
 
 def _sums(taken: Floats) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
-from acegames.engines.level import Level, level
+from acegames.engines.level import Level, level, with_gross
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
@@ -32,6 +32,7 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer, Reached, answers
 from acegames.stage.batch import deviation_table, objective_code
 from acegames.stage.exact import solve_exactly
+from acegames.stage.units import weighted_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -167,8 +168,8 @@ def _backward(
     `step` solves the layers t1-1 down to t0 from the values of t1, and hands back those of t0; `cuts` says which go together.
     """
     game, started, pairs = space.game, time.perf_counter(), space.pairs
-    kept = {x.t: x.layer for x in shelf.open(space)}
-    resumed = done = sum(map(len, kept.values()))
+    kept = {x.t: x for x in shelf.open(space)}
+    resumed = done = sum(len(x.layer) for x in kept.values())
     layers = len(kept)
     if kept and progress:
         progress(Progress(layers, game.horizon, done, pairs, time.perf_counter() - started, resumed))
@@ -196,20 +197,24 @@ def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
         end = t
 
 
-def _values_to_go_on(space: Space, layer: PolicyLayer | None) -> Floats:
-    """The values of a layer from the shelf, or of the end, by cell (dense) or by pair (sparse), however it files them.
+def _values_to_go_on(space: Space, solved: SolvedLayer | None) -> Floats:
+    """The values of a layer from the shelf, or of the end, by cell (dense) or by pair (sparse), however it files them; gross ones behind.
 
     They are a copy: kernels would be compiled a second time for arrays that cannot be written.
     """
-    if layer is None:
+    n = len(space.game.players)
+    if solved is None:
         end = space.layers[-1]
         assert end.cells is not None
-        return np.zeros((end.total if space.dense else end.cells.number, len(space.game.players)))
+        return np.zeros((end.total if space.dense else end.cells.number, n if n == 1 else 2 * n))
+    layer = solved.layer
+    assert n == 1 or solved.gross is not None
+    values = np.array(layer.values) if solved.gross is None else np.hstack([layer.values, solved.gross])
     total = layer.space.total
-    if len(layer.values) == (total if space.dense else len(layer)):
-        return np.array(layer.values)
+    if len(values) == (total if space.dense else len(layer)):
+        return values
     cells = layer.cells.listed(total)
-    return _spread(layer.values, cells, total) if space.dense else layer.values[cells]
+    return _spread(values, cells, total) if space.dense else values[cells]
 
 
 def _spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
@@ -227,8 +232,7 @@ def _solve_one(
     stages: Stages, pool: ThreadPoolExecutor, threads: int, t: int, _: int, values: Floats
 ) -> tuple[list[SolvedLayer], Floats]:
     """A step of `_backward` that is one layer."""
-    layer, values, programs, repaired = stages.solve_layer(t, values, pool, threads)
-    return [SolvedLayer(t, layer, programs, repaired)], values
+    return stages.solve_layer(t, values, pool, threads)
 
 
 def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[SolvedLayer], Floats]:
@@ -250,7 +254,7 @@ def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[S
     for t in reversed(range(t0, t1)):
         a, b = int(cell_start[t]), int(cell_start[t + 1])
         _blank(space.layers[t], code[a:b], value[a:b])
-        layer = _file(space.layers[t], game.layer(t), code[a:b], value[a:b, None], None, NOTHING_MIXED)
+        layer, _ = _file(space.layers[t], game.layer(t), code[a:b], value[a:b, None], None, NOTHING_MIXED)
         solved.append(SolvedLayer(t, layer))
     return solved, value[: int(cell_start[t0 + 1]), None]
 
@@ -267,7 +271,7 @@ def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
 def _root_values(space: Space, first: PolicyLayer) -> Floats:
     state = np.array([s for s, _ in space.game.initial], dtype=np.int64)
     roots = first.pairs(state, np.zeros((len(state), space.budget.shape[1]), dtype=np.int64), None)
-    return np.array([p for _, p in space.game.initial]) @ first.values[roots]
+    return weighted_sum([p for _, p in space.game.initial], first.values[roots])
 
 
 def _code_type(rows: int) -> Any:
@@ -277,8 +281,10 @@ def _code_type(rows: int) -> Any:
 
 def _file(
     space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, cells: Ints | None, mixed: Mixed
-) -> PolicyLayer:
-    """A layer of the policy from answers by cell (dense) or by pair (sparse); `cells` are the reached ones where they are at hand.
+) -> tuple[PolicyLayer, Floats | None]:
+    """A layer of the policy, and its gross values, from answers by cell (dense) or by pair (sparse).
+
+    `cells` are the reached ones where they are at hand.
 
     How it is filed does not depend on how it was solved, so that neither the answer nor a checkpoint does.
     """
@@ -296,20 +302,25 @@ def _file(
     ptr = np.concatenate([[0], np.cumsum(size)])
     fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # numbers of actions may exceed those of joint ones
     row = row.astype(code.dtype if fits else np.uint32)
-    return PolicyLayer(space, table.row_ptr, table.action, code, value, at, ptr, row, prob)
+    n = table.action.shape[1]
+    values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, ptr, row, prob), gross
 
 
 @dataclass
 class Run:
-    """The answers of one run of cells: where play is mixed, and what was not certified or was repaired at once."""
+    """The answers of one run of cells: where play is mixed, and the stage games that were not certified, as they were solved."""
 
     mixed_cell: Ints
     mixed_ptr: Ints
     mixed_row: NDArray[Any]
     mixed_prob: Floats
-    failed: Ints
     programs: int
     repaired: int = 0
+    open_cell: Ints = field(default_factory=partial(np.zeros, 0, np.int64))
+    open_ptr: Ints = field(default_factory=partial(np.zeros, 1, np.int64))
+    open_row: NDArray[Any] = field(default_factory=partial(np.zeros, 0, np.int64))
+    open_utility: Floats = field(default_factory=partial(np.zeros, (0, 2)))
 
 
 class Stages:
@@ -324,22 +335,23 @@ class Stages:
         self.first_action = np.concatenate([[0], np.cumsum(counts)])
         self.widest = space.tables.widest
         self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
+        self.reward = with_gross(space.tables.reward)
 
     def _options(self, t: int) -> tuple[Any, ...]:
         """What the kernels are told of the concept."""
         floor = 0.0 if isinstance(self.concept, Nash) else float(self.concept.floor)
         objective = objective_code(self.concept, self.players, self.base.above[t])
-        return (self.first_action, isinstance(self.concept, CE), floor, *objective, self.base.noise)
+        return (self.first_action, isinstance(self.concept, CE), floor, *objective)
 
     def solve_layer(
         self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
-    ) -> tuple[PolicyLayer, Floats, int, int]:
-        """Return the policy's layer, the values by cell (dense) or by pair (sparse), and how many programs and repairs it took."""
+    ) -> tuple[list[SolvedLayer], Floats]:
+        """Return the policy's layer, and the values by cell (dense) or by pair (sparse)."""
         space, here, after = self.space, self.space.layers[t], self.space.layers[t + 1]
         assert here.cells is not None and after.cells is not None
         rows, _ = self.widest
         count = here.total if space.dense else here.cells.number
-        code, value = np.zeros(count, dtype=_code_type(rows)), np.zeros((count, len(self.players)))
+        code, value = np.zeros(count, dtype=_code_type(rows)), np.zeros((count, self.reward.shape[1]))
         n = len(self.game.states)
         step = (*space.tables.stepping(t), space.tables.prob, self._rewards(t))
         into = after.boxes(n)
@@ -355,16 +367,13 @@ class Stages:
         assert cells is not None
         if self.alone and space.dense:
             _blank(here, code, value.reshape(-1))
-        layer, repaired = self._close(t, here, cells, found, next_values, value, code)
-        return layer, value, sum(r.programs for r in found), repaired + sum(r.repaired for r in found)
+        layer, gross, repaired = self._close(t, here, cells, found, value, code)
+        repaired += sum(r.repaired for r in found)
+        return [SolvedLayer(t, layer, sum(r.programs for r in found), repaired, gross)], value
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without what is taken from them at time t; read-only, as kernels are compiled for."""
-        if not self.base.taken[t].any():
-            return self.space.tables.reward
-        reward: Floats = self.space.tables.reward - self.base.taken[t]
-        reward.setflags(write=False)
-        return reward
+        return with_gross(self.space.tables.reward - self.base.taken[t]) if self.base.taken[t].any() else self.reward
 
     def _bounds(self, count: int, threads: int) -> list[tuple[int, int]]:
         return list(runs(count, threads, RUN_ALONE if self.alone else RUN))
@@ -377,19 +386,22 @@ class Stages:
 
         budget, widest = self.space.budget[t], self.widest
         slot, lo, size, base = into
-        nothing = np.zeros(0, dtype=np.int64)
         if marks is not None and self.alone:
+            nothing = np.zeros(0, dtype=np.int64)
             kernels.solve_dense_alone(
                 *bounds, here.states, here.lo, here.size, here.base, here.line, *step, budget,
                 slot, lo, size, base, after.line, self.space.heights(t + 1), next_values.reshape(-1), widest, value.reshape(-1), code,
             )  # fmt: skip
-            return Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing, 0)
+            return Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), 0)
         length = bounds[1] - bounds[0]
-        cell, ptr, failed = np.empty(length, np.int64), np.empty(length + 1, np.int64), np.empty(length, np.int64)
         entries = length * widest[0]
+        cell, ptr = np.empty(length, np.int64), np.empty(length + 1, np.int64)
         row, prob = np.empty(entries, dtype=code.dtype), np.empty(entries)
+        open_cell, open_ptr = np.empty(length, np.int64), np.empty(length + 1, np.int64)
+        open_row, open_utility = np.empty(entries, dtype=code.dtype), np.empty((entries, value.shape[1]))
         actions = (self.space.tables.action, self.deviation, budget)
-        answer = (*self._options(t), widest, value, code, 0, cell, ptr, row, prob, failed)
+        written = (cell, ptr, row, prob, open_cell, open_ptr, open_row, open_utility)
+        answer = (*self._options(t), widest, value, code, 0, *written)
         if marks is not None:
             mixed, bad, programs = kernels.solve_dense(
                 *bounds, here.states, here.lo, here.size, here.base, here.line, marks, *step, *actions,
@@ -401,14 +413,17 @@ class Stages:
                 *bounds, here.cells.keys, here.states, here.lo, here.size, here.base, *step, *actions,
                 *into, after.cells.keys, index, next_values, *answer,
             )  # fmt: skip
-        used = int(ptr[mixed])
+        used, left = int(ptr[mixed]), int(open_ptr[bad])
         return Run(
             cell[:mixed].copy(),
             ptr[: mixed + 1].copy(),
             row[:used].copy(),
             prob[:used].copy(),
-            failed[:bad].copy(),
             programs,
+            open_cell=open_cell[:bad].copy(),
+            open_ptr=open_ptr[: bad + 1].copy(),
+            open_row=open_row[:left].copy(),
+            open_utility=open_utility[:left].copy(),
         )
 
     def _close(
@@ -417,15 +432,14 @@ class Stages:
         here: LayerSpace,
         cells: Ints,
         found: list[Run],
-        next_values: Floats,
         value: Floats,
         code: NDArray[Any],
-    ) -> tuple[PolicyLayer, int]:
+    ) -> tuple[PolicyLayer, Floats | None, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
-        repairs = [self._repair(t, int(c), cells, next_values, value, code) for r in found for c in r.failed]
+        repairs = [self._repair(t, here, cells, run, k, value, code) for run in found for k in range(len(run.open_cell))]
         records = [r for r in (*found, *repairs) if len(r.mixed_cell)]
         if not records:
-            return _file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
+            return *_file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
         at = np.concatenate([r.mixed_cell for r in records])
         size = np.concatenate([np.diff(r.mixed_ptr) for r in records])
         row, prob = np.concatenate([r.mixed_row for r in records]), np.concatenate([r.mixed_prob for r in records])
@@ -434,42 +448,26 @@ class Stages:
             start = np.cumsum(size) - size
             take = np.concatenate([np.arange(start[k], start[k] + size[k]) for k in order])
             at, size, row, prob = at[order], size[order], row[take], prob[take]
-        return _file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
+        return *_file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
-    def _repair(self, t: int, at: int, cells: Ints, next_values: Floats, value: Floats, code: NDArray[Any]) -> Run:
-        """Solve one stage exactly; `at` is a cell (dense) or a pair (sparse)."""
-        space, here, after, table = self.space, self.space.layers[t], self.space.layers[t + 1], self.game.layer(t)
-        state, spent = here.spent(np.array([at]) if space.dense else cells[[at]])
-        first, rows, utility = int(table.row_ptr[state[0]]), [], []
-        cost = space.tables.cost[space.tables.out_ptr[space.tables.row_ptr[self.game.layer_at[t], 0]] :]
-        for r in table.rows(int(state[0])):
-            outs = table.outcomes(r)
-            total = spent + cost[outs]
-            cell = after.locate(table.next_state[outs].astype(np.int64), total, None)
-            assert after.cells is not None
-            if (total <= space.budget[t]).all() and (cell >= 0).all():
-                pair = after.cells.rank(cell)
-                if (pair >= 0).all():
-                    rows.append(r)
-                    utility.append(
-                        table.reward[r]
-                        - self.base.taken[t]
-                        + table.prob[outs] @ next_values[cell if space.dense else pair]
-                    )
-        u = np.array(utility)
+    def _repair(
+        self, t: int, here: LayerSpace, cells: Ints, run: Run, k: int, value: Floats, code: NDArray[Any]
+    ) -> Run:
+        """Solve a stage of a run that was not certified exactly, from the very numbers that the kernel had."""
+        at = int(run.open_cell[k])
+        state, _ = here.spent(np.array([at]) if self.space.dense else cells[[at]])
+        entries = slice(int(run.open_ptr[k]), int(run.open_ptr[k + 1]))
+        rows, both, n = run.open_row[entries].astype(np.int64), run.open_utility[entries], len(self.players)
+        table = self.game.layer(t)
+        action = table.action[int(table.row_ptr[state[0]]) + rows]
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(table.action[rows], u, self.concept, self.players, self.base.noise, self.base.above[t])
-        value[at] = sigma @ u
+        sigma = solve_exactly(action, both[:, :n], self.concept, self.players, both[:, n:], self.base.above[t])
         played = np.flatnonzero(sigma > 0)
-        if len(played) == 1:
-            code[at] = 1 + rows[int(played[0])] - first
-            played = played[:0]
-        else:
-            code[at] = 0
+        value[at] = weighted_sum(sigma[played].tolist(), both[played])
+        code[at] = 1 + rows[played[0]] if len(played) == 1 else 0
+        played = played[: 0 if len(played) == 1 else None]
         ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
-        return Run(
-            np.full(len(ptr) - 1, at), ptr, np.array(rows, dtype=np.int64)[played] - first, sigma[played], played[:0], 1
-        )
+        return Run(np.full(len(ptr) - 1, at), ptr, rows[played], sigma[played], 1)
 
 
 def runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:

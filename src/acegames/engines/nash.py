@@ -48,11 +48,11 @@ class NashStages(Stages):
     ) -> Run:  # fmt: skip
         from acegames import kernels
 
-        length, n = bounds[1] - bounds[0], len(self.players)
+        length = bounds[1] - bounds[0]
         slot, lo, size, base = into
         cells, ptr, first = np.empty(length, np.int64), np.empty(length + 1, np.int64), np.empty(length, np.int64)
         rows = np.empty(length * self.widest[0] + 1, np.int64)  # one more: a row is written before it proves infeasible
-        utility = np.empty((len(rows), n))
+        utility = np.empty((len(rows), value.shape[1]))
         written = (cells, ptr, first, rows, utility)
         budget = self.space.budget[t]
         if marks is not None:
@@ -67,24 +67,16 @@ class NashStages(Stages):
                 index, next_values, *written,
             )  # fmt: skip
         used = int(ptr[count])
-        found = solve_stages(
-            ptr[: count + 1],
-            rows[:used],
-            first[:count],
-            utility[:used],
-            self.tables,
-            self.concept,
-            self.players,
-            self.base.noise,
-            self.base.above[t],
-        )
+        stages = (ptr[: count + 1], rows[:used], first[:count], utility[:used])
+        found = solve_stages(*stages, self.tables, self.concept, self.players, self.base.above[t])
         self._check(t, here, cells, np.diff(ptr[: count + 1]), found)
         return self._file_run(cells[:count], ptr, rows, first, found, value, code)
 
     def _file_run(
         self, cells: Ints, ptr: Ints, rows: Ints, first: Ints, found: Mixtures, value: Floats, code: NDArray[Any]
     ) -> Run:
-        value[cells] = found.values
+        n = len(self.players)
+        value[cells, :n], value[cells, n:] = found.values, found.gross
         pure = found.pure >= 0
         code[cells[pure]] = 1 + rows[ptr[:-1][: len(cells)][pure] + found.pure[pure]] - first[: len(cells)][pure]
         code[cells[~pure]] = 0
@@ -95,7 +87,6 @@ class NashStages(Stages):
             mixed_ptr,
             found.action,
             found.prob,
-            np.zeros(0, dtype=np.int64),
             found.searched,
             found.repaired,
         )

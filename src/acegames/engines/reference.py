@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
-from acegames.engines.level import level
+from acegames.engines.level import level, with_gross
 from acegames.engines.none_found import none_found, too_large
 from acegames.engines.shelf import Shelf
 from acegames.errors import InvalidOption
@@ -55,25 +55,27 @@ class ReferenceEngine:
         rewards = [game.layer(t).reward[nodes.row] for t, nodes in enumerate(graph[:-1])]
         base = level(*(np.array([bound(x, axis=0) for x in rewards]) for bound in (np.min, np.max)))
         started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
-        values = np.zeros((len(graph[-1].state), len(game.players)))
+        n = len(game.players)
+        values = np.zeros((len(graph[-1].state), n if n == 1 else 2 * n))
         layers: list[PolicyLayer] = []
         programs = repaired = 0
         for t in reversed(range(game.horizon)):
             nodes, table = graph[t], game.layer(t)
             future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
-            utility = rewards[t] - base.taken[t] + future
-            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], utility, base.noise, base.above[t])
+            utility = with_gross(rewards[t] - base.taken[t]) + future
+            both = (utility[:, :n], utility[:, n:] if n > 1 else None)
+            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, base.above[t])
             found = self.stages.solve(batch, concept, game.players)
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-            layer = policy_layer(nodes, table, found.sigma, values)
+            layer = policy_layer(nodes, table, found.sigma, np.ascontiguousarray(values[:, :n]))
             layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
             programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
             if progress:
                 progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
         start = np.array([p for _, p in game.initial])
         dims = tuple(range(len(lattice.units)))
-        return base.back(EngineResult(start @ values, layers[::-1], dims, programs, repaired))
+        return base.back(EngineResult(start @ values[:, :n], layers[::-1], dims, programs, repaired))
 
 
 def _check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,12 +15,13 @@ from acegames.policy import PolicyLayer
 
 @dataclass(frozen=True, eq=False)
 class SolvedLayer:
-    """A layer of the policy, which holds all that the layer before it needs, and what it took."""
+    """A layer of the policy, which with its gross values is all that the layer before it needs, and what it took."""
 
     t: int
     layer: PolicyLayer
     programs: int = 0
     repaired: int = 0
+    gross: NDArray[np.float64] | None = None  # as the values of the layer; None with one player, and where no solve will go on from it
 
 
 class Shelf(Protocol):
@@ -59,7 +60,7 @@ class InMemory:
 
     def put(self, solved: SolvedLayer) -> None:
         """Take one more."""
-        self._solved.append(solved)
+        self._solved.append(replace(solved, gross=None))
 
     def close(self) -> list[SolvedLayer]:
         """All of them."""

@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
-from acegames.numerics import NOISE
 
-__all__ = ["StageBatch", "StageSolver", "StageStrategies", "noise_of"]
-
-
-def noise_of(utility: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounding of utilities (R, N) of this size, (N,)."""
-    found: NDArray[np.float64] = NOISE * np.abs(utility).max(axis=0)
-    return found
+__all__ = ["StageBatch", "StageSolver", "StageStrategies"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +21,15 @@ class StageBatch:
     ptr: NDArray[np.int64]  # (G+1,)
     action: NDArray[np.int32]  # (R, N) lexicographic within a stage
     utility: NDArray[np.float64]  # (R, N)
-    noise: NDArray[np.float64] | None = (
-        None  # (N,) differences up to this are rounding; by default judged from the utilities
-    )
+    gross: NDArray[np.float64] | None = None  # (R, N) the sums of rewards without signs; by default the size of the utilities
     level: NDArray[np.float64] | None = (
         None  # (N,) what the utilities are without, asked for where players are compared
     )
 
     @property
-    def blur(self) -> NDArray[np.float64]:
-        """The noise of each player."""
-        return noise_of(self.utility) if self.noise is None else self.noise
+    def rounded(self) -> NDArray[np.float64]:
+        """The gross utilities: what rounding is a share of, (R, N)."""
+        return np.abs(self.utility) if self.gross is None else self.gross
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -4,7 +4,7 @@ A candidate x = (x_1, .., x_N) of QuantEcon or Gambit is approximate. Its suppor
 
     u_i(a, x_-i) = w_i  for all a in S_i,    sum of x_i = 1,    for every player i
 
-from there to the last digits. It is accepted when no player gains more than LP_CERTIFICATE, in units of its utility range at the stage, by
+from there to the last digits. It is accepted when no player gains more than STABLE, as a share of how far it is below its best at the stage, by
 any action: computed from the stage's own utilities. Every search is bounded and gives the same answer each time.
 """
 
@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from acegames.concepts import BACKENDS, Nash
 from acegames.errors import AceError
 from acegames.extras import optional
-from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LP_CERTIFICATE, NEWTON_DONE, NEWTON_RANK
+from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
 from acegames.stage.exact import as_rational
 from acegames.stage.preference import Preference, better
+from acegames.stage.units import first_units
 
 Floats = NDArray[np.float64]
 Profile = list[Floats]  # N arrays: probability of each action
@@ -46,9 +47,9 @@ def load(backend: str) -> Any:
 def ask_backend(
     action: NDArray[np.int32],
     utility: Floats,
+    gross: Floats,
     concept: Nash,
     players: tuple[Hashable, ...],
-    noise: Floats,
     level: Floats | None = None,
 ) -> list[dict[int, float]] | None:
     """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
@@ -59,14 +60,11 @@ def ask_backend(
     assert concept.backend is not None
     own = [np.unique(column) for column in action.T]
     payoffs = np.moveaxis(utility.reshape(*map(len, own), len(players)), -1, 0)
-    axes = tuple(range(1, payoffs.ndim))
-    low, size = payoffs.min(axis=axes), np.ptp(payoffs, axis=axes)
-    size = np.where(size > noise, size, 0.0)
+    top, unit = utility.max(axis=0), first_units(utility, gross)
     shape = (len(players), *(1,) * len(players))
-    scaled = np.where(size > 0, 1.0, 0.0).reshape(shape) * (payoffs - low.reshape(shape))
-    scaled /= np.where(size > 0, size, 1.0).reshape(shape)
-    lowest, ranges = ([*map(as_rational, x.tolist())] for x in (low, size))
-    preference = Preference(concept, players, lowest, ranges, level)
+    scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
+    scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
+    preference = Preference(concept, players, *([*map(as_rational, x.tolist())] for x in (top, unit)), level)
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):
@@ -110,14 +108,15 @@ def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
             continue
         tried.add(key)
         found = _indifferent(payoffs, start, [np.flatnonzero(s) for s in support])
-        if found is not None and regret(payoffs, found) <= LP_CERTIFICATE:
+        if found is not None and share_of_regret(payoffs, found) <= STABLE:
             return found
     return None
 
 
-def regret(payoffs: Floats, profile: Profile) -> float:
-    """The most that a player gains by another action."""
-    return max(float(u.max() - u @ x) for u, x in zip(_gains(payoffs, profile), profile, strict=True))
+def share_of_regret(payoffs: Floats, profile: Profile) -> float:
+    """The most that a player gains by another action, as a share of how far it is below its best (which is 0), or of rounding."""
+    worth = _gains(payoffs, profile)
+    return max(float(u.max() - u @ x) / max(-float(u @ x), LEAST_STAKE) for u, x in zip(worth, profile, strict=True))
 
 
 def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:

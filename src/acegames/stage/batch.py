@@ -101,14 +101,14 @@ class BatchStageSolver:
             sigma[best] = 1.0
             return StageStrategies(sigma, 0, 0)
         programs = kernel.solve_batch(
-            batch.ptr, batch.action, batch.utility, deviation_table(group, batch.action, counts), first_action, correlated,
-            float(concept.floor), kind, terms, batch.blur, sigma, status, kernel.workspace(widest, N, counts, correlated),
+            batch.ptr, batch.action, np.hstack([batch.utility, batch.rounded]), deviation_table(group, batch.action, counts), first_action, correlated,
+            float(concept.floor), kind, terms, sigma, status, kernel.workspace(widest, N, counts, correlated),
             np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
         )  # fmt: skip
         failed = np.flatnonzero(status == kernel.UNCERTIFIED)
         for g in failed:
             rows = slice(batch.ptr[g], batch.ptr[g + 1])
             sigma[rows] = solve_exactly(
-                batch.action[rows], batch.utility[rows], concept, players, batch.blur, batch.level
+                batch.action[rows], batch.utility[rows], concept, players, batch.rounded[rows], batch.level
             )
         return StageStrategies(sigma, int(programs), len(failed))

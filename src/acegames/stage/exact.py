@@ -5,11 +5,15 @@ coefficients could leave it without a solution). Start at the first joint action
 basic; that is primal feasible only up to the incentive rows, so a first phase drives their violation out; then each
 level is maximised in turn, and columns with a strictly negative reduced cost are barred from later levels, which keeps the
 search on the optimal face (spec 4's lexicographic ties). Bland's rule: it ends.
+
+The table is kept in whole numbers over one denominator (Edmonds; Bareiss): every entry is a minor of the first table, so a
+pivot's divisions leave no remainder, and there are no common factors to look for as fractions would at every step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -18,10 +22,14 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Correlated
 from acegames.numerics import TIE
-from acegames.stage import noise_of
 from acegames.stage.program import Floats, Program, stage_program
+from acegames.stage.units import finer_units, first_units
 
 Row = list[Fraction]
+Whole = NDArray[np.object_]  # of Python ints
+
+TRIES = 6
+"""Programs of one stage, each in units that the one before shows; they are a thousandth of those before, so that few are needed."""
 
 
 def solve_exactly(
@@ -29,21 +37,33 @@ def solve_exactly(
     utility: Floats,
     concept: Correlated,
     players: tuple[Hashable, ...],
-    noise: Floats | None = None,
+    gross: Floats | None = None,
     level: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
-    blur = noise_of(utility) if noise is None else noise
-    program = stage_program(action, rational, concept, players, blur, level)
+    sizes = np.abs(utility) if gross is None else gross
+    unit: Floats | None = first_units(utility, sizes)
+    for _ in range(TRIES):
+        assert unit is not None
+        sigma = _solved(stage_program(action, rational, concept, players, sizes, level, unit))
+        unit = finer_units(utility, sizes, sigma, concept, players, unit)
+        if unit is None:
+            break
+    return sigma
+
+
+def _solved(program: Program) -> Floats:
     table = Tableau(program)
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
     for level in program.levels:
         table.maximise([as_rational(x) for x in level])
     sigma: Floats = np.array([float(x) for x in table.point()[: program.rows]])
-    sigma /= sigma.sum()
-    return sigma
+    total = 0.0
+    for x in sigma.tolist():  # one after the other: the bits must not depend on how a library adds up
+        total += x
+    return sigma / total
 
 
 def as_rational(x: Any) -> Fraction:
@@ -51,81 +71,92 @@ def as_rational(x: Any) -> Fraction:
     return Fraction(x.item() if isinstance(x, np.generic) else x)
 
 
+def whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
+    """The numbers times their common denominator, and that."""
+    denominator = math.lcm(*(x.denominator for x in numbers))
+    return [x.numerator * (denominator // x.denominator) for x in numbers], denominator
+
+
 class Tableau:
-    """Rows [coefficients | right-hand side] over the columns y, slacks; `basis[r]` is basic in row r."""
+    """Rows [coefficients | right-hand side] over the columns y, slacks, in whole numbers; the entries are those divided by `over`.
+
+    `basis[r]` is basic in row r, where it has `over`. A slack is counted in the units that make its row whole.
+    """
 
     def __init__(self, program: Program) -> None:
-        self.width = program.A.shape[1] + len(program.b)
+        columns, slacks = program.A.shape[1], len(program.b)
+        self.width, self.over = columns + slacks, 1
         self.barred = [False] * self.width
-        self.size = [Fraction(1)] * program.A.shape[1] + [as_rational(x) for x in program.slack_size]
-        cells = [
-            [as_rational(x) for x in row] + [Fraction(int(j == k)) for k in range(len(program.b))] + [as_rational(b)]
-            for j, (row, b) in enumerate(zip(program.A, program.b, strict=True))
-        ]
-        total = [Fraction(int(k < program.rows)) for k in range(self.width)] + [Fraction(1)]
-        self.rows: list[Row] = [*cells, total]
-        self.basis = [program.A.shape[1] + j for j in range(len(program.b))] + [-1]
-        self._pivot(len(self.rows) - 1, 0)
+        self.size = [as_rational(x) for x in (*program.weight_size, *program.slack_size)]
+        self.rows: Whole = np.zeros((slacks + 1, self.width + 1), dtype=object)
+        for j, (row, b) in enumerate(zip(program.A, program.b, strict=True)):
+            numbers, times = whole([*map(as_rational, row), as_rational(b)])
+            self.rows[j, :columns], self.rows[j, -1] = numbers[:-1], numbers[-1]
+            self.rows[j, columns + j] = 1
+            self.size[columns + j] *= times
+        self.rows[-1, : program.rows] = self.rows[-1, -1] = 1
+        self.basis = [columns + j for j in range(slacks)] + [-1]
+        self._pivot(slacks, 0)
 
     def point(self) -> Row:
         """The present weights and slacks."""
         y = [Fraction(0)] * self.width
-        for row, k in zip(self.rows, self.basis, strict=True):
-            y[k] = row[-1]
+        for number, k in zip(self.rows[:, -1], self.basis, strict=True):
+            y[k] = Fraction(number, self.over)
         return y
 
     def make_feasible(self) -> bool:
         """Phase one: an artificial column covers every violated row and is driven to zero; False where that cannot be."""
-        if all(row[-1] >= 0 for row in self.rows):
+        if all(x >= 0 for x in self.rows[:, -1]):
             return True
         artificial = self.width
-        for row in self.rows:
-            row.insert(-1, Fraction(-1 if row[-1] < 0 else 0))
+        column = np.array([-self.over if x < 0 else 0 for x in self.rows[:, -1]], dtype=object)
+        self.rows = np.insert(self.rows, artificial, column, axis=1)
         self.width += 1
         self.barred.append(False)
-        self._pivot(min(range(len(self.rows)), key=lambda r: self.rows[r][-1]), artificial)
-        self._improve([Fraction(-int(k == artificial)) for k in range(self.width)])
+        self._pivot(min(range(len(self.rows)), key=lambda r: self.rows[r, -1]), artificial)
+        self._improve([0] * artificial + [-1])
         if artificial in self.basis:
             r = self.basis.index(artificial)
-            if self.rows[r][-1] != 0:
+            if self.rows[r, -1] != 0:
                 return False
-            self._pivot(r, next(k for k in range(artificial) if self.rows[r][k] != 0))
-        for row in self.rows:
-            del row[-2]
+            self._pivot(r, next(k for k in range(artificial) if self.rows[r, k] != 0))
+        self.rows = np.delete(self.rows, artificial, axis=1)
         self.width -= 1
         self.barred.pop()
         return True
 
     def maximise(self, objective: Row) -> None:
         """Move to the best point of the face that earlier calls left, and leave only what is as good."""
-        reduced = self._improve(objective + [Fraction(0)] * (self.width - len(objective)))
+        numbers, times = whole(objective)
+        reduced = self._improve(numbers + [0] * (self.width - len(numbers)))
         for k, d in enumerate(reduced):
-            self.barred[k] = self.barred[k] or d * self.size[k] < -TIE
+            self.barred[k] = self.barred[k] or Fraction(d, self.over * times) * self.size[k] < -TIE
 
-    def _improve(self, objective: Row) -> Row:
+    def _improve(self, objective: list[int]) -> Whole:
+        """Pivot while the objective grows; returns its reduced costs, times `over`."""
         while True:
             reduced = self._reduced(objective)
             entering = next((k for k in range(self.width) if reduced[k] > 0 and not self.barred[k]), None)
             if entering is None:
                 return reduced
-            ratios = [(row[-1] / row[entering], b, r) for r, (row, b) in self._numbered() if row[entering] > 0]
-            self._pivot(min(ratios)[2], entering)
+            column, last = self.rows[:, entering], self.rows[:, -1]
+            leaving = min(
+                (Fraction(last[r], column[r]), k, r) for r, k in enumerate(self.basis) if column[r] > 0
+            )
+            self._pivot(leaving[2], entering)
 
-    def _numbered(self) -> list[tuple[int, tuple[Row, int]]]:
-        return list(enumerate(zip(self.rows, self.basis, strict=True)))
-
-    def _reduced(self, objective: Row) -> Row:
-        reduced = objective[: self.width]
-        for row, k in zip(self.rows, self.basis, strict=True):
+    def _reduced(self, objective: list[int]) -> Whole:
+        reduced: Whole = np.array(objective[: self.width], dtype=object) * self.over
+        for r, k in enumerate(self.basis):
             if objective[k]:
-                reduced = [d - objective[k] * x for d, x in zip(reduced, row[:-1], strict=True)]
+                reduced = reduced - objective[k] * self.rows[r, :-1]
         return reduced
 
     def _pivot(self, r: int, k: int) -> None:
-        row = self.rows[r]
-        row[:] = [x / row[k] for x in row] if row[k] != 1 else row
-        for other in self.rows:
-            if other is not row and other[k]:
-                factor = other[k]
-                other[:] = [x - factor * y if y else x for x, y in zip(other, row, strict=True)]
+        if self.rows[r, k] < 0:
+            self.rows[r] = -self.rows[r]
+        row, pivot = self.rows[r].copy(), self.rows[r, k]
+        self.rows = (self.rows * pivot - np.outer(self.rows[:, k], row)) // self.over
+        self.rows[r], self.over = row, pivot
         self.basis[r] = k

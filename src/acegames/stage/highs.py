@@ -10,13 +10,15 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
-from acegames.numerics import HIGHS, LP_CERTIFICATE, SUPPORT, TIE
+from acegames.concepts import CE, Concept, Correlated, Nash
+from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
 from acegames.stage.program import Floats, Program, stage_program
+from acegames.stage.units import finer_units, first_units
 
 
 class HighsStageSolver:
@@ -42,21 +44,39 @@ class HighsStageSolver:
         """Return an equilibrium of each stage; of Nash equilibria, which are no linear programs, the exact search is the reference."""
         if isinstance(concept, Nash):
             return ExactNashSolver().solve(batch, concept, players)
-        sigma, blur = np.zeros(len(batch.utility)), batch.blur
+        sigma, gross = np.zeros(len(batch.utility)), batch.rounded
         programs = repaired = 0
         for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
             utility = batch.utility[first:last]
             if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players, blur, batch.level)
-            found = self._solve_program(stage_program(*stage))
+            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.level)
+            found = self._solve_stage(*stage)
             programs += 1
             if found is None:
                 repaired += 1
                 found = solve_exactly(*stage)
             sigma[first:last] = found
         return StageStrategies(sigma, programs, repaired)
+
+    def _solve_stage(
+        self,
+        action: NDArray[np.int32],
+        utility: Floats,
+        concept: Correlated,
+        players: tuple[Hashable, ...],
+        gross: Floats,
+        level: Floats | None,
+    ) -> Floats | None:
+        """Return sigma, or None where floats do not do: there are outliers, the unit is too coarse, or a gain is left."""
+        unit = first_units(utility, gross)
+        if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
+            return None
+        sigma = self._solve_program(stage_program(action, utility, concept, players, gross, level, unit))
+        if sigma is None or finer_units(utility, gross, sigma, concept, players, unit) is not None:
+            return None
+        return sigma if _is_stable(action, utility, gross, sigma, concept) else None
 
     def _solve_program(self, program: Program) -> Floats | None:
         """Return sigma, or None when an answer could not be certified."""
@@ -109,6 +129,24 @@ class HighsStageSolver:
             zip(lower.tolist(), upper.tolist(), strict=True)
         ):  # all at once needs a newer HiGHS
             self._highs.changeRowBounds(row, *bounds)
+
+
+def _is_stable(
+    action: NDArray[np.int32], utility: Floats, gross: Floats, sigma: Floats, concept: Correlated
+) -> bool:
+    """Whether no player gains more than STABLE, of what it is below its best, by a deviation that stays in X."""
+    position = {tuple(a): r for r, a in enumerate(action.tolist())}
+    missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ gross)
+    for i in range(utility.shape[1]):
+        for told in np.unique(action[:, i]) if isinstance(concept, CE) else [None]:
+            played = np.flatnonzero((sigma > 0) & (True if told is None else action[:, i] == told))
+            for d in np.unique(action[:, i]):
+                moved = ((*action[r, :i].tolist(), int(d), *action[r, i + 1 :].tolist()) for r in played)
+                to = np.array([position.get(a, -1) for a in moved], dtype=int)
+                gain = float(sigma[played] @ (utility[to, i] - utility[played, i]))
+                if (to >= 0).all() and gain > STABLE * missing[i] + noise[i]:
+                    return False
+    return True
 
 
 def _certified(

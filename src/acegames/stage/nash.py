@@ -14,7 +14,8 @@ from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.batch import deviation_table, objective_code
-from acegames.stage.nash_exact import as_floats, is_product, solve_nash_exactly
+from acegames.stage.nash_exact import is_product, solve_nash_exactly
+from acegames.stage.units import weighted_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,6 +29,7 @@ class Mixtures:
     """A Nash equilibrium of each of G stages: a joint action, or what each player plays by itself."""
 
     values: Floats  # (G, N)
+    gross: Floats  # (G, N) the same sums of rewards without signs
     pure: Ints  # (G,) the joint action, counted from the stage's first; -1 where play is mixed or there is none
     ptr: Ints  # (G+1,) entries of the mixed stages; none where play is pure
     action: Ints  # (E,) the player's first action number plus its action, ascending within a stage
@@ -48,28 +50,33 @@ class Tables:
 
 
 def solve_stages(
-    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...], noise: Floats,
+    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...],
     level: Floats | None = None,
 ) -> Mixtures:  # fmt: skip
-    """Solve stages whose feasible joint actions are rows of the tables; those of stage g count from first[g]."""
+    """Solve stages whose feasible joint actions are rows of the tables; those of stage g count from first[g].
+
+    utility (R, 2N) holds gross utilities behind the utilities; with one player none are needed.
+    """
     from acegames import nash_kernels as kernel
 
     stages, n = len(ptr) - 1, tables.action.shape[1]
     kind, terms = objective_code(concept, players, level)
-    values, pure, status = np.zeros((stages, n)), np.empty(stages, np.int64), np.empty(stages, np.int64)
+    pure, status = np.empty(stages, np.int64), np.empty(stages, np.int64)
+    values = np.zeros((stages, utility.shape[1]))
     wide = int(tables.first_action[-1]) if n == 2 else 0
     mixed_ptr = np.empty(stages + 1, np.int64)
     action, prob = np.empty(stages * wide, np.int64), np.empty(stages * wide)
     searched = kernel.solve_nash(
         _fixed(ptr), _fixed(row), _fixed(first), _fixed(tables.action), _fixed(tables.deviation), _fixed(utility),
-        _fixed(tables.first_action), kind, terms, _fixed(noise), SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
+        _fixed(tables.first_action), kind, terms, SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
     )  # fmt: skip
     used = int(mixed_ptr[-1])
-    found = Mixtures(values, pure, mixed_ptr, action[:used].copy(), prob[:used].copy(), int(searched), 0, (), ())
+    entries = (mixed_ptr, action[:used].copy(), prob[:used].copy())
+    found = Mixtures(values[:, :n], values[:, n:], pure, *entries, int(searched), 0, (), ())
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(ptr, row, tables, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, noise, level)
+    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, level)
 
 
 def _for_backend(ptr: Ints, row: Ints, tables: Tables, concept: Concept) -> Any:
@@ -89,7 +96,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 def _repaired(
     found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
-    concept: Concept, players: tuple[Hashable, ...], noise: Floats, level: Floats | None,
+    concept: Concept, players: tuple[Hashable, ...], level: Floats | None,
 ) -> Mixtures:  # fmt: skip
     """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
     from acegames import nash_kernels as kernel
@@ -99,22 +106,21 @@ def _repaired(
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        mixtures = _from_backend(action, utility[rows], concept, players, noise, level)
+        stage = (action, *np.hsplit(utility[rows], 2))
+        mixtures = _from_backend(*stage, concept, players, level)
         if mixtures is None and status[g] <= kernel.MIXED:
             continue  # asked in vain, and the kernel has an answer
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
-        if (
-            mixtures is None and len(players) == 2
-        ):  # of more players every joint action was looked at, by comparisons alone
-            repaired += 1
+        if mixtures is None and (len(players) == 2 or status[g] == kernel.UNSURE):
+            repaired += 1  # of more players every joint action was looked at, by comparisons alone
             try:
-                exact = solve_nash_exactly(action, utility[rows], concept, players, noise, level)
+                exact = solve_nash_exactly(*stage, concept, players, level)
             except TooLarge:
                 too_large.append(g)
                 continue
-            mixtures = None if exact is None else as_floats(exact)
+            mixtures = exact
         if mixtures is None:
             without.append(g)
             continue
@@ -123,20 +129,22 @@ def _repaired(
         for i, mixture in enumerate(mixtures):
             entries[g] += [(int(tables.first_action[i]) + a, p) for a, p in mixture.items()]
             chance *= [mixture.get(a, 0.0) for a in action[:, i].tolist()]
-        found.values[g] = chance @ utility[rows]
+        worth = weighted_sum(chance.tolist(), utility[rows])
+        found.values[g], found.gross[g] = np.split(worth, 2)
         found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(players) else -1
     found.pure[[*without, *too_large]] = -1
     mixed = {g: e for g, e in entries.items() if found.pure[g] < 0}
     merged = _merged(found, mixed, [*entries, *without, *too_large])
-    return Mixtures(found.values, found.pure, *merged, found.searched, repaired, tuple(without), tuple(too_large))
+    values = (found.values, found.gross, found.pure)
+    return Mixtures(*values, *merged, found.searched, repaired, tuple(without), tuple(too_large))
 
 
 def _from_backend(
     action: NDArray[np.int32],
     utility: Floats,
+    gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    noise: Floats,
     level: Floats | None,
 ) -> list[dict[int, float]] | None:
     """One stage by the backend; None where there is none, where it cannot be asked, or where it found nothing."""
@@ -144,7 +152,7 @@ def _from_backend(
         return None
     from acegames.stage.backend import ask_backend
 
-    return ask_backend(action, utility, concept, players, noise, level)
+    return ask_backend(action, utility, gross, concept, players, level)
 
 
 def _merged(
@@ -175,11 +183,10 @@ class NashStageSolver:
             batch.ptr,
             np.arange(len(group)),
             batch.ptr[:-1],
-            batch.utility,
+            np.hstack([batch.utility, batch.rounded]),
             tables,
             concept,
             players,
-            batch.blur,
             batch.level,
         )
         sigma = np.zeros(len(batch.utility))

@@ -44,12 +44,13 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
-from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, TIE
+from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
 from acegames.stage import StageBatch, StageStrategies
-from acegames.stage.exact import Tableau, as_rational
+from acegames.stage.exact import TRIES, Tableau, as_rational
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, merge_equal
+from acegames.stage.units import finer_units, first_units
 
 EXACT_PAIRS = 2**13
 """Pairs of supports that are looked at in exact arithmetic at most; some minutes."""
@@ -69,33 +70,54 @@ class _Pair:
 def solve_nash_exactly(
     action: NDArray[np.int32],
     utility: Floats,
+    gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    noise: Floats,
     level: Floats | None = None,
-) -> list[Mixture] | None:
+) -> list[dict[int, float]] | None:
     """Return each player's mixture of one stage game, or None: no equilibrium (three or more players: no pure one).
 
     Raises:
         TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
     """
+    unit: Floats | None = first_units(utility, gross)
+    for _ in range(TRIES):
+        assert unit is not None
+        exact = _solved(action, utility, gross, concept, players, level, unit)
+        if exact is None:
+            return None
+        found = as_floats(exact)
+        unit = finer_units(utility, gross, joint(action, found), concept, players, unit)
+        if unit is None:
+            break
+    return found
+
+
+def _solved(
+    action: NDArray[np.int32],
+    utility: Floats,
+    gross: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    level: Floats | None,
+    units: Floats,
+) -> list[Mixture] | None:
+    """The same in given units."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
-    low = rational.min(axis=0)
-    ranges = [
-        r if r > as_rational(e) else Fraction(0) for r, e in zip((rational - low).max(axis=0), noise, strict=True)
-    ]
-    unit = [r or Fraction(1) for r in ranges]
-    ties = [max(2 * as_rational(e) / r, as_rational(INDIFFERENT)) for e, r in zip(noise, unit, strict=True)]
-    v = merge_equal((rational - low) / unit * [int(r > 0) for r in ranges], np.array(ties, dtype=object))
+    top, n = rational.max(axis=0), len(players)
+    unit = [as_rational(x) for x in units.tolist()]
+    per = [x or Fraction(1) for x in unit]
+    v = (rational - top) / per * [int(x > 0) for x in unit]
+    noise = [as_rational(NOISE * gross[(v[:, i] >= -1).astype(bool), i].max()) for i in range(n)]
+    ties = [max(2 * e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
+    v = merge_equal(v, np.array([ties] * len(v), dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, low.tolist(), ranges, level)
+    preference = Preference(concept, players, top.tolist(), unit, level)
     pure = _best_pure(cells, preference)
-    if len(players) != 2:
+    if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
     product = is_product(action)
-    constant = product and _constant_sum(
-        rational / unit, [as_rational(e) / r for e, r in zip(noise, unit, strict=True)]
-    )
+    constant = product and _constant_sum(rational, gross)
     if pure is not None and (
         constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
     ):
@@ -127,7 +149,7 @@ class ExactNashSolver:
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return a Nash equilibrium of each stage that has one."""
-        sigma, blur = np.zeros(len(batch.utility)), batch.blur
+        sigma, gross = np.zeros(len(batch.utility)), batch.rounded
         without, too_large, programs = [], [], 0
         for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
             action, utility = batch.action[first:last], batch.utility[first:last]
@@ -135,7 +157,7 @@ class ExactNashSolver:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = _one_stage(action, utility, concept, players, blur, batch.level)
+                found = _one_stage(action, utility, gross[first:last], concept, players, batch.level)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -150,9 +172,9 @@ class ExactNashSolver:
 def _one_stage(
     action: NDArray[np.int32],
     utility: Floats,
+    gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    noise: Floats,
     level: Floats | None,
 ) -> list[dict[int, float]] | None:
     """Exactly; where the concept has a backend and the stage is a product, by that first (three or more players: if none is pure)."""
@@ -160,13 +182,13 @@ def _one_stage(
 
     nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
     if nash is not None and len(players) == 2:
-        found = ask_backend(action, utility, nash, players, noise, level)
+        found = ask_backend(action, utility, gross, nash, players, level)
         if found is not None:
             return found
-    exact = solve_nash_exactly(action, utility, concept, players, noise, level)
-    if exact is not None:
-        return as_floats(exact)
-    return None if nash is None or len(players) == 2 else ask_backend(action, utility, nash, players, noise, level)
+    exact = solve_nash_exactly(action, utility, gross, concept, players, level)
+    if exact is not None or nash is None or len(players) == 2:
+        return exact
+    return ask_backend(action, utility, gross, nash, players, level)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
@@ -198,9 +220,12 @@ def is_product(action: NDArray[np.int32]) -> bool:
     return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
-def _constant_sum(utility: NDArray[np.object_], noise: Sequence[Fraction]) -> bool:
-    total = utility.sum(axis=1)
-    return bool(max(total) - min(total) <= sum(noise))
+def _constant_sum(utility: NDArray[np.object_], gross: Floats) -> bool:
+    """Whether the players' utilities, each in units of its range, add up to the same everywhere, but for rounding."""
+    ranges = [r or Fraction(1) for r in utility.max(axis=0) - utility.min(axis=0)]
+    total = (utility / ranges).sum(axis=1)
+    noise = max(sum(as_rational(NOISE * g) / r for g, r in zip(row, ranges, strict=True)) for row in gross.tolist())
+    return bool(max(total) - min(total) <= noise)
 
 
 def _any(first: Matrix, second: Matrix) -> list[Mixture]:
@@ -213,9 +238,9 @@ def _any(first: Matrix, second: Matrix) -> list[Mixture]:
 
 
 def _maximin(u: Matrix) -> Mixture:
-    """Maximise z subject to z <= sum over a of x_a u(a, k) for each k, over mixtures x."""
-    own, others = sorted({a for a, _ in u}), sorted({k for _, k in u})
-    A = np.array([[-u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
+    """Maximise z subject to z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
+    own, others, least = sorted({a for a, _ in u}), sorted({k for _, k in u}), min(u.values())
+    A = np.array([[least - u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
     table = Tableau(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
     table.make_feasible()
     table.maximise([Fraction(0)] * len(own) + [Fraction(1)])

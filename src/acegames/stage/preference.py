@@ -1,6 +1,6 @@
 """Which of several equilibria of a stage an objective prefers, in any arithmetic. Ties go to the first player, then to the second, ...
 
-Utilities v_i are scaled to unit range, u_i = low_i + range_i v_i. Scores are compared within TIE, entry by entry.
+Utilities are counted from each player's best, u_i = top_i + unit_i v_i. Scores are compared within TIE, entry by entry.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ class Preference:
         self,
         concept: Concept,
         players: tuple[Hashable, ...],
-        low: Sequence[Fraction],
-        ranges: Sequence[Fraction],
+        top: Sequence[Fraction],
+        units: Sequence[Fraction],
         level: NDArray[np.float64] | None = None,
     ) -> None:
         weights = concept.weights(players)
         self.kind = concept.objective if weights is None else "linear"
-        span = max(ranges) or Fraction(1)
-        self.gain = [r / span for r in ranges]
-        high = [x + as_rational(up) for x, up in zip(low, level, strict=True)] if level is not None else low
+        span = max(units) or Fraction(1)
+        self.gain = [x / span for x in units]
+        high = [x + as_rational(up) for x, up in zip(top, level, strict=True)] if level is not None else top
         self.offset = [(x - min(high)) / span for x in high]
-        scaled = [as_rational(w) * r for w, r in zip(weights or [0.0] * len(ranges), ranges, strict=True)]
+        scaled = [as_rational(w) * x for w, x in zip(weights or [0.0] * len(units), units, strict=True)]
         largest = max(map(abs, scaled)) or Fraction(1)
         self.weights = [w / largest for w in scaled]
 
