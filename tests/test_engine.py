@@ -96,21 +96,29 @@ def test_the_bytes_do_not_depend_on_the_threads(tmp_path, engine, monkeypatch):
 def test_uncertified_stages_are_repaired_exactly(monkeypatch):
     """Pretend that no stage of a run could be certified: the exact path must give the same answers, and be counted."""
 
-    def nothing_certified(real, first_cell):
+    def nothing_certified(real, stages, before, after):
         def kernel(*args):
             real(*args)
-            begin, end, failed, marks = args[0], args[1], args[-1], first_cell(args)
-            cells = begin + np.flatnonzero(marks[begin:end]) if marks is not None else np.arange(begin, end)
-            failed[: len(cells)] = cells
-            return 0, len(cells), len(cells)
+            cell, ptr, row, utility = args[-4:]
+            first, rows = np.empty_like(cell), np.empty(len(utility) + 1, dtype=np.int64)
+            written = np.empty((len(rows), utility.shape[1]))
+            count = stages(*args[:before], *args[before + 2 : after], *widest(args), cell, ptr, first, rows, written)
+            used = ptr[count]
+            row[:used] = rows[:used] - np.repeat(first[:count], np.diff(ptr[: count + 1]))
+            utility[:used] = written[:used]
+            return 0, count, count
+
+        def widest(args):
+            return () if stages is kernels.sparse_stages else (args[after + 5],)
 
         return kernel
 
     rng = np.random.default_rng(3)
     games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
     expected = [ace.solve(g, ace.CE()) for g in games]
-    monkeypatch.setattr(kernels, "solve_dense", nothing_certified(kernels.solve_dense, lambda args: args[7]))
-    monkeypatch.setattr(kernels, "solve_sparse", nothing_certified(kernels.solve_sparse, lambda args: None))
+    dense, sparse = (kernels.solve_dense, kernels.dense_stages, 14, 24), (kernels.solve_sparse, kernels.sparse_stages, 13, 23)
+    monkeypatch.setattr(kernels, "solve_dense", nothing_certified(*dense))
+    monkeypatch.setattr(kernels, "solve_sparse", nothing_certified(*sparse))
     for game, right in zip(games, expected, strict=True):
         for engine in ENGINES.values():
             found = ace.solve(game, ace.CE(), engine=engine)

@@ -529,6 +529,15 @@ def _depths(v, R, N, columns, depth):
 
 
 @_inner
+def _within(least, y, owner, first, rows):
+    """Whether what was assumed of values, that they lie within a unit of the best, does not bind: then nothing beyond is better."""
+    for r in range(first, rows):
+        if owner[r] and y[r] > 0.0:
+            return False
+    return least > ROW_FEASIBLE
+
+
+@_inner
 def _start(worth, depth, careful):
     """The joint action that is worth most; of those that are no outliers, if one is careful."""
     a = -1
@@ -587,6 +596,7 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
                 b[rows] = 1.0 - max(y[i] - most, -unit[i] / span)
+                owner[rows] = y[i] - most < -unit[i] / span  # whether it is cut
                 rows += 1
         for j in range(R):
             c[j] = 0.0
@@ -641,6 +651,8 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
     _read_point(x, rhs, basic, depth, m, columns)
     _read_duals(y, d, nonbasic, n, columns, rows)
     if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
+        return UNCERTIFIED
+    if comparing and outliers > 0 and not _within(x[R], y, owner, rows - N if kind == FAIR else rows, rows):
         return UNCERTIFIED
 
     if kind != ANY:

@@ -38,7 +38,6 @@ LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNSURE, NOTHING, TOO_MANY = 0, 1, 2, 3, 4  # what becomes of a stage
 NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
-TINY = 1e-300  # a range that is none
 ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
 FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
 
@@ -770,7 +769,7 @@ def _certified(u, cell, n1, n2, x, y, top, value):
 
 
 @_inner
-def _two_players(u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
+def _two_players(u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
     """An equilibrium of a stage of two players, given its best pure one (or -1); M holds mixtures x, y, actions' names, values."""
     cell, G1, G2, columns, name, place, x, y, value, sizes, counts = M
     B = W[17]
@@ -796,7 +795,8 @@ def _two_players(u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, l
     p = 0 if n1 >= n2 else 1  # whose actions are the rows of the search
     for a in range(sizes[p]):
         columns[a] = np.uint64(0)
-    range1, range2 = max(top[0] - low[0], TINY), max(top[1] - low[1], TINY)
+    per1 = 1.0 / (top[0] - low[0]) if unit[0] > 0.0 else 0.0
+    per2 = 1.0 / (top[1] - low[1]) if unit[1] > 0.0 else 0.0
     least = np.inf
     most = -np.inf
     noise = 0.0
@@ -807,10 +807,10 @@ def _two_players(u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, l
         G2[k, a] = v[j, 1]
         if sizes[1 - p] < 63:
             columns[a if p == 0 else k] |= np.uint64(1) << np.uint64(k if p == 0 else a)
-        total = (u[j, 0] - top[0]) / range1 + (u[j, 1] - low[1]) / range2
+        total = (u[j, 0] - top[0]) * per1 + (u[j, 1] - low[1]) * per2
         least = min(least, total)
         most = max(most, total)
-        noise = max(noise, NOISE * (u[j, 2] / range1 + u[j, 3] / range2))
+        noise = max(noise, NOISE * (u[j, 2] * per1 + u[j, 3] * per2))
     if n1 * n2 == R and most - least <= noise:
         if pure >= 0:
             return PURE
@@ -863,7 +863,7 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
         ):
             searched[0] = 1
             status = _two_players(
-                u, v, R, act, row, kind, top, low, tie, scaled, gain, offset, limit, best, objective, best_v, M, W,
+                u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, offset, limit, best, objective, best_v, M, W,
             )  # fmt: skip
         if status > MIXED:
             return status, best
@@ -872,7 +872,8 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
             if status == MIXED:
                 sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
         if not finer(u, R, N, sigma, kind, terms, top, low, core, unit):
-            return (status if status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position, top) else UNSURE), best
+            stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position, top)
+            return (status if stable else UNSURE), best
     return UNSURE, best
 
 

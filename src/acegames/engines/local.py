@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -317,10 +318,15 @@ class Run:
     mixed_prob: Floats
     programs: int
     repaired: int = 0
-    open_cell: Ints = field(default_factory=partial(np.zeros, 0, np.int64))
-    open_ptr: Ints = field(default_factory=partial(np.zeros, 1, np.int64))
-    open_row: NDArray[Any] = field(default_factory=partial(np.zeros, 0, np.int64))
-    open_utility: Floats = field(default_factory=partial(np.zeros, (0, 2)))
+    open: tuple[OpenStage, ...] = ()
+
+
+class OpenStage(NamedTuple):
+    """A stage game that was not certified, as the kernel solved it."""
+
+    cell: int
+    row: Ints  # (R,) counted from the state's first
+    utility: Floats  # (R, 2N) and gross ones
 
 
 class Stages:
@@ -413,17 +419,17 @@ class Stages:
                 *bounds, here.cells.keys, here.states, here.lo, here.size, here.base, *step, *actions,
                 *into, after.cells.keys, index, next_values, *answer,
             )  # fmt: skip
-        used, left = int(ptr[mixed]), int(open_ptr[bad])
+        used = int(ptr[mixed])
         return Run(
             cell[:mixed].copy(),
             ptr[: mixed + 1].copy(),
             row[:used].copy(),
             prob[:used].copy(),
             programs,
-            open_cell=open_cell[:bad].copy(),
-            open_ptr=open_ptr[: bad + 1].copy(),
-            open_row=open_row[:left].copy(),
-            open_utility=open_utility[:left].copy(),
+            open=tuple(
+                OpenStage(int(open_cell[k]), open_row[a:b].astype(np.int64), open_utility[a:b].copy())
+                for k, (a, b) in enumerate(pairwise(open_ptr[: bad + 1].tolist()))
+            ),
         )
 
     def _close(
@@ -436,7 +442,7 @@ class Stages:
         code: NDArray[Any],
     ) -> tuple[PolicyLayer, Floats | None, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
-        repairs = [self._repair(t, here, cells, run, k, value, code) for run in found for k in range(len(run.open_cell))]
+        repairs = [self._repair(t, here, cells, stage, value, code) for run in found for stage in run.open]
         records = [r for r in (*found, *repairs) if len(r.mixed_cell)]
         if not records:
             return *_file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
@@ -451,23 +457,21 @@ class Stages:
         return *_file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
     def _repair(
-        self, t: int, here: LayerSpace, cells: Ints, run: Run, k: int, value: Floats, code: NDArray[Any]
+        self, t: int, here: LayerSpace, cells: Ints, stage: OpenStage, value: Floats, code: NDArray[Any]
     ) -> Run:
-        """Solve a stage of a run that was not certified exactly, from the very numbers that the kernel had."""
-        at = int(run.open_cell[k])
-        state, _ = here.spent(np.array([at]) if self.space.dense else cells[[at]])
-        entries = slice(int(run.open_ptr[k]), int(run.open_ptr[k + 1]))
-        rows, both, n = run.open_row[entries].astype(np.int64), run.open_utility[entries], len(self.players)
-        table = self.game.layer(t)
-        action = table.action[int(table.row_ptr[state[0]]) + rows]
+        """Solve a stage exactly, from the very numbers that the kernel had."""
+        state, _ = here.spent(np.array([stage.cell]) if self.space.dense else cells[[stage.cell]])
+        table, n = self.game.layer(t), len(self.players)
+        action = table.action[int(table.row_ptr[state[0]]) + stage.row]
+        utility, gross = stage.utility[:, :n], stage.utility[:, n:]
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(action, both[:, :n], self.concept, self.players, both[:, n:], self.base.above[t])
+        sigma = solve_exactly(action, utility, self.concept, self.players, gross, self.base.above[t])
         played = np.flatnonzero(sigma > 0)
-        value[at] = weighted_sum(sigma[played].tolist(), both[played])
-        code[at] = 1 + rows[played[0]] if len(played) == 1 else 0
+        value[stage.cell] = weighted_sum(sigma[played].tolist(), stage.utility[played])
+        code[stage.cell] = 1 + stage.row[played[0]] if len(played) == 1 else 0
         played = played[: 0 if len(played) == 1 else None]
         ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
-        return Run(np.full(len(ptr) - 1, at), ptr, rows[played], sigma[played], 1)
+        return Run(np.full(len(ptr) - 1, stage.cell), ptr, stage.row[played], sigma[played], 1)
 
 
 def runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,9 @@ class SolvedLayer:
     layer: PolicyLayer
     programs: int = 0
     repaired: int = 0
-    gross: NDArray[np.float64] | None = None  # as the values of the layer; None with one player, and where no solve will go on from it
+    gross: NDArray[np.float64] | None = (
+        None  # as the values of the layer; None with one player, and where no solve will go on from it
+    )
 
 
 class Shelf(Protocol):

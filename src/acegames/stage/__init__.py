@@ -21,7 +21,9 @@ class StageBatch:
     ptr: NDArray[np.int64]  # (G+1,)
     action: NDArray[np.int32]  # (R, N) lexicographic within a stage
     utility: NDArray[np.float64]  # (R, N)
-    gross: NDArray[np.float64] | None = None  # (R, N) the sums of rewards without signs; by default the size of the utilities
+    gross: NDArray[np.float64] | None = (
+        None  # (R, N) the sums of rewards without signs; by default the size of the utilities
+    )
     level: NDArray[np.float64] | None = (
         None  # (N,) what the utilities are without, asked for where players are compared
     )

@@ -64,7 +64,8 @@ def ask_backend(
     shape = (len(players), *(1,) * len(players))
     scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
     scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
-    preference = Preference(concept, players, *([*map(as_rational, x.tolist())] for x in (top, unit)), level)
+    best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
+    preference = Preference(concept, players, best_of, units, level)
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):

@@ -141,9 +141,7 @@ class Tableau:
             if entering is None:
                 return reduced
             column, last = self.rows[:, entering], self.rows[:, -1]
-            leaving = min(
-                (Fraction(last[r], column[r]), k, r) for r, k in enumerate(self.basis) if column[r] > 0
-            )
+            leaving = min((Fraction(last[r], column[r]), k, r) for r, k in enumerate(self.basis) if column[r] > 0)
             self._pivot(leaving[2], entering)
 
     def _reduced(self, objective: list[int]) -> Whole:

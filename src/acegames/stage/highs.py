@@ -131,9 +131,7 @@ class HighsStageSolver:
             self._highs.changeRowBounds(row, *bounds)
 
 
-def _is_stable(
-    action: NDArray[np.int32], utility: Floats, gross: Floats, sigma: Floats, concept: Correlated
-) -> bool:
+def _is_stable(action: NDArray[np.int32], utility: Floats, gross: Floats, sigma: Floats, concept: Correlated) -> bool:
     """Whether no player gains more than STABLE, of what it is below its best, by a deviation that stays in X."""
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
     missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ gross)

@@ -106,8 +106,8 @@ def _repaired(
     for g in open_stages.tolist():
         rows = slice(int(ptr[g]), int(ptr[g + 1]))
         action = tables.action[row[rows]]
-        stage = (action, *np.hsplit(utility[rows], 2))
-        mixtures = _from_backend(*stage, concept, players, level)
+        own, gross = np.hsplit(utility[rows], 2)
+        mixtures = _from_backend(action, own, gross, concept, players, level)
         if mixtures is None and status[g] <= kernel.MIXED:
             continue  # asked in vain, and the kernel has an answer
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
@@ -116,7 +116,7 @@ def _repaired(
         if mixtures is None and (len(players) == 2 or status[g] == kernel.UNSURE):
             repaired += 1  # of more players every joint action was looked at, by comparisons alone
             try:
-                exact = solve_nash_exactly(*stage, concept, players, level)
+                exact = solve_nash_exactly(action, own, gross, concept, players, level)
             except TooLarge:
                 too_large.append(g)
                 continue

@@ -117,7 +117,7 @@ def _solved(
     if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
     product = is_product(action)
-    constant = product and _constant_sum(rational, gross)
+    constant = product and _constant_sum(rational, gross, unit)
     if pure is not None and (
         constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
     ):
@@ -220,11 +220,12 @@ def is_product(action: NDArray[np.int32]) -> bool:
     return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
-def _constant_sum(utility: NDArray[np.object_], gross: Floats) -> bool:
-    """Whether the players' utilities, each in units of its range, add up to the same everywhere, but for rounding."""
-    ranges = [r or Fraction(1) for r in utility.max(axis=0) - utility.min(axis=0)]
-    total = (utility / ranges).sum(axis=1)
-    noise = max(sum(as_rational(NOISE * g) / r for g, r in zip(row, ranges, strict=True)) for row in gross.tolist())
+def _constant_sum(utility: NDArray[np.object_], gross: Floats, unit: Sequence[Fraction]) -> bool:
+    """Whether the utilities of players who care, each in units of its range, add up to the same everywhere, but for rounding."""
+    ranges = utility.max(axis=0) - utility.min(axis=0)
+    per = [1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)]
+    total = (utility * per).sum(axis=1)
+    noise = max(sum(as_rational(NOISE * g) * p for g, p in zip(row, per, strict=True)) for row in gross.tolist())
     return bool(max(total) - min(total) <= noise)
 
 

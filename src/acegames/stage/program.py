@@ -42,7 +42,9 @@ class Program:
     A: Numbers  # (J, rows + auxiliaries)
     b: Numbers  # (J,)
     levels: Numbers  # (L, rows + auxiliaries); none: any feasible point
-    depth: Numbers | None = None  # (rows,) how far a joint action is below the best of a player, where it is an outlier, else 1
+    depth: Numbers | None = (
+        None  # (rows,) how far a joint action is below the best of a player, where it is an outlier, else 1
+    )
 
     @property
     def weight_size(self) -> Numbers:
