@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ from acegames.exporting import GAMES
 from acegames.limits import MESSAGE
 from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
-from acegames.numerics import STATED
+from acegames.stated import as_stated
 from acegames.summary import show_summary
 from acegames.terminal import (
     by_label,
@@ -508,7 +507,7 @@ def verify(
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
     model, policy, concept, stated = _policy(file, against)
     with working("checking"):
-        certificate = _as_stated(ace.verify(model, policy, concept, tol=tol), stated)
+        certificate = as_stated(ace.verify(model, policy, concept, tol=tol), stated)
     if as_json:
         print_json(certificate_data(certificate))
     else:
@@ -764,20 +763,6 @@ def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy
         return solution.game, solution.policy, solution.concept, solution.values
     policy = ace.Policy.load(file)
     return _game(against), policy, policy.concept, None
-
-
-def _as_stated(certificate: ace.Certificate, stated: Any) -> ace.Certificate:
-    """The certificate, with a problem for each player who expects something else than the file states."""
-    if stated is None:
-        return certificate
-    problems = [
-        f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
-        for player, said, value, tol in zip(
-            certificate.players, stated.tolist(), certificate.values.tolist(), certificate.tol.tolist(), strict=True
-        )
-        if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
-    ]
-    return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
 
 
 def _refuse_game(file: Path) -> None:
