@@ -22,6 +22,7 @@ import acegames as ace
 from acegames.adapters import tables
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
+from acegames.played import check_played
 from acegames.report.write import collect
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 
@@ -396,3 +397,21 @@ def test_values_of_large_size_that_cancel_are_no_mismatch(tmp_path):
     )
     ace.solve(game).save(tmp_path / "s")
     ace.Solution.load(tmp_path / "s")
+
+
+@pytest.mark.parametrize("number", range(len(GAMES)))
+def test_what_is_played_is_worth_what_is_stored(number):
+    for solution in solutions(GAMES[number]):
+        check_played(solution, ace.simulate(solution.game, solution.policy, episodes=50, rng=1))
+
+
+def test_values_that_are_not_those_of_play_are_found_at_every_time():
+    for game in GAMES[:20]:
+        solution = ace.solve(game)
+        rollouts = ace.simulate(game, solution.policy, episodes=20, rng=1)
+        for t, layer in enumerate(solution.policy.layers):
+            layers = list(solution.policy.layers)
+            layers[t] = replace(layer, values=layer.values + 1e-6 * (1 + np.abs(layer.values)))
+            changed = replace(solution, policy=replace(solution.policy, layers=tuple(layers)))
+            with pytest.raises(ace.BadFile, match=r"expects .* at t=.*, but what the policy plays there is worth"):
+                check_played(changed, rollouts)

@@ -1,6 +1,7 @@
 """What a solution file states, held against what its policy is: a file that says one thing and holds another is an error.
 
 `check_stated` compares with what the policy itself holds, which costs next to nothing, so every reader of a solution file does it.
+`played.check_played` looks at the situations that simulated episodes came to; its time does not grow with the solution.
 `as_stated` compares with what the verifier finds, which takes a verification.
 """
 
@@ -51,10 +52,8 @@ def check_stated(solution: Solution) -> None:
         )
 
 
-def as_stated(certificate: Certificate, stated: Floats | None) -> Certificate:
-    """The certificate, with a problem for each player who expects something else than the file states (None: it states nothing)."""
-    if stated is None:
-        return certificate
+def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
+    """The certificate, with a problem for each player who expects something else than the file states."""
     problems = [
         f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
         for player, said, value, tol in zip(
