@@ -134,9 +134,7 @@ class Reasons:
     def _enough(self, t: int, state: int, after: Ints) -> bool:
         assert self.frontier is not None
         left = self._left(after)
-        return any(
-            all(n == np.inf or n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state)
-        )
+        return any(all(n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state))
 
     def _left(self, after: Ints) -> list[Any]:
         assert self.frontier is not None
