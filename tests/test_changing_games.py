@@ -7,6 +7,7 @@ here the arrays of different times are often equal and mean something else.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import oracle
 import proof_checker
 from acegames.adapters import tables
 from acegames.adapters.episode import Episode
+from acegames.feasibility.frontier import last_finite
 from acegames.learn.sources import game_model
 from acegames.model.numbers import exact
 from random_games import feasible_games, tangled
@@ -129,3 +131,24 @@ def test_episodes_play_what_is_legal_at_their_time(number):
             assert list(rewards) == reward
             assert (game.state_index(following), tuple(map(exact, costs.values()))) in {x[1:] for x in outcomes}
         assert not episode.violated
+
+
+def test_the_curve_is_that_of_one_solve_per_budget():
+    """At the game's own budgets, and shifted by a unit."""
+    seen = 0
+    for game in GAMES:
+        if not any(bound != np.inf for row in game.budgets for bound in row):
+            continue
+        curve = ace.budget_curve(game, points=4)
+        own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+        for budget, values, feasible in zip(curve.budgets.tolist(), curve.values, curve.feasible, strict=True):
+            shift = [0 if b == np.inf else exact(b) - ref for b, ref in zip(budget, own, strict=True)]
+            rows = tuple(
+                tuple(b if b == np.inf else b + d for b, d in zip(row, shift, strict=True)) for row in game.budgets
+            )
+            other = replace(game, budgets=rows)
+            assert ace.feasibility(other).feasible == feasible
+            if feasible:
+                np.testing.assert_allclose(ace.solve(other).values, values, atol=1e-9)
+                seen += 1
+    assert seen > 20

@@ -555,7 +555,10 @@ def simulate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
+    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding.
+
+    What a solution file states is compared with what is played; exit code 2 if they differ.
+    """
     from acegames.played import check_played
 
     model, policy, stated = _policy(file, against)

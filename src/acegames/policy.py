@@ -245,7 +245,11 @@ class Policy:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Policy:
-        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind."""
+        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind.
+
+        The policy of a solution file is held against the game inside. Some policy files of earlier versions are refused, because
+        their joint actions may be mixed up.
+        """
         from acegames.solution_file import load_policy
 
         return load_policy(path)
