@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -97,6 +97,7 @@ def test_files_hold_the_policy(number, tmp_path):
             assert answers(loaded(solution, tmp_path, kind), where) == wanted, (solution.concept, kind)
 
 
+@settings(max_examples=60, deadline=None)
 @given(changing_games(), st.sampled_from(CONCEPTS))
 def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
     with suppress(ace.Infeasible, ace.NoEquilibrium):

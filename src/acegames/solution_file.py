@@ -239,9 +239,13 @@ def _check_game(policy: Policy, game: MarkovGame) -> None:
 def _check_early_tables(policy: Policy, table_at: Sequence[int]) -> None:
     """Raise BadFile where an earlier version may have mixed up the tables of several times, and no game is there to tell."""
     first: dict[int, int] = {}
-    for t, number in enumerate(table_at):
+    fine: set[int] = set()
+    for t, number in enumerate(map(int, table_at)):
         earlier = first.setdefault(number, t)
-        if earlier != t and not _only_way(policy.layers[t]):
+        if earlier == t or number in fine:
+            continue
+        fine.add(number)
+        if not _only_way(policy.layers[t]):
             raise BadFile(
                 f"written by an earlier version of acegames, which could mix up the joint actions of different times, here of t={earlier} "
                 f"and t={t}. Without the game nobody can tell whether it did; solve the game again"
