@@ -35,7 +35,7 @@ from acegames.numerics import (
 )
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
-PURE, MIXED, UNCERTIFIED = 0, 1, 2  # what solve_stage returns
+PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 ATTEMPTS = 3  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
@@ -501,16 +501,17 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         found = _solve_program(
             u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W
         )
-        if found == UNCERTIFIED:
-            wider = False
-            for i in range(N):
-                if 0.0 < unit[i] < top[i] - low[i]:
-                    unit[i] = top[i] - low[i]
-                    wider = True
-            if not wider:
-                return UNCERTIFIED
-        elif not finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+        if found != UNCERTIFIED and finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+            continue
+        if found <= MIXED:
             return found
+        wider = False
+        for i in range(N):
+            if 0.0 < unit[i] < top[i] - low[i]:
+                unit[i] = top[i] - low[i]
+                wider = True
+        if not wider:
+            return UNCERTIFIED
     return UNCERTIFIED
 
 
@@ -679,32 +680,47 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
                 return UNCERTIFIED
 
     _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
+    for least in (SUPPORT, 0.0):  # what is so small is rounding, unless it deters
+        count = _strip(x, depth, R, least, sigma)
+        if count > 0 and _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, y, incentives, rows, columns):
+            for j in range(R):
+                if sigma[j] > 0.0:
+                    chosen[0] = j
+            return PURE if count == 1 else MIXED
+    return ROUGH
+
+
+@_inner
+def _strip(x, depth, R, least, sigma):
+    """The distribution without weights up to `least`. Returns how many are left, 0 where it was none."""
     total = 0.0
-    for j in range(R):
-        sigma[j] = x[j] if x[j] * depth[j] > SUPPORT else 0.0
-        total += sigma[j]
-    if not (total > 0.5):
-        return UNCERTIFIED
     count = 0
     for j in range(R):
+        sigma[j] = x[j] if x[j] * depth[j] > least else 0.0
+        total += sigma[j]
+        count += sigma[j] > 0.0
+    for j in range(R):
         sigma[j] /= total
-        if sigma[j] > 0.0:
-            count += 1
-            chosen[0] = j
-    for i in range(N):  # what is accepted as no gain
+    return count if total > 0.5 else 0
+
+
+@_inner
+def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, accepted, incentives, rows, columns):
+    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for."""
+    for i in range(N):
         missing = 0.0
         gross = 0.0
         for j in range(R):
             missing -= sigma[j] * v[j, i]
             gross += sigma[j] * u[j, N + i]
-        y[i] = STABLE * missing + (NOISE * gross / unit[i] if unit[i] > 0.0 else 0.0)
+        accepted[i] = STABLE * missing + (NOISE * gross / unit[i] if unit[i] > 0.0 else 0.0)
     for r in range(rows):
         slack = b[r]
         for j in range(columns):
             slack -= A[r, j] * (sigma[j] if j < R else x[j])
-        if slack < -(y[owner[r]] if r < incentives else LP_CERTIFICATE):
-            return UNCERTIFIED
-    return PURE if count == 1 else MIXED
+        if slack < -(accepted[owner[r]] if r < incentives else LP_CERTIFICATE):
+            return False
+    return True
 
 
 @_jit
