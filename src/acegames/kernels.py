@@ -304,49 +304,50 @@ def _merge_equal(v, u, i, R, N, unit, order, sorted_v):
 
 
 @_inner
-def _unit(u, i, R, best, low, noise, shortfall):
-    """The range of player i's utilities without outliers: those that are OUTLIER times as far below the best as a quarter is."""
-    span = best - low
-    near = 0
-    for j in range(R):
-        near += (best - u[j, i]) * OUTLIER < span
-    quarter = max(R // 4, 1)
-    if near <= quarter:
-        return span
-    for j in range(R):
-        here = best - u[j, i]
-        k = j
-        while k > 0 and shortfall[k - 1] > here:
-            shortfall[k] = shortfall[k - 1]
-            k -= 1
-        shortfall[k] = here
-    while shortfall[quarter] <= noise and quarter < R - 1:
-        quarter += 1
-    last = R - 1
-    while shortfall[last] > OUTLIER * shortfall[quarter]:
-        last -= 1
-    return shortfall[last]
+def measure(u, R, N, top, low, unit):
+    """Fill each player's best, worst and range (0 where all is the same to it). Returns whether anything matters to anyone."""
+    matters = False
+    for i in range(N):
+        most = u[0, i]
+        least = u[0, i]
+        gross = u[0, N + i]
+        for j in range(1, R):
+            most = max(most, u[j, i])
+            least = min(least, u[j, i])
+            gross = max(gross, u[j, N + i])
+        top[i] = most
+        low[i] = least
+        unit[i] = most - least if most - least > NOISE * gross else 0.0
+        matters |= unit[i] > 0.0
+    return matters
 
 
 @_inner
-def measure(u, R, N, top, low, unit, shortfall):
-    """Fill each player's best, worst and unit (0 where all is the same to it). Returns whether anything matters to anyone."""
-    matters = False
+def leave_outliers_out(u, R, N, top, unit, shortfall):
+    """Bring units from the range to that of utilities without outliers: those OUTLIER times as far below the best as a quarter is."""
     for i in range(N):
-        first = 0
-        low[i] = u[0, i]
-        gross = u[0, N + i]
-        for j in range(1, R):
-            low[i] = min(low[i], u[j, i])
-            gross = max(gross, u[j, N + i])
-            if u[j, i] > u[first, i]:
-                first = j
-        top[i] = u[first, i]
-        unit[i] = 0.0
-        if top[i] - low[i] > NOISE * gross:
-            unit[i] = _unit(u, i, R, top[i], low[i], NOISE * u[first, N + i], shortfall)
-            matters = True
-    return matters
+        near = 0
+        for j in range(R):
+            near += (top[i] - u[j, i]) * OUTLIER < unit[i]
+        quarter = max(R // 4, 1)
+        if near <= quarter:
+            continue
+        noise = 0.0  # of the best
+        for j in range(R):
+            here = top[i] - u[j, i]
+            if here == 0.0:
+                noise = max(noise, NOISE * u[j, N + i])
+            k = j
+            while k > 0 and shortfall[k - 1] > here:
+                shortfall[k] = shortfall[k - 1]
+                k -= 1
+            shortfall[k] = here
+        while shortfall[quarter] <= noise and quarter < R - 1:
+            quarter += 1
+        last = R - 1
+        while shortfall[last] > OUTLIER * shortfall[quarter]:
+            last -= 1
+        unit[i] = shortfall[last]
 
 
 @_inner
@@ -366,64 +367,60 @@ def _weigh(v, R, N, terms, unit, c):
         c[j] = 0.0
         for i in range(N):
             c[j] += terms[i] * unit[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
-    return largest
 
 
 @_inner
-def _best_pure(c, v, u, R, N, terms, unit, largest, out):
-    """The joint action with the largest c, ties to the first player's utility, then the second's, ...
+def _best_pure(u, R, N, terms, top, unit, c, out):
+    """The joint action with the largest linear objective, ties to the first player's utility, then the second's, ...
 
     What counts as a tie is a share TIE of how far the players are from their best there, and rounding.
     """
     best = 0
-    for j in range(1, R):
+    for j in range(R):
+        c[j] = 0.0
+        for i in range(N):
+            if unit[i] > 0.0:
+                c[j] += terms[i] * (u[j, i] - top[i])
         if c[j] > c[best]:
             best = j
-    tie = 0.0
+    least = c[best]
     for i in range(N):
         if unit[i] > 0.0:
-            own = TIE * -v[best, i] + NOISE * u[best, N + i] / unit[i]
-            tie += own * abs(terms[i]) * unit[i] / (largest if largest > 0.0 else 1.0)
-    least = c[best] - tie
+            least -= abs(terms[i]) * (TIE * (top[i] - u[best, i]) + NOISE * u[best, N + i])
     left = 0
     for j in range(R):
         out[j] = c[j] < least
         left += not out[j]
-    first = best
+    if left == 1:
+        return best
     for i in range(N):
-        if left == 1:
-            return first
-        if unit[i] > 0.0:
-            most = -np.inf
-            for j in range(R):
-                if not out[j]:
-                    most = max(most, v[j, i])
-            least = most + TIE * most - NOISE * u[best, N + i] / unit[i]  # most <= 0
-            left = 0
-            for j in range(R - 1, -1, -1):
-                out[j] = out[j] or v[j, i] < least
-                if not out[j]:
-                    left += 1
-                    first = j
-        else:
-            for j in range(R - 1, -1, -1):
-                if not out[j]:
-                    first = j
-    return first
+        if unit[i] == 0.0:
+            continue
+        most = -np.inf
+        for j in range(R):
+            if not out[j]:
+                most = max(most, u[j, i])
+        least = most - TIE * (top[i] - most) - NOISE * u[best, N + i]
+        for j in range(R):
+            out[j] = out[j] or u[j, i] < least
+    for j in range(R):
+        if not out[j]:
+            return j
+    return best
 
 
 @_inner
-def _pure_is_stable(a, v, u, unit, deviation, position, rows_of, first_action, N):
+def _pure_is_stable(a, u, N, top, unit, deviation, position, rows_of, first_action):
     """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
     for i in range(N):
         if unit[i] == 0.0:
             continue
-        accepted = STABLE * -v[a, i]
+        accepted = STABLE * (top[i] - u[a, i])
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[rows_of[a], target]
             if to >= 0 and position[to] >= 0:
-                gain = v[position[to], i] - v[a, i]
-                if gain > accepted and gain * unit[i] > NOISE * max(u[a, N + i], u[position[to], N + i]):
+                gain = u[position[to], i] - u[a, i]
+                if gain > accepted and gain > NOISE * max(u[a, N + i], u[position[to], N + i]):
                     return False
     return True
 
@@ -482,19 +479,18 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     rows_of, -1 for rows that are not feasible here. W is the workspace. Returns PURE (and the action in chosen[0]), MIXED or
     UNCERTIFIED; chosen[1] says whether it took a program.
     """
-    v, c, x, barred, chosen, top, low, unit, core = W[0], W[3], W[7], W[11], W[12], W[13], W[14], W[15], W[18]
+    c, x, barred, chosen, top, low, unit, core = W[3], W[7], W[11], W[12], W[13], W[14], W[15], W[18]
     chosen[0] = 0
     chosen[1] = 0
-    if not measure(u, R, N, top, low, unit, x):
+    if not measure(u, R, N, top, low, unit):
         return PURE
     if kind in (LINEAR, ANY):
-        _scale(u, R, N, top, unit, v)
-        largest = _weigh(v, R, N, terms, unit, c)
-        a = _best_pure(c, v, u, R, N, terms, unit, largest, barred)
-        if _pure_is_stable(a, v, u, unit, deviation, position, rows_of, first_action, N):
+        a = _best_pure(u, R, N, terms, top, unit, c, barred)
+        if _pure_is_stable(a, u, N, top, unit, deviation, position, rows_of, first_action):
             chosen[0] = a
             return PURE
     chosen[1] = 1
+    leave_outliers_out(u, R, N, top, unit, x)
     for i in range(N):
         core[i] = unit[i]
     for _ in range(ATTEMPTS):

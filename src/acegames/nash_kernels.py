@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
-from acegames.kernels import finer, measure
+from acegames.kernels import finer, leave_outliers_out, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
@@ -845,8 +845,9 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
     """What becomes of a stage of several players and joint actions; and its best pure equilibrium, which is the answer if that is PURE."""
     v, order, top, low, unit, core, tie, scaled, gain, offset, best_v, lower, upper, sigma, searched = P
     searched[0] = 0
-    if not measure(u, R, N, top, low, unit, sigma):
+    if not measure(u, R, N, top, low, unit):
         return PURE, np.int64(0)
+    leave_outliers_out(u, R, N, top, unit, sigma)
     for i in range(N):
         core[i] = unit[i]
     status = UNSURE
