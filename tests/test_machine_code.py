@@ -1,0 +1,68 @@
+"""The solver's bits do not depend on the machine: nothing is reassociated or fused, and no library adds up for it."""
+
+import ast
+import re
+from pathlib import Path
+
+import numba
+import pytest
+
+import acegames as ace
+from acegames import kernels, nash_kernels
+
+SOURCES = Path(ace.__file__).parent
+FUSED = re.compile(r"\bv?fn?m(add|sub)|\bfml[as]\b|llvm\.(fma|fmuladd)")
+LOOSE = re.compile(r"\bf(add|sub|mul|div|neg|cmp)\s+(?:\w+\s+)*?(fast|reassoc|contract|arcp|afn|nnan|ninf)\b")
+
+
+def small_game():
+    return ace.catalog.get("intersection")
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """Solve, so that the kernels know what types they are compiled for."""
+    ace.solve(small_game(), ace.CE())
+    ace.solve(small_game(), ace.Nash())
+
+
+@pytest.mark.parametrize(("module", "name"), [(kernels, "solve_dense"), (nash_kernels, "solve_nash")])
+def test_no_fused_or_reassociated_arithmetic(solved, module, name):
+    """Code from the cache cannot be looked at, so it is compiled once more; what it calls is part of it."""
+    kernel = getattr(module, name)
+    signature = kernel.nopython_signatures[0].args
+    fresh = numba.njit(nogil=True, error_model="numpy")(kernel.py_func)
+    fresh.compile(signature)
+    assembly, code = "".join(fresh.inspect_asm().values()), "".join(fresh.inspect_llvm().values())
+    assert len(assembly) > 10_000 and "double" in code
+    assert not FUSED.search(assembly) and not FUSED.search(code)
+    assert not LOOSE.search(code)
+
+
+def test_what_would_be_found():
+    assert FUSED.search("\tvfmadd213sd\t%xmm0, %xmm1, %xmm2") and FUSED.search("call double @llvm.fmuladd.f64(")
+    assert LOOSE.search("%1 = fadd fast double %a, %b") and not LOOSE.search("%1 = fadd double %a, %b")
+
+    @numba.njit(fastmath=True)
+    def dot(x, y):
+        return x[0] * y[0] + x[1] * y[1]
+
+    dot.compile("float64(float64[::1], float64[::1])")
+    assert LOOSE.search("".join(dot.inspect_llvm().values()))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["kernels.py", "nash_kernels.py", "engines/local.py", "engines/nash.py", "engines/level.py", "stage/exact.py", "stage/nash.py"],
+)  # fmt: skip
+def test_no_library_adds_up(path):
+    """`@` and its like go to BLAS, whose order of adding depends on the processor; numpy's sums depend on its version."""
+    tree = ast.parse((SOURCES / path).read_text())
+    products = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.MatMult)]
+    calls = [
+        n.lineno
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("dot", "einsum", "matmul", "vdot")
+    ]
+    options = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg in ("fastmath", "parallel")]
+    assert not [*products, *calls, *options]
