@@ -160,14 +160,14 @@ def _judge(
     stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
     walked = None
     if stages is not None:
-        lowered, base = judged(game, safe_rows(stages))
-        found = evaluate(lowered, stages, reader, coarse=coarse)
+        numbers = judged(game, safe_rows(stages))
+        found = evaluate(numbers, stages, reader, coarse=coarse)
     else:
         assert packed is not None
         keys, rows = feasible_keys(packed)
-        lowered, base = judged(game, rows)
-        found, walked = evaluate_keys(replace(packed, game=lowered), keys, reader, coarse=coarse)
-    found = replace(found, values=found.values + base)
+        numbers = judged(game, rows)
+        found, walked = evaluate_keys(packed, numbers, keys, reader, coarse=coarse)
+    found = replace(found, values=found.values + numbers.base)
     if counted is not None:
         walked = walk_rounded(counted, reader, units)
     return found, walked or walk(game, reader, units)
@@ -208,7 +208,9 @@ def _problems(
     for player, largest, share in zip(game.players, found.largest, found.share, strict=False):
         worst = _refused(largest, share, tol)
         if worst is not None:
-            problems.append(_gain_sentence(player, worst, worst.accepted if tol is None else tol, rounded=reader.rounded))
+            problems.append(
+                _gain_sentence(player, worst, worst.accepted if tol is None else tol, rounded=reader.rounded)
+            )
     if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
     return tuple(dict.fromkeys(problems))

@@ -20,7 +20,7 @@ from acegames.verify._deviations import Evaluated, at_start
 from acegames.verify._feasible import Ints
 from acegames.verify._packed import Packed
 from acegames.verify._reading import Answers, Reader
-from acegames.verify._tolerance import Floats, Gains
+from acegames.verify._tolerance import Floats, Gains, Judged
 from acegames.verify._walk import Walked, in_user_units
 
 _BLOCK = 2**14
@@ -33,7 +33,9 @@ FAULTS_SHOWN = 5
 class _Layer(NamedTuple):
     """What is known of the pairs of one time."""
 
-    values: Floats  # (P, 6N) V, W, what each can be off by, the best that safe play and the worst that the policy can bring
+    values: (
+        Floats  # (P, 6N) V, W, what each can be off by, the best that safe play and the worst that the policy can bring
+    )
     ahead: Ints  # (P, M) largest cumulative cost from here on
     fault: NDArray[np.uint8]  # (P,) 1: the policy runs into a fault from here
 
@@ -107,11 +109,11 @@ def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
 
 
 def evaluate_keys(
-    packed: Packed, layers: list[Ints], reader: Reader, *, coarse: bool
+    packed: Packed, judged: Judged, layers: list[Ints], reader: Reader, *, coarse: bool
 ) -> tuple[Evaluated, Walked | None]:
     """Return what `evaluate` does, and what `walk` would where the policy runs into no fault from the start."""
     game, n = packed.game, len(packed.game.players)
-    judge = _Judge(packed, reader, coarse=coarse)
+    judge = _Judge(packed, judged, reader, coarse=coarse)
     gains = Gains(reader)
     faults: list[list[str]] = []
     here = _Layer.empty(1, n, len(game.constraints))
@@ -134,8 +136,9 @@ def evaluate_keys(
 class _Judge:
     """One backward step, a block of pairs after the other."""
 
-    def __init__(self, packed: Packed, reader: Reader, *, coarse: bool) -> None:
+    def __init__(self, packed: Packed, judged: Judged, reader: Reader, *, coarse: bool) -> None:
         game = packed.game
+        self._numbers = packed.numbers(judged)
         self.packed, self.reader, self.coarse = packed, reader, coarse
         self.n_faults = 0
         self.sentences: list[str] = []  # on the first faults of the latest time
@@ -173,7 +176,7 @@ class _Judge:
                 bound,
                 table,
                 last,
-                packed.numbers[at],
+                self._numbers[at],
                 packed.moves[at],
                 (answers.ptr, answers.row, answers.prob),
                 self.coarse,

@@ -20,7 +20,7 @@ import numpy as np
 from acegames.model.game import Layer, MarkovGame
 from acegames.verify._feasible import Ints, Stage
 from acegames.verify._reading import Reader
-from acegames.verify._tolerance import Floats, Gain, Gains, rounding
+from acegames.verify._tolerance import Floats, Gain, Gains, Judged, rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,9 @@ class _Sum:
     off: Floats
 
 
-def evaluate(game: MarkovGame, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
+def evaluate(judged: Judged, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames."""
-    n = len(game.players)
+    game, n = judged.game, len(judged.game.players)
     faults: list[str] = []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]
     gains = Gains(reader)
@@ -72,11 +72,12 @@ def evaluate(game: MarkovGame, stages: list[Stage], reader: Reader, *, coarse: b
     high = low = np.zeros((1, n))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for t in reversed(range(len(stages))):
-            stage, layer, support = stages[t], game.layer(t), supports[t]
-            v = _own_values(stage, layer, support, v)
+            stage, layer, support, k = stages[t], game.layer(t), supports[t], game.layer_at[t]
+            v = _own_values(stage, layer, support, _action_values(stage, layer, v, judged.last_digit[k]))
             if faults:
                 continue
-            w = _deviation_values(stage, layer, support, moves[game.layer_at[t]], w, coarse=coarse)
+            q = _action_values(stage, layer, w, judged.last_digit[k])
+            w = _deviation_values(stage, layer, support, moves[k], q, coarse=coarse)
             high, low = _best_and_worst(stage, layer, support, high, low)
             gains.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)
         values = at_start(game, v.value) if stages else np.full(n, np.nan)
@@ -104,16 +105,23 @@ def _read(game: MarkovGame, stage: Stage, t: int, reader: Reader, faults: list[s
     return _Support(pair[sound], answers.row[sound], answers.prob[sound], np.array(sorted(wrong), dtype=np.int64))
 
 
-def _action_values(stage: Stage, layer: Layer, following: _Sum) -> _Sum:
+def _action_values(stage: Stage, layer: Layer, following: _Sum, last_digit: Floats) -> _Sum:
     """Return reward plus expected following value per entry; -inf off FA."""
-    q = _Sum(*(np.full((len(stage.row), following.value.shape[1]), x) for x in (-np.inf, 0.0)))
+    q = _Sum(_totals(stage, layer, following.value), np.zeros((len(stage.row), following.off.shape[1])))
     if len(stage.edge_first):
-        reward = layer.reward[stage.row[stage.safe]]
+        row = stage.row[stage.safe]
         terms = np.diff(np.append(stage.edge_first, len(stage.edge_next)))[:, None]
-        size = np.abs(reward) + _expected(stage, layer, np.abs(following.value))
-        q.value[stage.safe] = reward + _expected(stage, layer, following.value)
-        q.off[stage.safe] = _expected(stage, layer, following.off) + rounding(terms) * size
+        size = np.abs(layer.reward[row]) + _expected(stage, layer, np.abs(following.value))
+        q.off[stage.safe] = _expected(stage, layer, following.off) + last_digit[row] + rounding(terms) * size
     return q
+
+
+def _totals(stage: Stage, layer: Layer, following: Floats) -> Floats:
+    """Return reward plus expected following number per entry; -inf off FA."""
+    found = np.full((len(stage.row), following.shape[1]), -np.inf)
+    if len(stage.edge_first):
+        found[stage.safe] = layer.reward[stage.row[stage.safe]] + _expected(stage, layer, following)
+    return found
 
 
 def _expected(stage: Stage, layer: Layer, following: Floats) -> Floats:
@@ -126,8 +134,9 @@ def _entries(stage: Stage, layer: Layer, pair: Ints, row: Ints) -> Ints:
     return stage.first[pair] + row - layer.row_ptr[stage.state[pair]]
 
 
-def _own_values(stage: Stage, layer: Layer, support: _Support, following: _Sum) -> _Sum:
-    q, entry = _action_values(stage, layer, following), _entries(stage, layer, support.pair, support.row)
+def _own_values(stage: Stage, layer: Layer, support: _Support, q: _Sum) -> _Sum:
+    """Return V at every pair of a stage, from what joint actions are worth."""
+    entry = _entries(stage, layer, support.pair, support.row)
     terms = np.bincount(support.pair, minlength=len(stage.state))[:, None]
 
     def mean(numbers: Floats) -> Floats:
@@ -140,21 +149,17 @@ def _own_values(stage: Stage, layer: Layer, support: _Support, following: _Sum) 
     return v
 
 
-def _best_and_worst(
-    stage: Stage, layer: Layer, support: _Support, high: Floats, low: Floats
-) -> tuple[Floats, Floats]:
+def _best_and_worst(stage: Stage, layer: Layer, support: _Support, high: Floats, low: Floats) -> tuple[Floats, Floats]:
     """Return the best that safe play and the worst that the policy can bring at every pair of a stage, (P, N) each."""
-    none = np.zeros_like(high)
-    best = _action_values(stage, layer, _Sum(high, none)).value
-    worst = _action_values(stage, layer, _Sum(low, none)).value[_entries(stage, layer, support.pair, support.row)]
+    best = _totals(stage, layer, high)
+    worst = _totals(stage, layer, low)[_entries(stage, layer, support.pair, support.row)]
     return np.maximum.reduceat(best, stage.first[:-1]), np.minimum.reduceat(worst, _begins(support.pair))
 
 
 def _deviation_values(
-    stage: Stage, layer: Layer, support: _Support, moves: list[Ints], following: _Sum, *, coarse: bool
+    stage: Stage, layer: Layer, support: _Support, moves: list[Ints], q: _Sum, *, coarse: bool
 ) -> _Sum:
-    """Return W at every pair of a stage."""
-    q = _action_values(stage, layer, following)
+    """Return W at every pair of a stage, from what joint actions are worth."""
     w = _Sum(*(np.empty((len(stage.state), len(moves))) for _ in range(2)))
     for i, move in enumerate(moves):
         told = np.zeros_like(support.row) if coarse else layer.action[support.row, i].astype(np.int64)

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 Small = NDArray[np.int32]
 Rules = tuple[Ints, Ints, Ints, Ints]
-Numbers = tuple[Floats, Floats, Ints]
+Numbers = tuple[Floats, Floats, Ints, Floats]
 Moves = tuple[Small, Small, Ints]
 Box = tuple[np.int64, Ints, Ints]
 Table = tuple[Ints, Small, np.int64]
@@ -38,7 +38,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-UNASKED, ASKED, PLAYED, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3), np.uint8(4)  # what is known of a row
+UNASKED, ASKED, PLAYED, SAFE, UNSAFE = (
+    np.uint8(0),
+    np.uint8(1),
+    np.uint8(2),
+    np.uint8(3),
+    np.uint8(4),
+)  # what is known of a row
 
 
 def _inner(function: F) -> F:
@@ -195,8 +201,8 @@ def _targets(
 
 @_inner
 def _add_up(
-    begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, following: Floats, column: Int, off: Int,
-    q: Floats, at: Int,
+    begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, digit: float, following: Floats, column: Int,
+    off: Int, q: Floats, at: Int,
 ) -> None:  # fmt: skip
     """Write reward plus expected following number of a column to q[at, column], and what it can be off by to q[at, off]."""
     total, size, before = 0.0, 0.0, 0.0
@@ -206,7 +212,7 @@ def _add_up(
         size += abs(term)
         before += prob[begin + k] * following[targets[k], off]
     q[at, column] = reward + total
-    q[at, off] = before + _rounding(count) * (abs(reward) + size)
+    q[at, off] = before + digit + _rounding(count) * (abs(reward) + size)
 
 
 @_inner
@@ -285,7 +291,7 @@ def judge(
 
     Args:
         keys, rules, box, bound, table, last: as above; the table holds the subgames of the next time.
-        numbers: prob (K,), reward (R, N), cost (K, M).
+        numbers: prob (K,), reward (R, N), cost (K, M), what a reward can be off by (R, N).
         moves: action (R, N); move (R, sum of A_i), the row where player i plays b instead at offset[i] + b, or -1;
             offset (N+1,).
         answer: ptr (P+1,), row (Z,) and probability (Z,) of what the policy plays; a pair without entries is a fault.
@@ -299,7 +305,7 @@ def judge(
             all zero.
     """
     row_ptr, out_ptr, jump, worst = rules
-    prob, reward, cost = numbers
+    prob, reward, cost, last_digit = numbers
     action, move, offset = moves
     ptr, support, chance = answer
     next_values, next_ahead, next_fault = following
@@ -336,9 +342,23 @@ def judge(
                 most = reward[row, i] + _expected(out, count, targets, prob, next_values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:
-                    _add_up(out, count, targets, prob, reward[row, i], next_values, n + i, 3 * n + i, q, j)
+                    _add_up(
+                        out,
+                        count,
+                        targets,
+                        prob,
+                        reward[row, i],
+                        last_digit[row, i],
+                        next_values,
+                        n + i,
+                        3 * n + i,
+                        q,
+                        j,
+                    )
                 if asked_for == PLAYED:
-                    _add_up(out, count, targets, prob, reward[row, i], next_values, i, 2 * n + i, q, j)
+                    _add_up(
+                        out, count, targets, prob, reward[row, i], last_digit[row, i], next_values, i, 2 * n + i, q, j
+                    )
                     least = reward[row, i] + _expected(out, count, targets, prob, next_values, 5 * n + i)
                     values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
         outside[p] = -1

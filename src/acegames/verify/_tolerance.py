@@ -5,7 +5,8 @@ A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where st
     hi_i(x) = max over a in FA(x)        of r_i(a) + E[hi_i(next)]      the best total that safe play from x can bring player i
     lo_i(x) = min over a played at x     of r_i(a) + E[lo_i(next)]      the worst that the policy itself can bring
 
-and off_i is what floating point can have changed W_i and V_i by, a running bound over what was added up. In exact arithmetic a gain is
+and off_i is what floating point can have changed W_i and V_i by, a running bound over what was added up: each mean can be off by a share
+of the size of its terms (`rounding`), and each reward, a float itself, by its last digit. In exact arithmetic a gain is
 at least 0 and at most the stake. Rewards that are past, elsewhere or never taken are in none of these sums, and shifting
 or scaling the rewards scales both sides alike.
 """
@@ -92,8 +93,16 @@ def rounding(terms: Any) -> Any:
     return UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
 
 
-def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> tuple[MarkovGame, Floats]:
-    """The game to calculate with: rewards without their common part, probabilities that sum to one; and the common part in total, (N,).
+class Judged(NamedTuple):
+    """The game to calculate with: rewards without their common part, probabilities that sum to one."""
+
+    game: MarkovGame
+    base: Floats  # (N,) the common part, over all steps
+    last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward, as it was given, can be off by
+
+
+def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
+    """Take out the common part of rewards.
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. The common
     part of a time is taken out where the best safe rewards of its states differ by less than that. (The best: penalties are none, and
@@ -110,7 +119,8 @@ def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> tuple[MarkovGame, Flo
             base = np.where(high - low < np.abs(middle), middle, 0.0)
             layers[k] = replace(layers[k], reward=layers[k].reward - base)
             total = total + len(times) * base
-    return replace(game, layers=tuple(layers)), total
+    last_digit = [2 * UNIT_ROUNDOFF * np.abs(layer.reward) for layer in game.layers]
+    return Judged(replace(game, layers=tuple(layers)), total, last_digit)
 
 
 def _best(layer: Layer, rows: Ints) -> Floats:
