@@ -35,6 +35,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.model.game import MarkovGame, check_game
@@ -115,10 +116,10 @@ def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None
 
 def _gains(found: Evaluated | None, n: int, tol: float | None) -> dict[str, Any]:
     """The fields of a certificate on gains; not a number where the policy is at fault."""
-    largest = [Gain(np.nan, np.nan, np.nan, None)] * n
-    share = largest
+    largest = share = (Gain(np.nan, np.nan, np.nan, None),) * n
+    off: NDArray[np.float64] = np.full(n, np.nan)
     if found is not None and found.largest:
-        largest, share = list(found.largest), list(found.share)
+        largest, share, off = found.largest, found.share, found.off
     return {
         "regret": np.array([x.gain for x in largest]),
         "where": tuple(x.place for x in largest),
@@ -126,7 +127,7 @@ def _gains(found: Evaluated | None, n: int, tol: float | None) -> dict[str, Any]
         "share_where": tuple(x.place for x in share),
         "tol": np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
         "accepted_share": VERIFY if tol is None else None,
-        "rounding": np.full(n, np.nan) if found is None else found.off,
+        "rounding": off,
     }
 
 

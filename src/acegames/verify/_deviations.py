@@ -189,7 +189,7 @@ def _best_choice(prob: Floats, value: Floats, off: Floats, begins: Ints) -> _Sum
     spread = np.add.reduceat(np.where(barred, 0.0, prob * off), begins)
     spread += rounding(terms) * np.add.reduceat(np.where(barred, 0.0, np.abs(each)), begins)
     best = total.max(axis=1)
-    return _Sum(best, (total + spread).max(axis=1) - best)
+    return _Sum(best, (total - best[:, None] + spread).max(axis=1))
 
 
 def _begins(*columns: Ints) -> Ints:

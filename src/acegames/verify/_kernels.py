@@ -255,15 +255,15 @@ def _deviation(
         if asked[own] > 0:
             share = _rounding(asked[own])
             asked[own] = 0
-            best, most = -np.inf, -np.inf
+            best, more = -np.inf, 0.0
             for b in range(choices):
                 if best == best and not (part[own, b, 0] <= best):  # NaN stays
                     best = part[own, b, 0]
-                if part[own, b, 0] != -np.inf:
-                    most = max(most, part[own, b, 0] + (part[own, b, 2] + share * part[own, b, 1]))
+            for b in range(choices):
+                more = max(more, part[own, b, 0] - best + (part[own, b, 2] + share * part[own, b, 1]))
             total += best
             size += abs(best)
-            off += most - best
+            off += more
             groups += np.int64(1)
     if groups > 1:
         off += _rounding(groups) * size
