@@ -168,7 +168,8 @@ def _judge(
         keys, rows = feasible_keys(packed)
         numbers = judged(game, rows)
         found, walked = evaluate_keys(packed, numbers, keys, reader, coarse=coarse)
-    found = replace(found, values=found.values + numbers.base)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = replace(found, values=found.values + numbers.base.sum(axis=0))
     if counted is not None:
         walked = walk_rounded(counted, reader, units)
     return found, walked or walk(game, reader, units)

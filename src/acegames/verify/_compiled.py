@@ -138,7 +138,7 @@ class _Judge:
 
     def __init__(self, packed: Packed, judged: Judged, reader: Reader, *, coarse: bool) -> None:
         game = packed.game
-        self._numbers = packed.numbers(judged)
+        self._numbers, self._base = packed.numbers(judged), judged.base
         self.packed, self.reader, self.coarse = packed, reader, coarse
         self.n_faults = 0
         self.sentences: list[str] = []  # on the first faults of the latest time
@@ -177,6 +177,7 @@ class _Judge:
                 table,
                 last,
                 self._numbers[at],
+                self._base[t],
                 packed.moves[at],
                 (answers.ptr, answers.row, answers.prob),
                 self.coarse,

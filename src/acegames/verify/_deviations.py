@@ -13,7 +13,7 @@ changed it by, and what is at stake is found on the way (`_tolerance`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,10 +73,11 @@ def evaluate(judged: Judged, stages: list[Stage], reader: Reader, *, coarse: boo
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for t in reversed(range(len(stages))):
             stage, layer, support, k = stages[t], game.layer(t), supports[t], game.layer_at[t]
-            v = _own_values(stage, layer, support, _action_values(stage, layer, v, judged.last_digit[k]))
+            layer, last_digit = replace(layer, reward=layer.reward - judged.base[t]), judged.last_digit[k]
+            v = _own_values(stage, layer, support, _action_values(stage, layer, v, last_digit))
             if faults:
                 continue
-            q = _action_values(stage, layer, w, judged.last_digit[k])
+            q = _action_values(stage, layer, w, last_digit)
             w = _deviation_values(stage, layer, support, moves[k], q, coarse=coarse)
             high, low = _best_and_worst(stage, layer, support, high, low)
             gains.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)

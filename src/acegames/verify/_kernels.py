@@ -279,6 +279,7 @@ def judge(
     table: Table,
     last: bool,
     numbers: Numbers,
+    base: Floats,
     moves: Moves,
     answer: tuple[Ints, Ints, Floats],
     coarse: bool,
@@ -292,6 +293,7 @@ def judge(
     Args:
         keys, rules, box, bound, table, last: as above; the table holds the subgames of the next time.
         numbers: prob (K,), reward (R, N), cost (K, M), what a reward can be off by (R, N).
+        base: (N,) what is to be taken out of rewards.
         moves: action (R, N); move (R, sum of A_i), the row where player i plays b instead at offset[i] + b, or -1;
             offset (N+1,).
         answer: ptr (P+1,), row (Z,) and probability (Z,) of what the policy plays; a pair without entries is a fault.
@@ -339,27 +341,14 @@ def judge(
             out = out_ptr[row]
             count = np.int64(0) if last else out_ptr[row + 1] - out
             for i in range(n):
-                most = reward[row, i] + _expected(out, count, targets, prob, next_values, 4 * n + i)
+                pay, digit = reward[row, i] - base[i], last_digit[row, i]
+                most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:
-                    _add_up(
-                        out,
-                        count,
-                        targets,
-                        prob,
-                        reward[row, i],
-                        last_digit[row, i],
-                        next_values,
-                        n + i,
-                        3 * n + i,
-                        q,
-                        j,
-                    )
+                    _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
                 if asked_for == PLAYED:
-                    _add_up(
-                        out, count, targets, prob, reward[row, i], last_digit[row, i], next_values, i, 2 * n + i, q, j
-                    )
-                    least = reward[row, i] + _expected(out, count, targets, prob, next_values, 5 * n + i)
+                    _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
+                    least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
                     values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
         outside[p] = -1
         for e in range(begin, end):

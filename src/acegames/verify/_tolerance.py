@@ -94,33 +94,29 @@ def rounding(terms: Any) -> Any:
 
 
 class Judged(NamedTuple):
-    """The game to calculate with: rewards without their common part, probabilities that sum to one."""
+    """What to calculate with: probabilities that sum to one, and rewards from which the common part is to be taken out."""
 
     game: MarkovGame
-    base: Floats  # (N,) the common part, over all steps
-    last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward, as it was given, can be off by
+    base: Floats  # (H, N) the common part of each time
+    last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward can be off by
 
 
 def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
-    """Take out the common part of rewards.
+    """Find the common part of rewards.
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. The common
     part of a time is taken out where the best safe rewards of its states differ by less than that. (The best: penalties are none, and
     whoever is far below the best has much at stake.)
     """
-    best = [_best(game.layer(t), rows) for t, rows in enumerate(safe_rows)]
-    layers, total = [_normalised(layer) for layer in game.layers], np.zeros(len(game.players))
+    base = np.zeros((game.horizon, len(game.players)))
     with np.errstate(over="ignore"):
-        for k in dict.fromkeys(game.layer_at[: len(best)]):
-            times = [t for t in range(len(best)) if game.layer_at[t] == k]
-            low = np.min([best[t].min(axis=0) for t in times], axis=0)
-            high = np.max([best[t].max(axis=0) for t in times], axis=0)
+        for t, rows in enumerate(safe_rows):
+            best = _best(game.layer(t), rows)
+            low, high = best.min(axis=0), best.max(axis=0)
             middle = low / 2 + high / 2
-            base = np.where(high - low < np.abs(middle), middle, 0.0)
-            layers[k] = replace(layers[k], reward=layers[k].reward - base)
-            total = total + len(times) * base
+            base[t] = np.where(high - low < np.abs(middle), middle, 0.0)
     last_digit = [2 * UNIT_ROUNDOFF * np.abs(layer.reward) for layer in game.layers]
-    return Judged(replace(game, layers=tuple(layers)), total, last_digit)
+    return Judged(replace(game, layers=tuple(map(_normalised, game.layers))), base, last_digit)
 
 
 def _best(layer: Layer, rows: Ints) -> Floats:
