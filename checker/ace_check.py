@@ -291,14 +291,14 @@ def judge(game, stages, plans, i, told, shared):
 
 
 def common(game, stages, i):
-    """What player i's rewards share at each step: the middle of the best safe ones of all states, if these differ by less."""
+    """What player i's rewards share at each step: where the median and the best of each state differ by far less, their middle."""
     shared = []
     for moves, stage in zip(game.moves, stages):
-        safe, best = {(s, action) for (s, _), options in stage.items() for action in options}, {}
-        for s, action in safe:
-            best[s] = max(best.get(s, -math.inf), Fraction(moves[s][action][0][i]))
-        low, high = min(best.values()), max(best.values())
-        shared.append(game.number((low + high) / 2 if high - low < abs(low + high) / 2 else 0))
+        safe = {(s, action) for (s, _), options in stage.items() for action in options}
+        rewards = sorted((Fraction(moves[s][action][0][i]), s) for s, action in safe)
+        marks = [rewards[len(rewards) // 2][0], *{s: x for x, s in rewards}.values()]
+        middle = (min(marks) + max(marks)) / 2
+        shared.append(game.number(middle if 64 * (max(marks) - min(marks)) < abs(middle) else 0))
     return shared
 
 

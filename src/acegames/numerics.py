@@ -103,6 +103,10 @@ UNIT_ROUNDOFF = 2.0**-53
 """How far one operation on floats can be off, as a share of its result. The verifier adds up from this what its sums can be off by, and
 accepts gains up to that as well."""
 
+COMMON = 64.0
+"""The verifier takes the common part out of a player's rewards where it is more than this many times what typical rewards differ by. Smaller
+ones cost a few bits, which nobody misses."""
+
 STATED = 1e-9
 """How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the accepted gain: what adding up in
 another order changes over very many steps."""

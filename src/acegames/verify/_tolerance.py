@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.numerics import UNIT_ROUNDOFF, VERIFY
+from acegames.numerics import COMMON, UNIT_ROUNDOFF, VERIFY
 from acegames.verify._feasible import Ints, Stage
 from acegames.verify._reading import Reader
 
@@ -105,25 +105,25 @@ def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
     """Find the common part of rewards.
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. The common
-    part of a time is taken out where the best safe rewards of its states differ by less than that. (The best: penalties are none, and
-    whoever is far below the best has much at stake.)
+    part of a time is taken out where the best safe rewards of its states, and the median of all, differ by far less than that. So penalties
+    do not switch it off, and nowhere is a large number taken out of small ones, but where there is much at stake.
     """
     base = np.zeros((game.horizon, len(game.players)))
     with np.errstate(over="ignore"):
         for t, rows in enumerate(safe_rows):
-            best = _best(game.layer(t), rows)
-            low, high = best.min(axis=0), best.max(axis=0)
+            marks = _marks(game.layer(t), rows)
+            low, high = marks.min(axis=0), marks.max(axis=0)
             middle = low / 2 + high / 2
-            base[t] = np.where(high - low < np.abs(middle), middle, 0.0)
+            base[t] = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
     last_digit = [2 * UNIT_ROUNDOFF * np.abs(layer.reward) for layer in game.layers]
     return Judged(replace(game, layers=tuple(map(_normalised, game.layers))), base, last_digit)
 
 
-def _best(layer: Layer, rows: Ints) -> Floats:
-    """The best rewards of each state over these rows, which are in order."""
-    state = np.searchsorted(layer.row_ptr, rows, "right")
-    found: Floats = np.maximum.reduceat(layer.reward[rows], np.flatnonzero(np.diff(state, prepend=-1)))
-    return found
+def _marks(layer: Layer, rows: Ints) -> Floats:
+    """The best rewards of each state over these rows, which are in order, and then the median of all; N columns."""
+    reward, state = layer.reward[rows], np.searchsorted(layer.row_ptr, rows, "right")
+    best = np.maximum.reduceat(reward, np.flatnonzero(np.diff(state, prepend=-1)))
+    return np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
 
 
 def _normalised(layer: Layer) -> Layer:
