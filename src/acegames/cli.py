@@ -499,7 +499,12 @@ def bracket(
 def verify(
     file: SolutionArg,
     against: AgainstOption = None,
-    tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -522,7 +527,12 @@ def verify(
 def certify(
     file: Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")],
-    tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -772,10 +782,14 @@ def _as_stated(certificate: ace.Certificate, stated: Any) -> ace.Certificate:
         return certificate
     problems = [
         f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
-        for player, said, value, tol in zip(
-            certificate.players, stated.tolist(), certificate.values.tolist(), certificate.tol.tolist(), strict=True
+        for player, said, value, off in zip(
+            certificate.players,
+            stated.tolist(),
+            certificate.values.tolist(),
+            np.nan_to_num(certificate.rounding).tolist(),
+            strict=True,
         )
-        if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
+        if not np.isnan(value) and not abs(said - value) <= off + STATED * abs(value)
     ]
     return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
 

@@ -108,8 +108,8 @@ COMMON = 64.0
 ones cost a few bits, which nobody misses."""
 
 STATED = 1e-9
-"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the accepted gain: what adding up in
-another order changes over very many steps."""
+"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the rounding that
+the verifier allows for itself: what adding up in another order changes over very many steps."""
 
 TABLE_SUM = 1e-9
 """How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
