@@ -104,8 +104,8 @@ UNIT_ROUNDOFF = 2.0**-53
 accepts gains up to that as well."""
 
 COMMON = 64.0
-"""The verifier takes the common part out of a player's rewards where it is more than this many times what typical rewards differ by. Smaller
-ones cost a few bits, which nobody misses."""
+"""The verifier takes the common part out of a player's rewards where it is more than this many times what typical rewards differ by.
+Smaller ones cost a few bits, which nobody misses."""
 
 STATED = 1e-9
 """How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the rounding that
