@@ -36,3 +36,16 @@ def check(path, *options):
         sys.argv = before
     out.flush()
     return SimpleNamespace(returncode=code, stdout=out.buffer.getvalue().decode())
+
+
+def claimed(game, policy, concept, path):
+    """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
+    from acegames import proof
+    from acegames.verify._rounding import read_rules
+
+    header, arrays = proof._content(
+        SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]
+    )
+    n, m = len(game.players), len(game.constraints)
+    wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
+    path.write_bytes(b"".join(proof._parts({"name": game.name, **header, "claims": wide}, arrays)))

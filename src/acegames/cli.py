@@ -498,7 +498,12 @@ def bracket(
 def verify(
     file: SolutionArg,
     against: AgainstOption = None,
-    tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -523,7 +528,12 @@ def verify(
 def certify(
     file: Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")],
-    tol: Annotated[float | None, typer.Option(min=0, help="Largest gain from a deviation that is accepted.")] = None,
+    tol: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+        ),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

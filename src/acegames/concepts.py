@@ -93,7 +93,9 @@ class CE(_Correlated):
 
 @dataclass(frozen=True)
 class CCE(_Correlated):
-    """Coarse correlated equilibrium: no player gains by committing to a feasible action before the recommendation.
+    """Coarse correlated equilibrium: no player gains by committing to a feasible action before the recommendation is drawn.
+
+    At every step a deviator commits so, or follows; it may follow after it has committed, and the other way round.
 
     Args:
         objective: which equilibrium of each stage; see the module.

@@ -56,10 +56,14 @@ def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
     """The certificate, with a problem for each player who expects something else than the file states."""
     problems = [
         f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
-        for player, said, value, tol in zip(
-            certificate.players, stated.tolist(), certificate.values.tolist(), certificate.tol.tolist(), strict=True
+        for player, said, value, off in zip(
+            certificate.players,
+            stated.tolist(),
+            certificate.values.tolist(),
+            np.nan_to_num(certificate.rounding).tolist(),
+            strict=True,
         )
-        if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
+        if not np.isnan(value) and not abs(said - value) <= off + STATED * abs(value)
     ]
     return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
 

@@ -239,6 +239,9 @@ def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | No
     return {
         "ok": certificate.ok,
         "regret": certificate.regret,
+        "where": certificate.where,
+        "share": certificate.share,
+        "share_where": certificate.share_where,
         "max_spent": certificate.max_spent,
         "counting": certificate.counting,
         "allowance": certificate.allowance,
@@ -246,6 +249,8 @@ def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | No
         "covers": certificate.covers,
         "values": certificate.values,
         "tolerance": certificate.tol,
+        "accepted_share": certificate.accepted_share,
+        "rounding": certificate.rounding,
         "pairs": certificate.pairs,
         "problems": certificate.problems,
         "witness": certificate.witness,

@@ -3,6 +3,8 @@
     CCE, Nash   play b whatever is recommended:      V_i - sum over a of pi(a) worth_i(b, a_-i)
     CE          when told a_i, play b:  the same over the a that have this a_i, given that it was told
 
+Where nobody gains by one of these in any situation, nobody gains by leaving several recommendations and following others either:
+that is the deviator of the verifier, who at every step commits to an action before the recommendation is drawn, or follows it.
 A deviation is feasible when (b, a_-i) is feasible against every a that may be recommended (under CE: that may be, given a_i).
 """
 

@@ -163,7 +163,7 @@ def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, playe
     start = [(0, s, *zero) for s, _ in view.game.initial]
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
-        for t, state, spent in filter(None, certificate.where)
+        for t, state, spent in filter(None, (*certificate.where, *certificate.share_where))
     ]
     return [start, named, list(visited(view, rollouts, played))]
 

@@ -1,0 +1,373 @@
+"""What a deviator may do, and how large a gain is accepted: verifier, checker and brute force say the same (spec 7)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+from acegames import CCE, CE, Nash
+from acegames.model.numbers import exact
+from acegames.numerics import VERIFY
+from acegames.verify import _packed, verify
+from proof_checker import check, claimed
+
+PACKAGE = sys.modules["acegames.verify"]  # the name itself is the function
+CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"): (0, 0)}
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def way(request, monkeypatch):
+    """Both ways to a verdict."""
+    monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if request.param == "plain" else -1)
+    monkeypatch.setattr(_packed, "_DENSE", 0)
+
+
+class Told:
+    """A policy from {(t, state) or (t, state, spent): a joint action or a distribution}."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def distribution(self, t, state, spent):
+        key = (t, state, tuple(map(exact, spent)))
+        found = self.table[key] if key in self.table else self.table[t, state]
+        return found if isinstance(found, dict) else {found: 1.0}
+
+
+def game_of(pay, start, players=("p", "q"), leads=lambda t, s, a: "s"):
+    """A game without budgets from pay[t][state][joint action] = rewards; it is over when nothing is left."""
+    return ace.MarkovGame.from_functions(
+        players=players,
+        actions=lambda t, s: [sorted({a[i] for a in pay[t][s]}) for i in range(len(players))],
+        legal=lambda t, s, a: a in pay[t][s],
+        outcomes=lambda t, s, a: [(1.0, leads(t, s, a), ())],
+        reward=lambda t, s, a: pay[t][s][a],
+        horizon=len(pay),
+        initial=start,
+    )
+
+
+def verdicts(game, policy, concept, path):
+    """The certificate, and what the checker says with floats and exactly."""
+    certificate = verify(game, policy, concept)
+    claimed(game, policy, concept, path)
+    return certificate, [check(path, *options) for options in ([], ["--exact"])]
+
+
+# -- coarse deviators -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("way")
+def test_a_coarse_deviator_may_follow_where_it_has_no_feasible_action_of_its_own(tmp_path):
+    """Afterwards only (0, 0) and (1, 1) are legal, half and half: no constant action is feasible, and 1000 is thrown away before."""
+    pay = [
+        {"s": {("keep", "-"): (1000, 0), ("throw", "-"): (0, 0)}},
+        {"s": {(0, 0): (1, 1), (1, 1): (1, 1)}},
+    ]
+    halves = {(0, 0): 0.5, (1, 1): 0.5}
+    game = game_of(pay, "s")
+    certificate, checked = verdicts(
+        game, Told({(0, "s"): ("throw", "-"), (1, "s"): halves}), CCE(), tmp_path / "a.proof"
+    )
+    assert not certificate.ok
+    assert certificate.regret.tolist() == [1000, 0] and certificate.where == ((0, "s", ()), None)
+    assert certificate.share == pytest.approx([1, 0])
+    assert all(done.returncode == 1 and "may gain 1000" in done.stdout for done in checked)
+    certificate, checked = verdicts(
+        game, Told({(0, "s"): ("keep", "-"), (1, "s"): halves}), CCE(), tmp_path / "b.proof"
+    )
+    assert certificate.ok and all(done.returncode == 0 for done in checked)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_coarse_deviator_may_follow_where_following_is_better(tmp_path):
+    """Chicken, uniform on three cells, is worth 5, the best constant action 14/3: who takes a free 0.3 before will follow then."""
+    pay = [{"s": {("take", "-"): (0.3, 0), ("leave", "-"): (0, 0)}}, {"s": CHICKEN}]
+    thirds = {("y", "y"): 1 / 3, ("y", "d"): 1 / 3, ("d", "y"): 1 / 3}
+    policy = Told({(0, "s"): ("leave", "-"), (1, "s"): thirds})
+    certificate, checked = verdicts(game_of(pay, "s"), policy, CCE(), tmp_path / "a.proof")
+    assert not certificate.ok
+    assert certificate.regret == pytest.approx([0.3, 0], abs=1e-12)
+    assert certificate.share == pytest.approx([0.3 / 5.3, 0], abs=1e-12)  # 7.3 at best, 2 at worst
+    assert all(done.returncode == 1 and "at t=0, state 's'" in done.stdout for done in checked)
+
+
+@pytest.mark.usefixtures("way")
+def test_who_follows_now_may_deviate_later():
+    """Following is worth W of what comes next and not V: a gain at t=1 is one at t=0 too."""
+    pay = [{"s": {(0, 0): (1, 1), (1, 1): (1, 1)}}, {"s": {("x", "-"): (0, 0), ("y", "-"): (5, 0)}}]
+    certificate = verify(game_of(pay, "s"), Told({(0, "s"): {(0, 0): 0.5, (1, 1): 0.5}, (1, "s"): ("x", "-")}), CCE())
+    assert certificate.where[0] == (0, "s", ()) and certificate.regret.tolist() == [5, 0]
+
+
+# -- random policies: verifier, checker and brute force -----------------------------------------------------------------
+
+
+def product_inside(rng, feasible, players):
+    """Some sets of own actions whose every combination is feasible."""
+    own = [{x} for x in feasible[int(rng.integers(len(feasible)))]]
+    for i in rng.permutation(players).tolist():
+        for b in rng.permutation(sorted({a[i] for a in feasible})).tolist():
+            wider = [*own[:i], own[i] | {b}, *own[i + 1 :]]
+            if set(itertools.product(*wider)) <= set(feasible):
+                own = wider
+    return [sorted(x) for x in own]
+
+
+def random_table(rng, fa, players, concept):
+    """Any distribution over feasible joint actions, everywhere; for Nash a product."""
+    table = {}
+    for key in sorted(fa):
+        feasible = sorted(fa[key])
+        if isinstance(concept, Nash):
+            own = product_inside(rng, feasible, players)
+            shares = [dict(zip(x, rng.dirichlet(np.ones(len(x))).tolist(), strict=True)) for x in own]
+            table[key] = {a: math.prod(p[x] for p, x in zip(shares, a, strict=True)) for a in itertools.product(*own)}
+        else:
+            chosen = [feasible[k] for k in rng.permutation(len(feasible))[: int(rng.integers(1, 5))]]
+            table[key] = dict(zip(chosen, rng.dirichlet(np.ones(len(chosen))).tolist(), strict=True))
+    return table
+
+
+def told(game, table):
+    """The policy that a table by indices stands for."""
+    return Told(
+        {(t, game.states[s], c): {game.joint_action(a): p for a, p in x.items()} for (t, s, c), x in table.items()}
+    )
+
+
+def random_cases(number, seed, concept):
+    """Feasible random games: most depend on time, some have two initial states, half have legal sets that are no product."""
+    found = 0
+    for k in itertools.count():
+        rng = np.random.default_rng([seed, k])
+        game = oracle.random_game(rng, stationary=k % 3 == 0, rewards=["integers", "dyadic"][k % 2])
+        feasible, _, fa = oracle.feasible_sets(game)
+        if feasible and len(fa) < 60:
+            yield rng, game, fa
+            found += 1
+        if found == number:
+            return
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE(), Nash()], ids=repr)
+@pytest.mark.usefixtures("way")
+def test_random_policies_are_judged_alike(concept, tmp_path):
+    """Not only solved ones: the same gains, the same shares in the same places, and the same verdict."""
+    seen = {"ok": 0, "refused": 0, "times": 0, "starts": 0, "no product": 0}
+    for rng, game, fa in random_cases(40, 11, concept):
+        table = random_table(rng, fa, len(game.players), concept)
+        truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
+        certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
+        for i, each in enumerate(truth):
+            gain = max(float(g) for g, _ in each.values())
+            share = max(float(g / stake) if g else 0.0 for g, stake in each.values())
+            assert certificate.regret[i] == pytest.approx(gain, abs=1e-12)
+            assert certificate.share[i] == pytest.approx(share, abs=1e-11)
+            for place, at in ((certificate.where[i], gain), (certificate.share_where[i], None)):
+                if place is not None:
+                    t, state, spent = place
+                    here = each[t, game.state_index(state), tuple(map(exact, spent))]
+                    assert float(here[0]) == pytest.approx(at, abs=1e-12) or at is None
+                    assert at is not None or float(here[0] / here[1]) == pytest.approx(share, abs=1e-11)
+        expected = all(gain <= stake / 10**8 + oracle.Fraction(1, 10**12) for x in truth for gain, stake in x.values())
+        assert certificate.ok == expected
+        assert [done.returncode == 0 for done in checked] == [expected] * 2, checked[0].stdout
+        seen["ok" if expected else "refused"] += 1
+        seen["times"] += len(game.layers) > 1
+        seen["starts"] += len(game.initial) > 1
+        seen["no product"] += any(
+            len(x) < math.prod(len({a[i] for a in x}) for i in range(len(game.players))) for x in fa.values()
+        )
+    assert min(seen.values()) >= 3, seen
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
+def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path):
+    """Solved, then a little probability moved: just accepted or just not, by all three alike."""
+    seen = {True: 0, False: 0}
+    for rng, game, fa in random_cases(40, 12, concept):
+        solution = ace.solve(game, concept)
+        table = {
+            (t, s, c): {
+                game.action_indices(a): p for a, p in solution.policy.distribution(t, game.states[s], c).items()
+            }
+            for t, s, c in fa
+        }
+        key = sorted(fa)[int(rng.integers(len(fa)))]
+        moved, target = 10.0 ** rng.uniform(-10, -5), sorted(fa[key])[int(rng.integers(len(fa[key])))]
+        table[key] = {a: p * (1 - moved) for a, p in table[key].items()}
+        table[key][target] = table[key].get(target, 0.0) + moved
+        truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
+        share = max(float(g / stake) if g else 0.0 for each in truth for g, stake in each.values())
+        certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
+        if abs(share / VERIFY - 1) > 0.01:
+            assert certificate.ok == (share <= VERIFY) == (checked[0].returncode == 0) == (checked[1].returncode == 0)
+            seen[certificate.ok] += 1
+    assert min(seen.values()) >= 3, seen
+
+
+# -- penalties --------------------------------------------------------------------------------------------------------
+
+
+def nine(penalty):
+    """Nine may be had in the end; what else there is differs."""
+    best = {("no",): (0,), ("yes",): (9,)}
+    way = {("on",): (0,), ("never",): (-penalty,)}
+    return {
+        "an earlier time": (game_of([{"s": way}, {"s": best}], "s", ("p",)), {(0, "s"): ("on",), (1, "s"): ("no",)}),
+        "another start": (
+            game_of([{"s": best, "r": way}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
+            {(0, "s"): ("no",), (0, "r"): ("on",)},
+        ),
+        "another start that cannot avoid it": (
+            game_of([{"s": best, "r": {("never",): (-penalty,)}}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
+            {(0, "s"): ("no",), (0, "r"): ("never",)},
+        ),
+        "an action that is never played": (
+            game_of([{"s": best | {("never",): (-penalty,)}}], "s", ("p",)),
+            {(0, "s"): ("no",)},
+        ),
+        "a joint action that is never played": (
+            game_of(
+                [{"s": {("no", 0): (0, 0), ("yes", 0): (9, 0), ("no", 1): (0, -1), ("yes", 1): (-penalty, -penalty)}}],
+                "s",
+            ),
+            {(0, "s"): ("no", 0)},
+        ),
+        "a time before that cannot avoid it": (
+            game_of([{"s": {("never",): (-penalty,)}}, {"s": best}], "s", ("p",)),
+            {(0, "s"): ("never",), (1, "s"): ("no",)},
+        ),
+    }
+
+
+@pytest.mark.parametrize("penalty", [0, 1e9, 1e15])
+@pytest.mark.parametrize("kind", nine(0))
+@pytest.mark.parametrize("concept", [CE(), CCE(), Nash()], ids=repr)
+@pytest.mark.usefixtures("way")
+def test_a_penalty_that_is_past_elsewhere_or_never_played_hides_no_gain(concept, kind, penalty, tmp_path):
+    game, table = nine(penalty)[kind]
+    certificate, checked = verdicts(game, Told(table), concept, tmp_path / "a.proof")
+    assert not certificate.ok
+    assert certificate.regret[0] == 9 and certificate.share[0] == pytest.approx(1)
+    assert "9 is at stake there, accepted is" in certificate.problems[0]
+    assert (
+        certificate.tol[0] == pytest.approx(9e-8) or kind == "a time before that cannot avoid it"
+    )  # its last digit counts
+    assert all(done.returncode == 1 and "may gain 9" in done.stdout for done in checked), checked[0].stdout
+    better = Told({key: ("yes", *a[1:]) if a[0] == "no" else a for key, a in table.items()})
+    certificate, checked = verdicts(game, better, concept, tmp_path / "b.proof")
+    assert certificate.ok and [done.returncode for done in checked] == [0, 0], certificate
+
+
+@pytest.mark.parametrize("penalty", [1e3, 1e9, 1e15])
+@pytest.mark.usefixtures("way")
+def test_what_is_far_below_the_best_does_not_widen_rounding(penalty, tmp_path):
+    """A thousandth of a stake of 1 is lost beside a safe action worth -P, which a deviator never takes."""
+    pay = [{"s": {("a",): (1.0,), ("b",): (0.0,), ("never",): (-penalty,)}}] * 3
+    mixed = {("a",): 0.999, ("b",): 0.001}
+    policy = Told({(t, "s"): mixed for t in range(3)})
+    certificate, checked = verdicts(game_of(pay, "s", ("p",)), policy, CCE(), tmp_path / "a.proof")
+    assert certificate.rounding[0] < 1e-12
+    assert certificate.share == pytest.approx([0.001], rel=1e-9) and not certificate.ok
+    assert [done.returncode for done in checked] == [1, 1]
+
+
+@pytest.mark.usefixtures("way")
+def test_the_problem_names_the_place_where_the_share_is_too_large():
+    """A gain of a thousandth is nothing where a million is at stake, and a smaller one is too much where only one is."""
+    large = {("a",): (1e6,), ("b",): (0.0,)}
+    small = {("a",): (1.0,), ("b",): (0.0,)}
+    game = game_of([{"rich": large, "poor": small}], {"rich": 0.5, "poor": 0.5}, ("p",), lambda t, s, a: s)
+    policy = Told({(0, "rich"): {("a",): 1 - 1e-9, ("b",): 1e-9}, (0, "poor"): {("a",): 1 - 1e-6, ("b",): 1e-6}})
+    certificate = verify(game, policy, CE())
+    assert certificate.where == ((0, "rich", ()),) and certificate.share_where == ((0, "poor", ()),)
+    assert certificate.regret == pytest.approx([1e-3], rel=1e-6) and certificate.tol == pytest.approx([1e-2])
+    assert certificate.share == pytest.approx([1e-6], rel=1e-6)
+    assert len(certificate.problems) == 1
+    assert (
+        "gains 1e-06 by a safe deviation at t=0, state 'poor', spent (); 1 is at stake there" in certificate.problems[0]
+    )
+    assert "as a share of the stake, at most 1e-06 at t=0, state 'poor', spent () (accepted: 1e-08)" in str(certificate)
+    assert verify(game, policy, CE(), tol=1.1e-3).ok and not verify(game, policy, CE(), tol=0.9e-3).ok
+
+
+def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
+    """0.1 and then 0.2, or 0.3 and then nothing: as floats the first is more, by all that is at stake."""
+    pay = [
+        {"s": {("first",): (0.1,), ("second",): (0.3,)}},
+        {"one": {("go",): (0.2,)}, "two": {("go",): (0.0,)}},
+    ]
+    game = game_of(pay, "s", ("p",), lambda t, s, a: "one" if a == ("first",) else "two")
+    for choice in ("first", "second"):
+        policy = Told({(0, "s"): (choice,), (1, "one"): ("go",), (1, "two"): ("go",)})
+        certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+        assert certificate.ok and [done.returncode for done in checked] == [0, 0], checked[1].stdout
+
+
+# -- shift and scale --------------------------------------------------------------------------------------------------
+
+
+def changed(game, change):
+    """The same game with other rewards; every time has its own."""
+    layers = tuple(replace(game.layer(t), reward=change(t, game.layer(t).reward)) for t in range(game.horizon))
+    return replace(game, layers=layers, layer_at=tuple(range(game.horizon)))
+
+
+@pytest.mark.usefixtures("way")
+def test_verdicts_do_not_change_with_the_unit_or_the_zero_of_rewards():
+    """Scaled by powers of two to the last bit; shifted, time by time, up to rounding."""
+    for concept in (CE(), CCE(), Nash()):
+        for rng, game, fa in random_cases(12, 13, concept):
+            policy = told(game, random_table(rng, fa, len(game.players), concept))
+            one = verify(game, policy, concept)
+            for power in (-300, -3, 40, 300):
+                two = verify(changed(game, lambda t, x, k=power: x * 2.0**k), policy, concept)
+                assert two.ok == one.ok and two.share.tolist() == one.share.tolist()
+                assert (two.where, two.share_where) == (one.where, one.share_where)
+                assert two.tol.tolist() == (one.tol * 2.0**power).tolist()
+            for shift in (1.0, -1000.0, 2.0**30):
+                two = verify(changed(game, lambda t, x, c=shift: x + c * (1 + t % 3)), policy, concept)
+                assert two.ok == one.ok
+                np.testing.assert_allclose(two.share, one.share, atol=1e-5)  # last digits of 2**30
+
+
+def test_no_more_is_accepted_than_was():
+    """A stake is never more than what safe rewards can differ by over all steps, of which 1e-8 was accepted before."""
+    for rng, game, fa in random_cases(40, 14, CE()):
+        found = verify(game, told(game, random_table(rng, fa, len(game.players), CE())), CE())
+        spread = 0
+        for t in range(game.horizon):
+            layer, safe = game.layer(t), {(s, a) for (time, s, _), x in fa.items() if time == t for a in x}
+            state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)).tolist()
+            rows = [r for r, s in enumerate(state) if (s, tuple(layer.action[r].tolist())) in safe]
+            spread = spread + np.ptp(layer.reward[rows], axis=0)
+        assert (found.tol <= VERIFY * spread * (1 + 1e-9) + found.rounding).all()
+
+
+def test_numbers_that_overflow_are_not_accepted():
+    """The best total is infinite, and so would be a share of it."""
+    pay = [
+        {"s": {("a", "x"): (0.0, 0.0), ("b", "x"): (1.0, 0.0), ("b", "y"): (1.7e308, 0.0), ("a", "y"): (0.0, 0.0)}}
+    ] * 2
+    certificate = verify(game_of(pay, "s"), Told({(t, "s"): ("a", "x") for t in range(2)}), CE())
+    assert not certificate.ok and certificate.regret[0] == 2
+
+
+def test_a_gain_says_its_share():
+    from acegames.verify._tolerance import Gain
+
+    assert Gain(1.0, 4.0, 0.0, None).share == 0.25
+    assert Gain(1.0, 4.0, 0.5, None).share == 0.125
+    assert Gain(1.0, 4.0, 1.0, None).share == 0
+    assert Gain(1.0, 0.0, 0.0, None).share == Gain(1.0, math.inf, 0.0, None).share == math.inf
+    assert math.isnan(Gain(math.nan, 1.0, 0.0, None).share)
+    assert Gain(1.0, math.inf, 0.0, None).accepted == Gain(1.0, 1.0, math.inf, None).accepted == 0
