@@ -1,0 +1,325 @@
+"""Feasibility, cells and simulation against plain definitions, on games that change with time, offer only some joint actions, and start
+in several states, and with policies that nobody solved for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.oracle import feasible_sets, random_game, spell_out
+
+import acegames as ace
+from acegames.feasibility import space as spaces
+from acegames.feasibility.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
+from acegames.feasibility.explore import explore
+from acegames.feasibility.frontier import minimal_elements
+from acegames.feasibility.lattice import common_unit, lattice
+from acegames.feasibility.space import Tables, pairs_at_most, plan
+from acegames.model.numbers import plain
+from acegames.product import RowIndex, joint_actions, marginals
+
+
+def chosen(count, first, wanted):
+    """So many random games that are as wanted."""
+    found = (random_game(np.random.default_rng(seed), stationary=False) for seed in itertools.count(first))
+    return list(itertools.islice(filter(wanted, found), count))
+
+
+def is_general(game):
+    return len(game.initial) > 1 and len(game.layers) > 1 and len(game.constraints) > 0
+
+
+GENERAL = chosen(25, 0, is_general)
+FEASIBLE = chosen(12, 5000, lambda g: is_general(g) and len(g.players) > 1 and feasible_sets(g)[0])
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def either_way(request, monkeypatch):
+    if request.param == "sparse":
+        monkeypatch.setattr(spaces, "_prefer_dense", lambda _: False)
+
+
+# -- feasibility ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(GENERAL)))
+def test_pairs_actions_and_rewards_are_those_of_brute_force(number, either_way):
+    game = GENERAL[number]
+    found, (feasible, fs, fa) = ace.feasibility(game), feasible_sets(game)
+    assert found.feasible == feasible
+    if not feasible:
+        assert found.pairs == 0 and all(found.states(t) == [] for t in range(game.horizon + 1))
+        return
+    assert found.pairs == sum(map(len, fs))
+    for t in range(game.horizon):
+        named = {(game.states[s], tuple(map(plain, c))) for s, c in fs[t]}
+        listed = found.states(t)
+        assert set(listed) == named and len(listed) == len(named)
+        for s, c in fs[t]:
+            joint = {game.joint_action(a) for a in fa[t, s, c]}
+            assert set(found.actions(t, game.states[s], c)) == joint
+    low, high = found.space.rewards
+    for t in range(game.horizon):
+        layer, paid = game.layer(t), []
+        for s, c in fs[t]:
+            paid += [layer.reward[r] for r in layer.rows(s) if tuple(layer.action[r].tolist()) in fa[t, s, c]]
+        assert low[t].tolist() == np.min(paid, axis=0).tolist() and high[t].tolist() == np.max(paid, axis=0).tolist()
+
+
+@pytest.mark.parametrize("number", range(len(FEASIBLE)))
+def test_clipped_boxes_hold_every_feasible_pair_and_play_the_same_rewards(number, either_way):
+    game = FEASIBLE[number]
+    whole = lattice(game)
+    _, fs, _ = feasible_sets(game)
+    plainly, clipped = (explore(plan(game, whole, clip=clip)) for clip in (False, True))
+    assert all(np.array_equal(a, b) for a, b in zip(plainly.rewards, clipped.rewards, strict=True))
+    assert clipped.pairs <= plainly.pairs
+    for t in range(game.horizon):
+        state = np.array([s for s, _ in fs[t]])
+        spent = np.array([[int(x / u) for x, u in zip(c, whole.units, strict=True)] for _, c in fs[t]], dtype=np.int64)
+        spent = spent.reshape(len(state), len(whole.units))
+        assert clipped.contains(t, state, spent).all() and plainly.contains(t, state, spent).all()
+        nowhere = spent + 10**6
+        assert not plainly.contains(t, state, nowhere).any() and not clipped.contains(t, state, nowhere).any()
+
+
+@pytest.mark.parametrize("number", range(len(FEASIBLE)))
+def test_more_than_a_bit_of_memory_is_asked_for(number, either_way):
+    space = plan(FEASIBLE[number], lattice(FEASIBLE[number]), clip=False)
+    with pytest.raises(ace.TooLarge, match="GiB"):
+        explore(space, 0)
+    assert explore(space, 2**30).feasible
+    assert pairs_at_most(space) >= explore(space, 2**30).pairs
+
+
+def test_tables_are_the_layers_end_to_end():
+    for game in GENERAL:
+        whole = lattice(game)
+        costs = whole.costs(np.concatenate([layer.cost for layer in game.layers]))
+        tables = Tables.of(game, costs)
+        rows = outs = 0
+        most_rows = most_outs = 0
+        for k, layer in enumerate(game.layers):
+            assert tables.row_ptr[k].tolist() == (layer.row_ptr + rows).tolist()
+            for r in range(len(layer.reward)):
+                here = slice(tables.out_ptr[rows + r], tables.out_ptr[rows + r + 1])
+                assert here.start == outs + layer.out_ptr[r] and here.stop == outs + layer.out_ptr[r + 1]
+                assert tables.next_state[here].tolist() == layer.next_state[layer.outcomes(r)].tolist()
+                assert tables.cost[here].tolist() == whole.costs(layer.cost[layer.outcomes(r)]).tolist()
+            for s in range(len(game.states)):
+                most_rows = max(most_rows, len(layer.rows(s)))
+                most_outs = max(most_outs, int(layer.out_ptr[layer.row_ptr[s + 1]] - layer.out_ptr[layer.row_ptr[s]]))
+            rows, outs = rows + len(layer.reward), outs + len(layer.prob)
+        assert tables.widest == (most_rows, most_outs)
+        assert not tables.cost.flags.writeable and not tables.out_ptr.flags.writeable
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("total", [0, 1, 7, 8, 9, 511, 512, 513, 1024, 1500])
+def test_cells_as_bits_and_as_lists(total):
+    rng = np.random.default_rng(total)
+    for share in (0.0, 0.005, 0.3, 1.0):
+        marks = (rng.random(total) < share).astype(np.uint8)
+        keys = np.flatnonzero(marks)
+        bits, listed = Cells.from_marks(marks), Cells.from_keys(keys)
+        number = {int(k): n for n, k in enumerate(keys)}
+        every = np.arange(total)
+        for cells in (bits, listed, bits.smaller(total), listed.smaller(total)):
+            assert cells.number == len(keys)
+            assert cells.marks(total).tolist() == marks.tolist() and cells.listed(total).tolist() == keys.tolist()
+            assert cells.rank(every).tolist() == [number.get(k, -1) for k in range(total)]
+        assert bits.bits.shape == (-(-total // RANK_BLOCK), RANK_BLOCK // 8)
+        assert (
+            (bits.smaller(total).keys is not None)
+            == (listed.smaller(total).keys is not None)
+            == (total > 64 * len(keys))
+        )
+        halves = Cells.split(np.concatenate([bits.bits, bits.bits]), [0, len(bits.bits), 2 * len(bits.bits)])
+        assert [half.rank(every).tolist() for half in halves] == [bits.rank(every).tolist()] * 2
+
+
+def some_boxes(rng):
+    count, width = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    states = np.sort(rng.choice(8, size=count, replace=False))
+    lo, size = rng.integers(-3, 4, (count, width)), rng.integers(1, 4, (count, width))
+    empty = np.zeros(0, dtype=np.int64)
+    return numbered(LayerSpace(states, lo, size, empty, empty, lo, lo + size - 1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cells_of_boxes_are_numbered_through(seed):
+    layer = some_boxes(np.random.default_rng(seed))
+    expected = [
+        (int(s), spent)
+        for s, lo, size in zip(layer.states, layer.lo.tolist(), layer.size.tolist(), strict=True)
+        for spent in itertools.product(*(range(a, a + n) for a, n in zip(lo, size, strict=True)))
+    ]
+    assert layer.total == len(expected)
+    state, spent = layer.spent(np.arange(layer.total))
+    assert list(zip(state.tolist(), map(tuple, spent.tolist()), strict=True)) == expected
+    assert layer.locate(state, spent, spent).tolist() == list(range(layer.total))
+    lines = np.prod(layer.size[:, :-1], axis=1)
+    assert layer.line.tolist() == np.concatenate([[0], np.cumsum(lines)]).tolist()
+    slots = layer.slots(9)
+    assert [int(slots[s]) for s in layer.states] == list(range(len(layer.states))) and (slots >= 0).sum() == len(
+        slots[slots >= 0]
+    )
+    inside = {pair: k for k, pair in enumerate(expected)}
+    for s in range(9):
+        for amounts in itertools.product(range(-5, 8), repeat=layer.lo.shape[1]) if layer.lo.shape[1] < 3 else ():
+            asked = np.array([s]), np.array([amounts])
+            assert layer.locate(*asked, asked[1])[0] == inside.get((s, amounts), -1)
+            if s in layer.states:  # below a box counts as its edge, where nobody asks what can have been spent
+                k = layer.states.tolist().index(s)
+                edge = tuple(np.maximum(amounts, layer.lo[k]).tolist())
+                assert layer.locate(*asked, None)[0] == inside.get((s, edge), -1)
+
+
+def test_boxes_of_several_layers_are_numbered_by_layer():
+    rng = np.random.default_rng(1)
+    size = rng.integers(1, 5, (6, 2))
+    start = np.array([0, 2, 2, 6])
+    base, line = number_boxes(start, size)
+    cells, lines = size.prod(axis=1), size[:, 0]
+    for t, (a, b) in enumerate(itertools.pairwise(start)):
+        assert base[a + t : b + t + 1].tolist() == np.concatenate([[0], np.cumsum(cells[a:b])]).tolist()
+        assert line[a + t : b + t + 1].tolist() == np.concatenate([[0], np.cumsum(lines[a:b])]).tolist()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_minimal_elements(width):
+    rng = np.random.default_rng(width)
+    for count in (1, 2, 3, 10, 40):
+        points = rng.integers(0, 5, (count, width))
+        rows = sorted(set(map(tuple, points.tolist())))
+        least = [p for p in rows if not any(q != p and all(a <= b for a, b in zip(q, p, strict=True)) for q in rows)]
+        assert list(map(tuple, minimal_elements(points).tolist())) == least
+
+
+def test_the_common_unit_is_the_coarsest():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        values = [Fraction(int(a), int(b)) for a, b in zip(rng.integers(-9, 10, 4), rng.integers(1, 9, 4), strict=True)]
+        unit = common_unit(values)
+        if any(values):
+            assert unit > 0 and math.gcd(*(int(v / unit) for v in values)) == 1
+            assert all((v / unit).denominator == 1 for v in values)
+        else:
+            assert unit == 1
+
+
+# -- players who draw independently -----------------------------------------------------------------------------------
+
+
+def independent(rng, counts):
+    """One record: {joint action: probability}, a product of the players' own."""
+    own = []
+    for n in counts:
+        played = np.sort(rng.choice(n, size=int(rng.integers(1, n + 1)), replace=False))
+        weights = rng.integers(1, 5, len(played))
+        own.append(dict(zip(played.tolist(), (weights / weights.sum()).tolist(), strict=True)))
+    joint = {a: math.prod(p[x] for p, x in zip(own, a, strict=True)) for a in itertools.product(*own)}
+    return own, joint
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_records_by_player_and_of_joint_actions(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 4, int(rng.integers(1, 4))).tolist()
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    records = [independent(rng, counts) for _ in range(int(rng.integers(0, 5)))]
+    ptr = np.concatenate([[0], np.cumsum([len(joint) for _, joint in records])]).astype(np.int64)
+    action = np.array([a for _, joint in records for a in joint], dtype=np.int32).reshape(-1, len(counts))
+    prob = np.array([p for _, joint in records for p in joint.values()])
+    by_player, number, share = marginals(ptr, action, prob, offsets)
+    for q, (own, _) in enumerate(records):
+        here = slice(by_player[q], by_player[q + 1])
+        expected = {int(offsets[i]) + a: p for i, mine in enumerate(own) for a, p in mine.items()}
+        assert number[here].tolist() == sorted(expected)
+        assert share[here] == pytest.approx([expected[k] for k in sorted(expected)])
+    assert by_player[0] == 0 and by_player[-1] == len(number)
+    again_ptr, again, chance = joint_actions(by_player, number, share, offsets)
+    assert again_ptr.tolist() == ptr.tolist() and again.tolist() == action.tolist() and chance == pytest.approx(prob)
+
+
+@pytest.mark.parametrize("number", range(len(FEASIBLE)))
+def test_rows_of_joint_actions(number):
+    game = FEASIBLE[number]
+    counts = [len(labels) for labels in game.actions]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    for layer in game.layers:
+        index = RowIndex(layer.row_ptr, layer.action, offsets)
+        known = {(s, tuple(layer.action[r].tolist())): r for s in range(len(game.states)) for r in layer.rows(s)}
+        asked = list(itertools.product(range(len(game.states)), itertools.product(*map(range, counts))))
+        state, action = np.array([s for s, _ in asked]), np.array([a for _, a in asked])
+        assert index.find(state, action).tolist() == [known.get(pair, -1) for pair in asked]
+
+
+# -- playing ----------------------------------------------------------------------------------------------------------
+
+
+class Anything:
+    """A policy that nobody solved for: any legal joint actions, with any probabilities, by chance."""
+
+    def __init__(self, game, seed):
+        self.game, self.seed = game, seed
+
+    def distribution(self, t, state, spent):
+        game, rng = self.game, np.random.default_rng([self.seed, t, self.game.state_index(state)])
+        layer = game.layer(t)
+        rows = list(layer.rows(game.state_index(state)))
+        weights = rng.integers(0, 3, len(rows)).astype(float)
+        weights[rng.integers(len(rows))] += 1
+        return {game.joint_action(layer.action[r]): w / weights.sum() for r, w in zip(rows, weights, strict=True)}
+
+
+@pytest.mark.parametrize("number", range(0, len(GENERAL), 2))
+def test_episodes_are_plays_of_the_game_and_are_judged_exactly(number):
+    game, episodes = GENERAL[number], 60
+    policy = Anything(game, number)
+    rolled = ace.simulate(game, policy, episodes=episodes, rng=number)
+    spelled = spell_out(game)
+    begun = {s for s, p in game.initial if p > 0}
+    width = len(game.constraints)
+    broken, excess, seen = 0, [Fraction(0)] * width, set()
+    for e in range(episodes):
+        total, paid, over = (Fraction(0),) * width, np.zeros(len(game.players)), False
+        assert int(rolled.state[e, 0]) in begun
+        seen.add(int(rolled.state[e, 0]))
+        for t in range(game.horizon):
+            s, to, action = int(rolled.state[e, t]), int(rolled.state[e, t + 1]), tuple(rolled.action[e, t].tolist())
+            told = policy.distribution(t, game.states[s], total)
+            assert told[game.joint_action(np.array(action))] > 0
+            move = next(m for m in spelled.moves[t][s] if m.action == action)
+            paid += np.array([float(r) for r in move.reward])
+            steps = {spelled.cost(c) for p, nxt, c in move.outcomes if nxt == to and p > 0}
+            after = {tuple(a + b for a, b in zip(total, step, strict=True)) for step in steps}
+            fits = [x for x in after if tuple(map(float, x)) == tuple(rolled.spent[e, t].tolist())]
+            assert len(fits) == 1
+            total = fits[0]
+            for m, bound in enumerate(game.budgets[t]):
+                over |= total[m] > bound
+                excess[m] = max(excess[m], total[m] - bound) if bound != math.inf else excess[m]
+        broken += over
+        assert rolled.returns[e] == pytest.approx(paid)
+    assert seen == begun
+    assert rolled.violations == rolled.beyond == broken
+    assert rolled.excess.tolist() == list(map(float, excess)) and rolled.counted is rolled.spent
+    summary = rolled.summary()
+    assert summary["max_spent"].tolist() == rolled.spent.max(axis=(0, 1)).tolist()
+    assert summary["std_error"] == pytest.approx(rolled.returns.std(axis=0, ddof=1) / math.sqrt(episodes))
+
+
+def test_answers_together_are_answers_one_by_one():
+    for game in FEASIBLE:
+        policy = ace.solve(game).policy
+        one = type("Single", (), {"distribution": lambda self, *place, of=policy: of.distribution(*place)})()
+        first, second = (ace.simulate(game, p, episodes=40, rng=3) for p in (policy, one))
+        assert np.array_equal(first.action, second.action) and np.array_equal(first.state, second.state)
+        assert first.violations == 0
