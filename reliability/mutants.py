@@ -38,12 +38,14 @@ class Mutant:
     line: int
     change: str  # for people
     source: str  # of the whole file, changed
+    functions: frozenset[str]  # all that the file has; other code runs when it is imported
 
 
 def mutants(root: Path, module: str, functions: set[str] | None = None) -> list[Mutant]:
     """Every mutant of a file, or of some of its functions."""
     tree = ast.parse((root / module).read_text(encoding="utf-8"))
     count: Counter[tuple[str, str]] = Counter()
+    known = frozenset(_functions(tree.body, ""))
     found = []
     for function, kind, node, change, undo in _changes(tree):
         number = count[function, kind] = count[function, kind] + 1
@@ -54,7 +56,7 @@ def mutants(root: Path, module: str, functions: set[str] | None = None) -> list[
             undo()
             text = _difference(before, after)
             name = f"{module}:{function or '(module)'}:{kind}:{number}"
-            found.append(Mutant(name, module, function, getattr(node, "lineno", 0), text, source))
+            found.append(Mutant(name, module, function, getattr(node, "lineno", 0), text, source, known))
     return found
 
 
@@ -263,6 +265,15 @@ def _alternatives(node: ast.AST) -> Iterator[tuple[str, object, str]]:
     elif isinstance(node, ast.comprehension) and node.ifs:
         yield "ifs", node.ifs[1:], "drop"
 
+
+
+def _functions(body: list[ast.stmt], inside: str) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            name = f"{inside}.{node.name}" if inside else node.name
+            if isinstance(node, ast.FunctionDef):
+                yield name
+            yield from _functions(node.body, name)
 
 
 def telling(source: str, module: str) -> str:

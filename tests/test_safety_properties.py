@@ -127,14 +127,16 @@ def test_cells_as_bits_and_as_lists(total):
     for share in (0.0, 0.005, 0.3, 1.0):
         marks = (rng.random(total) < share).astype(np.uint8)
         keys = np.flatnonzero(marks)
-        bits, listed = Cells.from_marks(marks), Cells.from_keys(keys)
+        padded = np.zeros(-(-total // RANK_BLOCK) * RANK_BLOCK, dtype=np.uint8)
+        padded[:total] = marks
+        packed = np.packbits(padded, bitorder="little").reshape(-1, RANK_BLOCK // 8)
+        bits, listed = Cells.from_bits(packed), Cells.from_keys(keys)
         number = {int(k): n for n, k in enumerate(keys)}
         every = np.arange(total)
         for cells in (bits, listed, bits.smaller(total), listed.smaller(total)):
             assert cells.number == len(keys)
             assert cells.marks(total).tolist() == marks.tolist() and cells.listed(total).tolist() == keys.tolist()
             assert cells.rank(every).tolist() == [number.get(k, -1) for k in range(total)]
-        assert bits.bits.shape == (-(-total // RANK_BLOCK), RANK_BLOCK // 8)
         assert (
             (bits.smaller(total).keys is not None)
             == (listed.smaller(total).keys is not None)

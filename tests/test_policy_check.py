@@ -1,0 +1,196 @@
+"""What is read from a file is used as an index only after it was checked: every single defect of a layer is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.oracle import random_game
+
+import acegames as ace
+from acegames import BadFile
+from acegames.feasibility.cells import Cells
+from acegames.policy_check import check_layer
+
+
+def changed(array, at, by):
+    found = array.copy()
+    found[at] = by(found[at])
+    return found
+
+
+def layers_of(concept, first):
+    """Layers of solved games that change with time: as they are, and with their cells as lists."""
+    found = []
+    for seed in range(first, first + 60):
+        game = random_game(np.random.default_rng(seed), players=2, states=3, constraints=2, horizon=2, stationary=False)
+        try:
+            policy = ace.solve(game, concept).policy
+        except (ace.Infeasible, ace.NoEquilibrium):
+            continue
+        for layer in policy.layers:
+            if len(layer.mixed_pair) and len(layer) > 2 and len(layer.space.states) > 1:
+                cells = layer.cells
+                keys = replace(layer.space, cells=Cells.from_keys(cells.listed(layer.space.total)))
+                found.append((policy, layer))
+                found.append((policy, replace(layer, space=keys)))
+    assert len(found) > 3
+    return found[:8]
+
+
+MIXED = layers_of(ace.CE(), 0)
+PRODUCT = layers_of(ace.Nash(), 100)
+
+
+def check(policy, layer):
+    check_layer(layer, policy, policy.dims)
+
+
+@pytest.mark.parametrize(("policy", "layer"), MIXED + PRODUCT)
+def test_what_the_solver_makes_is_in_order(policy, layer):
+    check(policy, layer)
+
+
+def mixed(layer):
+    return int(layer.mixed_pair[0])
+
+
+def pure(layer):
+    """A pair at which one joint action is played, and the number of joint actions of its state."""
+    cells = layer.cells.listed(layer.space.total)
+    state, _ = layer.space.spent(cells)
+    pairs = cells if layer.by_cell else np.arange(len(cells))
+    k = next((k for k, p in enumerate(pairs) if layer.code[p]), None)
+    return None if k is None else (int(pairs[k]), int(np.diff(layer.row_ptr)[state[k]]))
+
+
+def code_too_large(layer):
+    at = pure(layer)
+    return at and {"code": changed(layer.code, at[0], lambda _: at[1] + 1)}
+
+
+def a_mixed_pair_without_record(layer):
+    at = pure(layer)
+    return at and {"code": changed(layer.code, at[0], lambda _: 0)}
+
+
+DAMAGES = {
+    "row_ptr does not begin at 0": lambda x: {"row_ptr": changed(x.row_ptr, 0, lambda p: p + 1)},
+    "row_ptr does not end at the rows": lambda x: {"row_ptr": changed(x.row_ptr, -1, lambda p: p - 1)},
+    "row_ptr falls": lambda x: {"row_ptr": changed(x.row_ptr, 1, lambda p: int(x.row_ptr[2]) + 1)},
+    "a state too many": lambda x: {"row_ptr": np.append(x.row_ptr, x.row_ptr[-1])},
+    "a negative action": lambda x: {"action": changed(x.action, (0, 0), lambda _: -1)},
+    "an action that there is not": lambda x: {"action": changed(x.action, (0, 1), lambda _: 99)},
+    "a player too many": lambda x: {"action": np.column_stack([x.action, x.action[:, 0]])},
+    "code too large": code_too_large,
+    "a mixed pair without record": a_mixed_pair_without_record,
+    "a record of a pure pair": lambda x: {"code": changed(x.code, mixed(x), lambda _: 1)},
+    "another pair is recorded": lambda x: {"mixed_pair": changed(x.mixed_pair, -1, lambda p: p + 1)},
+    "mixed_ptr does not begin at 0": lambda x: {"mixed_ptr": changed(x.mixed_ptr, 0, lambda p: p + 1)},
+    "mixed_ptr does not end": lambda x: {"mixed_ptr": changed(x.mixed_ptr, -1, lambda p: p - 1)},
+    "an empty record": lambda x: {
+        "mixed_ptr": np.insert(x.mixed_ptr, 1, 0)[: len(x.mixed_ptr)] if len(x.mixed_ptr) > 2 else x.mixed_ptr[:1]
+    },
+    "an impossible entry": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda _: 0.0)},
+    "a negative probability": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda p: -p)},
+    "probabilities too large": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda p: p + 1e-4)},
+    "probabilities too small": lambda x: {"mixed_prob": changed(x.mixed_prob, -1, lambda p: p - 1e-4)},
+    "a row that there is not": lambda x: {"mixed_row": changed(x.mixed_row, -1, lambda _: 250)},
+    "no number as a value": lambda x: {"values": changed(x.values, (mixed(x), 0), lambda _: np.nan)},
+    "an infinite value": lambda x: {"values": changed(x.values, (mixed(x), 1), lambda _: -np.inf)},
+    "a value too few": lambda x: {"values": x.values[:-1]},
+    "a player's values too many": lambda x: {"values": np.column_stack([x.values, x.values[:, 0]])},
+    "an answer too many": lambda x: {
+        "code": np.append(x.code, x.code[-1:]), "values": np.append(x.values, x.values[-1:], axis=0)
+    },
+    "floats as codes": lambda x: {"code": x.code.astype(float)},
+    "signed codes": lambda x: {"code": x.code.astype(np.int64)},
+    "signed rows": lambda x: {"mixed_row": x.mixed_row.astype(np.int64)},
+    "whole numbers as values": lambda x: {"values": x.values.astype(np.int64)},
+    "unsigned pointers": lambda x: {"row_ptr": x.row_ptr.astype(np.uint64)},
+    "pointers as floats": lambda x: {"mixed_ptr": x.mixed_ptr.astype(float)},
+    "pairs as floats": lambda x: {"mixed_pair": x.mixed_pair.astype(float)},
+    "actions as floats": lambda x: {"action": x.action.astype(float)},
+    "probabilities as whole numbers": lambda x: {"mixed_prob": np.ones(len(x.mixed_prob), dtype=np.int64)},
+    "a table of codes": lambda x: {"code": x.code.reshape(-1, 1)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_single_defect_is_refused(damage):
+    tried = 0
+    for policy, layer in MIXED + PRODUCT:
+        change = DAMAGES[damage](layer)
+        if change:
+            tried += 1
+            with pytest.raises(BadFile):
+                check(policy, replace(layer, **change))
+    assert tried
+
+
+def other_space(layer, **change):
+    return replace(layer, space=replace(layer.space, **change))
+
+
+SPACES = {
+    "a state twice": lambda s: {"states": changed(s.states, 1, lambda _: s.states[0])},
+    "a state that there is not": lambda s: {"states": changed(s.states, -1, lambda _: 3)},
+    "a negative state": lambda s: {"states": changed(s.states, 0, lambda _: -1)},
+    "states out of order": lambda s: {"states": s.states[::-1].copy()},
+    "a constraint too many in boxes": lambda s: {"lo": np.column_stack([s.lo, s.lo[:, 0]])},
+    "a constraint too many in bounds": lambda s: {"least": np.column_stack([s.least, s.least[:, 0]])},
+}
+
+
+@pytest.mark.parametrize("damage", SPACES)
+def test_every_single_defect_of_boxes_is_refused(damage):
+    for policy, layer in MIXED + PRODUCT:
+        with pytest.raises(BadFile, match="boxes"):
+            check(policy, other_space(layer, **SPACES[damage](layer.space)))
+
+
+def test_defects_of_cells_are_refused():
+    for policy, layer in MIXED:
+        total, cells = layer.space.total, layer.cells
+        if cells.keys is None:
+            bits = cells.bits.copy()
+            wrong = [replace(cells, bits=np.vstack([bits, bits])), replace(cells, bits=bits[:, :32])]
+            if total % 512:
+                beyond = bits.copy()
+                beyond.reshape(-1)[total // 8] |= 1 << (total % 8)
+                wrong.append(replace(cells, bits=beyond))
+        else:
+            keys = cells.keys
+            wrong = [replace(cells, keys=x) for x in (keys[::-1].copy(), np.append(keys[:-1], total))]
+            wrong += [
+                replace(cells, keys=changed(keys, 0, lambda _: -1)),
+                replace(cells, keys=keys[[0, 0, *range(2, len(keys))]]),
+            ]
+        for other in wrong:
+            with pytest.raises(BadFile, match="outside its boxes"):
+                check(policy, other_space(layer, cells=other))
+
+
+def test_constraints_of_boxes_are_those_of_the_policy():
+    policy, layer = MIXED[0]
+    with pytest.raises(BadFile, match="constraints"):
+        check_layer(layer, policy, tuple(2 for _ in policy.dims))
+
+
+def test_records_by_player_are_checked():
+    for policy, layer in PRODUCT:
+        end = int(layer.mixed_ptr[1])
+        if end < 2:
+            continue
+        swapped = layer.mixed_row.copy()
+        swapped[[0, 1]] = swapped[[1, 0]]
+        twice = layer.mixed_row.copy()
+        twice[1] = twice[0]
+        none_of_one = layer.mixed_row.copy()
+        none_of_one[end - 1] = layer.offsets[1] - 1
+        beyond = layer.mixed_row.copy()
+        beyond[end - 1] = layer.offsets[-1]
+        for rows in (swapped, twice, none_of_one, beyond):
+            with pytest.raises(BadFile):
+                check(policy, replace(layer, mixed_row=rows))
