@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,6 @@ class Mutant:
     function: str  # qualified name; "" for code outside functions
     line: int
     change: str  # for people
-    source: str  # of the whole file, changed
     functions: frozenset[str]  # all that the file has; other code runs when it is imported
 
 
@@ -52,12 +51,24 @@ def mutants(root: Path, module: str, functions: set[str] | None = None) -> list[
         if functions is None or function.split(".")[0] in functions:
             before = ast.unparse(node)
             change()
-            after, source = ast.unparse(node) if kind != "delete" else "pass", ast.unparse(tree)
+            after = ast.unparse(node) if kind != "delete" else "pass"
             undo()
             text = _difference(before, after)
             name = f"{module}:{function or '(module)'}:{kind}:{number}"
-            found.append(Mutant(name, module, function, getattr(node, "lineno", 0), text, source, known))
+            found.append(Mutant(name, module, function, getattr(node, "lineno", 0), text, known))
     return found
+
+
+def source_of(root: Path, mutant: Mutant) -> str:
+    """The whole file, changed."""
+    tree = ast.parse((root / mutant.module).read_text(encoding="utf-8"))
+    count: Counter[tuple[str, str]] = Counter()
+    for function, kind, _, change, _ in _changes(tree):
+        number = count[function, kind] = count[function, kind] + 1
+        if f"{mutant.module}:{function or '(module)'}:{kind}:{number}" == mutant.name:
+            change()
+            return ast.unparse(ast.fix_missing_locations(tree))
+    raise ValueError(f"{mutant.name}: the file was changed meanwhile")
 
 
 def _difference(before: str, after: str) -> str:
@@ -72,7 +83,7 @@ def _cut(text: str, begin: int) -> str:
     return ("..." if begin else "") + text[begin : begin + 70] + ("..." if len(text) > begin + 70 else "")
 
 
-Change = tuple[str, str, ast.AST, object, object]
+Change = tuple[str, str, ast.AST, Callable[[], None], Callable[[], None]]
 
 
 def _changes(tree: ast.Module) -> Iterator[Change]:

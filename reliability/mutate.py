@@ -32,20 +32,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import Mutant, mutants, telling
+from mutants import Mutant, mutants, source_of, telling
 
 ROOT = Path(__file__).resolve().parents[1]
 EXCUSES = Path(__file__).with_name("survivors.md")
 COPIED = ("src", "tests", "checker", "reliability", "examples", "docs", "benchmarks")
-LONGEST = 8.0  # seconds of tests of one file that a mutant is given to, the quick ones first
+LONGEST = 4.0  # seconds of tests of one file that a mutant is given to, the quick ones first
+IN_ALL = 12.0  # and of all files
 SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
-FEASIBLE = ("feasibility", "safety_properties", "oracle_agreement", "engine", "reduction", "almost_sure", "curve")
+FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
 POLICY = ("policy", "policy_properties", "simulate", "safety_properties", "checkpoint", "engine")
-VERIFY = ("verify", "verify_compiled", "verify_properties", "verify_rounded", "mutations", "oracle_agreement", "certify", "nash_games", "tolerances")
-SHIELD = ("shield", "shield_products", "safety_properties", "adapters_shielded")
-ROUNDED = ("approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn", "safety_properties")
+VERIFY = ("verify", "verify_compiled", "verify_properties", "verify_rounded", "mutations", "certify", "nash_games", "tolerances")
+SHIELD = ("shield", "shield_products", "adapters_shielded")
+ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")
 BOXES = (
     "forward_count forward_bounds backward_boxes number_boxes _step _threshold _line_totals heights reach _any _mark_each _mark_all _fill_slots "
     "heights_range reach_range pack rank_bits _slot_of build_index find _next_cell _cell_totals expand sweep _set_slot _same_set _number_of_set "
@@ -55,7 +56,7 @@ COMPILED = ("src/acegames/kernels.py", "src/acegames/verify/_kernels.py", "src/a
 
 TESTED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"feasibility/{f}.py" for f in "__init__ cells explore frontier graph lattice space".split()], FEASIBLE),
-    "kernels.py": (*FEASIBLE, "shield"),
+    "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
     "product.py": ("nash_games", "nash", "policy", "policy_properties", "verify", "tables", "checkpoint"),
     "policy.py": (*POLICY, "tables"),
     "policy_check.py": ("policy_check", *POLICY, "hostile", "files"),
@@ -63,8 +64,8 @@ TESTED: dict[str, tuple[str, ...]] = {
     "checkpoint.py": ("checkpoint", "policy_properties", "hostile", "compatibility"),
     "tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
-    "simulate.py": ("simulate", "simulate_random_costs", "safety_properties", "user_functions", "policy"),
-    "learn/caution.py": ("learn", "user_functions"),
+    "simulate.py": ("simulate", "safety_properties", "simulate_random_costs", "user_functions", "policy"),
+    "learn/caution.py": ("safety_properties", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
     "learn/policy_support.py": ("learn",),
     **dict.fromkeys([f"shield/{f}.py" for f in "_kernels product_sets runner safe_sets shield situation tables".split()], SHIELD),
@@ -134,6 +135,11 @@ class Recorder:
 
     def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
         self.now = self.calls.setdefault(nodeid, set())
+        signal.signal(signal.SIGALRM, _too_slow)
+        signal.setitimer(signal.ITIMER_REAL, 2 * SLOW)
+
+    def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.outcome != "passed":
@@ -147,6 +153,10 @@ class Recorder:
             for function in self.calls.get(test, ()):
                 by_function.setdefault(function, []).append(test)
         return Known(good, by_function)
+
+
+def _too_slow(signum: int, frame: Any) -> None:
+    raise TimeoutError("too slow for mutants")
 
 
 class Chosen:
@@ -265,13 +275,14 @@ def tests_for(mutant: Mutant, short: str, known: Known) -> list[str]:
     """The tests that call the mutant's function, file by file, the quick ones first; code outside of functions concerns them all."""
     at_import = mutant.function not in mutant.functions
     found = list(known.seconds) if at_import else known.calls.get(f"{mutant.module}:{mutant.function}", [])
-    chosen, most = [], LONGEST / 4 if at_import else LONGEST
+    chosen, spent, most = [], 0.0, LONGEST / 4 if at_import else LONGEST
     for name in TESTED[short]:
         total = 0.0
         for test in sorted(found, key=known.seconds.__getitem__):
-            if test.partition("::")[0] == f"tests/test_{name}.py" and total < most:
+            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, IN_ALL - spent):
                 chosen.append(test)
                 total += known.seconds[test]
+        spent += total
     return chosen
 
 
@@ -302,7 +313,7 @@ def run_all(chosen: list[tuple[Mutant, str]], known: Known, copies: list[Path], 
             slot = free.pop()
             copy, stamp = copies[slot], stamp + 2
             target = copy / mutant.module
-            target.write_text(mutant.source)
+            target.write_text(source_of(ROOT, mutant))
             os.utime(target, (stamp, stamp))  # another time, so that no compiled file of another mutant is taken for it
             files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
             log = copy / "mutant.log"

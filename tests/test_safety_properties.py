@@ -19,6 +19,8 @@ from acegames.feasibility.explore import explore
 from acegames.feasibility.frontier import minimal_elements
 from acegames.feasibility.lattice import common_unit, lattice
 from acegames.feasibility.space import Tables, pairs_at_most, plan
+from acegames.learn.caution import Caution, dominated
+from acegames.learn.facts import read_facts
 from acegames.model.numbers import plain
 from acegames.product import RowIndex, joint_actions, marginals
 
@@ -325,3 +327,145 @@ def test_answers_together_are_answers_one_by_one():
         first, second = (ace.simulate(game, p, episodes=40, rng=3) for p in (policy, one))
         assert np.array_equal(first.action, second.action) and np.array_equal(first.state, second.state)
         assert first.violations == 0
+
+
+# -- rounded costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounding", ["down", "up"])
+@pytest.mark.parametrize("number", range(0, len(GENERAL), 3))
+def test_rounded_games_are_the_same_games_with_rounded_costs(number, rounding):
+    """Costs change, and nothing else: not at any time, not in any state. The error stays within epsilon at every finite budget."""
+    game, epsilon = GENERAL[number], Fraction(2, 7)
+    found = ace.round_costs(game, epsilon, rounding=rounding, any_budget=True)
+    before, after = spell_out(game), spell_out(found.game)
+    assert after.initial == before.initial and found.game.budgets == game.budgets and after.horizon == before.horizon
+    for m, rule in enumerate(found.rounding):
+        finite = [t for t, row in enumerate(game.budgets) if row[m] != math.inf]
+        if rule is None:  # as coarse already
+            continue
+        if rule.direction == "ignore":
+            assert not finite
+        else:
+            assert rule.cell == epsilon / (max(finite) + 1) and rule.direction == rounding and rule.lowest is None
+
+    def counted(cost):
+        whole = math.floor if rounding == "down" else math.ceil
+        rules = zip(cost, found.rounding, strict=True)
+        return tuple(
+            c if rule is None else Fraction(0) if rule.direction == "ignore" else whole(c / rule.cell) * rule.cell
+            for c, rule in rules
+        )
+
+    for t, states in enumerate(before.moves):
+        for s, moves in enumerate(states):
+            assert [m.action for m in after.moves[t][s]] == [m.action for m in moves]
+            for old, new in zip(moves, after.moves[t][s], strict=True):
+                assert new.reward == old.reward
+                expected = {}
+                for p, nxt, c in old.outcomes:
+                    key = nxt, counted(before.cost(c))
+                    expected[key] = expected.get(key, 0) + p
+                told = {}
+                for p, nxt, c in new.outcomes:
+                    key = nxt, after.cost(c)
+                    told[key] = told.get(key, 0) + p
+                assert told == expected
+
+
+# -- what learning is told beyond the samples ---------------------------------------------------------------------------
+
+
+def known_facts(players=("a", "b"), budget=(("fuel", 5), ("time", 3))):
+    said = {"players": list(players), "horizon": 2, "initial": "s", "budget": dict(budget), "constraints": None}
+    return read_facts(None, **said, actions=[["x", "y"]] * len(players), legal=None, name="")
+
+
+def test_worst_costs_are_read_in_every_form():
+    facts, place = known_facts(), (0, "s", ("x", "x"))
+    two, other = (Fraction(2), Fraction(1)), (Fraction(0), Fraction(3))
+    for given, expected in [
+        (None, None),
+        ([2, 1], (two,)),
+        ((2, 1), (two,)),
+        ({"fuel": 2, "time": 1}, (two,)),
+        ({"time": 3}, (other,)),
+        ([[2, 1], {"time": 3}], (two, other)),
+        ([[2, 1], [0, 3], [2, 1]], (two, other)),
+        (([2, 1], [0, 3]), (two, other)),
+        ([[2, 1]], (two,)),
+        ([None, [2, 1]], ((Fraction(0), Fraction(0)), two)),
+        (lambda t, s, a: [2, 1] if a == ("x", "x") else 0, (two,)),
+        (lambda t, s, a: [[2, 1], [0, 3]] if (t, s) == (0, "s") else 0, (two, other)),
+    ]:
+        assert Caution(worst_cost=given).worst(facts, *place) == expected
+    with pytest.raises(ace.InvalidGame, match=r"t=0, state 's', action .*worst_cost: cost"):
+        Caution(worst_cost=[1, 2, 3]).worst(facts, *place)
+    one = known_facts(budget=(("fuel", 5),))
+    assert Caution(worst_cost=2).worst(one, *place) == ((Fraction(2),),)
+    assert Caution(worst_cost=[[2], [1]]).worst(one, *place) == ((Fraction(2),), (Fraction(1),))
+
+
+def test_next_states_are_those_listed_else_those_seen():
+    place = (1, "s", ("x", "y"))
+    assert Caution().next_states(*place, {"b", "a"}) == ["a", "b"]
+    listing = Caution(possible_next=lambda t, s, a: ["c", "a", "c"] if (t, s, a) == place else [])
+    assert listing.next_states(*place, {"a"}) == ["c", "a"] and listing.next_states(*place, set()) == ["c", "a"]
+    with pytest.raises(ace.InvalidGame, match="next state 'b' was seen"):
+        listing.next_states(*place, {"a", "b", "d"})
+    for given, words in [
+        ([], "empty"),
+        ("text", "list of states"),
+        (b"x", "list of states"),
+        ({"a": 1}, "list"),
+        (3, "list"),
+    ]:
+        with pytest.raises(ace.InvalidGame, match=words):
+            Caution(possible_next=lambda t, s, a, g=given: g).next_states(*place, set())
+
+
+def test_rewards_of_what_was_never_sampled():
+    facts, place = known_facts(), (0, "s", ("x", "x"))
+    for given, expected in [
+        (1, (1.0, 1.0)), ([1, 2], (1.0, 2.0)), ({"a": 1, "b": 2}, (1.0, 2.0)), (lambda t, s, a: (3, t), (3.0, 0.0)),
+    ]:  # fmt: skip
+        assert Caution(unseen_reward=given).reward_unseen(facts, *place) == expected
+    with pytest.raises(ace.InvalidGame, match="unseen_reward"):
+        Caution(unseen_reward=[1, 2, 3]).reward_unseen(facts, *place)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"conservative": True}, "needs worst_cost"),
+        ({"negligible": 0.1}, "need conservative"),
+        ({"unseen_reward": 1, "possible_next": lambda t, s, a: []}, "need conservative"),
+        ({"conservative": True, "worst_cost": 1, "unseen_reward": 1}, "needs possible_next"),
+        ({"possible_next": 3}, "possible_next: got 3"),
+        ({"conservative": True, "worst_cost": 1, "negligible": 1}, "negligible: got 1"),
+        ({"conservative": True, "worst_cost": 1, "negligible": -0.1}, "negligible"),
+        ({"conservative": True, "worst_cost": 1, "negligible": True}, "negligible"),
+    ],
+)
+def test_options_of_caution_that_contradict_each_other(options, words):
+    with pytest.raises(ace.InvalidOption, match=words):
+        Caution(**options).check()
+
+
+def test_options_of_caution_that_fit():
+    for options in (
+        {},
+        {"worst_cost": 1},
+        {"conservative": True, "worst_cost": 1},
+        {"conservative": True, "worst_cost": 0, "negligible": 0.5},
+        {"conservative": True, "worst_cost": 1, "unseen_reward": 0, "possible_next": lambda t, s, a: []},
+    ):
+        caution = Caution(**options)
+        assert caution.check() is caution
+
+
+def test_dominated_costs():
+    assert dominated((Fraction(1), Fraction(2)), (Fraction(1), Fraction(2)))
+    assert dominated((Fraction(0), Fraction(2)), (Fraction(1), Fraction(2)))
+    assert not dominated((Fraction(2), Fraction(0)), (Fraction(1), Fraction(2)))
+    assert not dominated((Fraction(0), Fraction(3)), (Fraction(1), Fraction(2)))
