@@ -54,6 +54,11 @@ BOXES = (
 )
 COMPILED = ("src/acegames/kernels.py", "src/acegames/verify/_kernels.py", "src/acegames/shield/_kernels.py")
 
+KERNELS = (
+    "acegames.kernels", "acegames.nash_kernels", "acegames.verify._kernels", "acegames.shield._kernels", "acegames.kernel_cache",
+    "acegames.numerics",
+)  # fmt: skip
+
 TESTED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"feasibility/{f}.py" for f in "__init__ cells explore frontier graph lattice space".split()], FEASIBLE),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
@@ -181,7 +186,9 @@ def run_tests(copy: Path, files: list[str], plugin: Any, plain: bool, log: Path)
     import pytest
     from hypothesis import settings
 
-    numba.config.DISABLE_JIT = int(plain)
+    if plain:
+        forget(())
+        numba.config.DISABLE_JIT = 1
     settings.register_profile("mutants", derandomize=True, database=None, deadline=None)
     settings.load_profile("mutants")
     words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", "--tb=line", "--rootdir", str(copy)]
@@ -198,15 +205,31 @@ def run_tests(copy: Path, files: list[str], plugin: Any, plain: bool, log: Path)
 
 
 def warm() -> None:
-    """Import what every child needs, so that forking is all that a mutant costs."""
+    """Import what every child needs, and load the compiled kernels, so that forking is all that a mutant costs."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    sys.path.insert(0, str(ROOT / "src"))
     import hypothesis.strategies
-    import numba
     import numpy.testing
     import pytest
     import scipy.optimize
     import scipy.sparse
     import scipy.stats  # noqa: F401
+
+    import acegames as ace
+
+    game = ace.catalog.get("intersection")
+    for concept in (ace.CCE(), ace.CE(), ace.Nash()):
+        ace.verify(game, ace.solve(game, concept).policy, concept)
+    ace.Shield(game)
+    ace.feasibility(game)
+    forget(KERNELS)
+
+
+def forget(but: tuple[str, ...]) -> None:
+    """Import acegames anew the next time, some modules aside."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "acegames" and name not in but:
+            del sys.modules[name]
 
 
 def in_child(work: Any) -> int:
