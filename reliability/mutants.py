@@ -124,7 +124,7 @@ def _statement(body: list[ast.stmt], k: int, function: str, known: set[str] | No
     if known is not None and isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For)):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         known |= {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
-    if isinstance(statement, ast.Return) and statement.value is not None and not _is_none(statement.value):
+    if isinstance(statement, ast.Return) and statement.value is not None and not _is_plain(statement.value):
         yield _swap_field(statement, "value", ast.Constant(None), function, "return", statement)
     if isinstance(statement, ast.AugAssign) and type(statement.op) in COMPUTED:
         yield _swap_field(statement, "op", COMPUTED[type(statement.op)](), function, "compute", statement)
@@ -132,6 +132,8 @@ def _statement(body: list[ast.stmt], k: int, function: str, known: set[str] | No
         yield _swap_field(statement, "test", ast.UnaryOp(ast.Not(), statement.test), function, "not", statement)
     if known is None and any(isinstance(node, ast.BitOr) for node in ast.walk(statement)):
         return  # a name for a type
+    if known is None and isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]).isupper():
+        return  # a limit, which one more or less does not change
     for part in _own_expressions(statement):
         yield from _in_expression(part, function)
     for field in ("body", "orelse", "finalbody"):
@@ -172,8 +174,9 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)))
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_plain(node: ast.expr) -> bool:
+    """None, True or False, which have changes of their own or none."""
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))
 
 
 def _is_silent(node: ast.expr) -> bool:

@@ -5,6 +5,7 @@ in several states, and with policies that nobody solved for.
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import math
 from fractions import Fraction
@@ -24,6 +25,8 @@ from acegames.learn.caution import Caution, dominated
 from acegames.learn.facts import read_facts
 from acegames.model.numbers import plain
 from acegames.product import RowIndex, joint_actions, marginals
+
+exploring = importlib.import_module("acegames.feasibility.explore")  # the package has a function of that name
 
 # seeds of games that change with time, have budgets, and start in several states
 GENERAL = (
@@ -99,6 +102,36 @@ def test_more_than_a_bit_of_memory_is_asked_for(seed, either_way):
     assert pairs_at_most(space) >= explore(space, 2**30).pairs
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_runs_of_layers_are_as_long_as_they_may_be(seed, monkeypatch):
+    totals = np.random.default_rng(seed).integers(1, 12, seed % 7 + 1)
+    monkeypatch.setattr(exploring, "BATCH_CELLS", 20)
+    runs = exploring.batches(totals)
+    assert runs[0][0] == 0 and runs[-1][1] == len(totals)
+    for (t0, t1), (after, _) in itertools.pairwise([*runs, (len(totals), None)]):
+        assert t1 == after and totals[t0:t1].sum() <= 20
+        assert t1 == len(totals) or totals[t0 : t1 + 1].sum() > 20
+    monkeypatch.setattr(exploring, "BATCH_CELLS", 0)
+    assert exploring.batches(totals) == [(t, t + 1) for t in range(len(totals))]
+
+
+@pytest.mark.parametrize("seed", FEASIBLE)
+def test_layers_one_at_a_time_give_the_same_cells(seed, monkeypatch):
+    space = plan(made(seed), lattice(made(seed)), clip=False)
+    together = explore(space)
+    monkeypatch.setattr(exploring, "BATCH_CELLS", 0)
+    alone = explore(space)
+    assert np.array_equal(together.height, alone.height)
+    assert all(np.array_equal(a, b) for a, b in zip(together.rewards, alone.rewards, strict=True))
+    for a, b, layer in zip(together.cells, alone.cells, together.layers, strict=True):
+        assert np.array_equal(a.listed(layer.total), b.listed(layer.total))
+    lines, cells = int(space.line_start[-1]), space.totals
+    needed = 4 * lines + int(cells.sum()) / 8 + 2 * int(cells.max())  # heights, bits, marks of two layers
+    assert explore(space, math.ceil(needed)).feasible
+    with pytest.raises(ace.TooLarge):
+        explore(space, math.ceil(needed) - 1)
+
+
 def test_tables_are_the_layers_end_to_end():
     for game in map(made, GENERAL):
         whole = lattice(game)
@@ -136,6 +169,7 @@ def test_cells_as_bits_and_as_lists(total):
         bits, listed = Cells.from_bits(packed), Cells.from_keys(keys)
         number = {int(k): n for n, k in enumerate(keys)}
         every = np.arange(total)
+        assert bits.counts.tolist() == [int(padded[:k].sum()) for k in range(0, len(padded) + 1, RANK_BLOCK)]
         for cells in (bits, listed, bits.smaller(total), listed.smaller(total)):
             assert cells.number == len(keys)
             assert cells.marks(total).tolist() == marks.tolist() and cells.listed(total).tolist() == keys.tolist()
