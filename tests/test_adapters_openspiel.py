@@ -488,3 +488,15 @@ def test_without_openspiel_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "open_spiel", None)
     with pytest.raises(ace.MissingExtra, match=r"need open_spiel: pip install 'acegames\[openspiel\]'"):
         from_openspiel("matrix_pd")
+
+
+@pytest.mark.parametrize("name", ["goofspiel(num_cards=3)", "oshi_zumo(coins=4,size=1,horizon=3)"])
+def test_a_loaded_policy_gives_the_same_table(name, tmp_path):
+    """Games whose legal actions change with time, by a file."""
+    solution = nash(name)
+    solution.save(tmp_path / "s.ace")
+    ours, theirs = (
+        to_tabular_policy(x, name, turn_based=True) for x in (solution, ace.Solution.load(tmp_path / "s.ace"))
+    )
+    assert ours.state_lookup == theirs.state_lookup
+    np.testing.assert_array_equal(ours.action_probability_array, theirs.action_probability_array)

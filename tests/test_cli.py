@@ -380,12 +380,37 @@ def test_verify_fails_with_code_one(solution):
         assert told["problems"][0][:30] in " ".join(result.stdout.split())
 
 
-def test_verify_holds_what_the_file_states_against_what_the_policy_is_worth(solution):
+def test_a_file_that_states_other_values_than_its_policy_is_refused(solution):
     honest = ace.Solution.load(solution)
     dataclasses.replace(honest, values=honest.values + np.array([0.0, 1e-3])).save("boasting.ace")
+    for verb in ("verify", "simulate"):
+        assert "the file states that player 'east' expects" in fails(verb, "boasting.ace")
+
+
+def test_verify_holds_what_the_file_states_against_what_the_policy_is_worth(solution):
+    """Values that are wrong everywhere, so that the file does not contradict itself."""
+    honest = ace.Solution.load(solution)
+    more = np.array([0.0, 1e-3])
+    first, *later = honest.policy.layers
+    layers = (dataclasses.replace(first, values=first.values + more), *later)
+    boasting = dataclasses.replace(
+        honest, values=honest.values + more, policy=dataclasses.replace(honest.policy, layers=layers)
+    )
+    boasting.save("boasting.ace")
     told = answer("verify", "boasting.ace", code=1)
     assert told["ok"] is False
     assert len(told["problems"]) == 1 and "states that player 'east' expects" in told["problems"][0]
+
+
+def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
+    """Other probabilities at the start, where every episode comes: the file contradicts itself."""
+    honest = ace.Solution.load(solution)
+    first, *later = honest.policy.layers
+    layers = (dataclasses.replace(first, mixed_prob=np.roll(first.mixed_prob, 1)), *later)
+    dataclasses.replace(honest, policy=dataclasses.replace(honest.policy, layers=layers)).save("other.ace")
+    assert "at t=0, state 'dry', spent (0,), but what the policy plays there is worth" in fails("simulate", "other.ace")
+    assert answer("verify", "other.ace", code=1)["problems"]
+    answer("simulate", "other.ace", "--game", "intersection", "--episodes", "5")  # of that game the file states nothing
 
 
 def test_simulate(solution):

@@ -16,6 +16,7 @@ import acegames as ace
 import oracle
 from acegames.feasibility.lattice import common_unit
 from acegames.model.numbers import exact, exact_or_inf
+from random_games import feasible_games
 
 INF = math.inf
 
@@ -343,6 +344,70 @@ def test_minimal_budgets_at_every_place():
                     continue
                 assert reaches(game, t, s)
                 assert here == rows_of(ace.feasibility(begun_at(game, t, state)))
+
+
+def test_minimal_budgets_at_every_place_of_games_that_change_with_time():
+    """Schedules with inf, several constraints: by brute force on the rest of the game; -inf where nothing later is bounded."""
+    free = 0
+    for game in [*feasible_games(60, seed=3), *map(at_the_end, feasible_games(10, seed=4))]:
+        found = ace.feasibility(game)
+        for t in range(game.horizon):
+            bounded = [any(row[m] != INF for row in game.budgets[t:]) for m in range(len(game.constraints))]
+            free += not all(bounded)
+            for state in (state for s, state in enumerate(game.states) if reaches(game, t, s)):
+                rest = oracle.minimal_budgets(rest_of(game, t, state))
+                wanted = {tuple(x if b else -INF for x, b in zip(row, bounded, strict=True)) for row in rest}
+                here = found.minimal_budgets_at(t, state)
+                assert {tuple(x if x == -INF else exact_or_inf(x) for x in row) for row in here} == wanted
+    assert free > 10
+
+
+def at_the_end(game):
+    """The same game with budgets on the total alone."""
+    return with_budget(game, [ace.almost_sure(10)] * len(game.constraints) or None)
+
+
+def rest_of(game, t, state):
+    """The game from `t` on, begun in `state`."""
+    found = {
+        (u, s): {game.joint_action(game.layer(u).action[r]): r for r in game.layer(u).rows(k)}
+        for u in range(t, game.horizon)
+        for k, s in enumerate(game.states)
+    }
+
+    def outcomes(u, s, a):
+        layer = game.layer(t + u)
+        for k in range(*layer.outcomes(found[t + u, s][a]).indices(len(layer.prob))):
+            cost = [v[code] for v, code in zip(game.cost_values, layer.cost[k], strict=True)]
+            yield layer.prob[k], game.states[layer.next_state[k]], cost
+
+    return ace.MarkovGame.from_functions(
+        players=game.players,
+        horizon=game.horizon - t,
+        initial=state,
+        actions=lambda u, s: game.actions,
+        legal=lambda u, s, a: a in found[t + u, s],
+        outcomes=outcomes,
+        reward=lambda u, s, a: game.layer(t + u).reward[found[t + u, s][a]],
+        budget=[list(row) for row in game.budgets[t:]] if game.constraints else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("budget", "wanted"),
+    [
+        ([[3, INF], [INF, 4], [INF, INF]], [[1, 2], [-INF, 1], [-INF, -INF]]),
+        ([[5, 5], [5, 5], [INF, INF]], [[2, 2], [1, 1], [-INF, -INF]]),
+        ([INF, 2], [[-INF, 3], [-INF, 2], [-INF, 1]]),
+        ([ace.almost_sure(9), INF], [[3, -INF], [2, -INF], [1, -INF]]),
+    ],
+)
+def test_minimal_budgets_at_where_nothing_later_is_bounded(budget, wanted):
+    """Each step costs one unit of both."""
+    found = ace.feasibility(choice([(1, 1)], budget, 3))
+    assert [found.minimal_budgets_at(t, "s").tolist()[0] for t in range(3)] == wanted
+    whole = found.minimal_budgets.tolist()[0]
+    assert whole == [INF if x == -INF else x for x in wanted[0]]  # the game's own budget
 
 
 def rows_of_array(rows):

@@ -13,7 +13,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ from acegames.exporting import GAMES
 from acegames.limits import MESSAGE
 from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
-from acegames.numerics import STATED
+from acegames.stated import as_stated
 from acegames.summary import show_summary
 from acegames.terminal import (
     by_label,
@@ -506,9 +505,11 @@ def verify(
     """Check a policy independently of the solver: every budget, and every player's best safe deviation. Exit code 1 if it fails."""
     if tol is not None and not np.isfinite(tol):
         raise ace.InvalidOption(f"--tol {tol}: must be a finite number")
-    model, policy, concept, stated = _policy(file, against)
+    model, policy, stated = _policy(file, against)
     with working("checking"):
-        certificate = _as_stated(ace.verify(model, policy, concept, tol=tol), stated)
+        certificate = ace.verify(model, policy, policy.concept, tol=tol)
+        if stated is not None:
+            certificate = as_stated(certificate, stated.values)
     if as_json:
         print_json(certificate_data(certificate))
     else:
@@ -554,13 +555,23 @@ def simulate(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding."""
-    model, policy, _, _ = _policy(file, against)
+    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one breaks, beyond the policy's rounding.
+
+    What a solution file states is compared with what is played; exit code 2 if they differ.
+    """
+    from acegames.played import check_played
+
+    model, policy, stated = _policy(file, against)
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
         except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
             raise ace.InvalidOption(f"{file}: {wrong}") from None
+        if stated is not None:
+            try:
+                check_played(stated, rollouts)
+            except ace.BadFile as wrong:
+                raise ace.BadFile(f"{file}: {wrong}") from None
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     if as_json:
@@ -756,28 +767,13 @@ def _game(name: str) -> ace.MarkovGame:
     )
 
 
-def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, Any, Any]:
-    """Game, policy, concept and stated values of a solution file; of a policy file and --game, which states none."""
+def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
+    """Game and policy of a solution file, and all that it states; of a file and --game, which states nothing about that game."""
     _refuse_game(file)
     if against is None:
         solution = ace.Solution.load(file)
-        return solution.game, solution.policy, solution.concept, solution.values
-    policy = ace.Policy.load(file)
-    return _game(against), policy, policy.concept, None
-
-
-def _as_stated(certificate: ace.Certificate, stated: Any) -> ace.Certificate:
-    """The certificate, with a problem for each player who expects something else than the file states."""
-    if stated is None:
-        return certificate
-    problems = [
-        f"The file states that player {player!r} expects {said:.9g}; the policy is worth {value:.9g} to it."
-        for player, said, value, tol in zip(
-            certificate.players, stated.tolist(), certificate.values.tolist(), certificate.tol.tolist(), strict=True
-        )
-        if not np.isnan(value) and not abs(said - value) <= tol + STATED * abs(value)
-    ]
-    return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
+        return solution.game, solution.policy, solution
+    return _game(against), ace.Policy.load(file), None
 
 
 def _refuse_game(file: Path) -> None:

@@ -101,7 +101,8 @@ stage certificates may add up to over all steps."""
 
 STATED = 1e-9
 """How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the accepted gain: what adding up in
-another order changes over very many steps."""
+another order changes over very many steps. Also how far it may be from what the values stored for its situations add up to, as a share of
+the size of what is added up."""
 
 TABLE_SUM = 1e-9
 """How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""

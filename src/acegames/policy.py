@@ -225,12 +225,13 @@ class Policy:
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
         """
         layer = self.layers[t]
-        pair = self._pairs(t, state, total)
-        if (pair < 0).any():
-            q = int(np.flatnonzero(pair < 0)[0])
-            raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
-        ptr, row, prob = layer.strategies(state, pair)
+        ptr, row, prob = layer.strategies(state, self._known_pairs(t, state, total))
         return ptr, layer.action[row], prob
+
+    def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
+        """Many `values` at once, (Q, N), asked for as in `lookup`."""
+        found: NDArray[np.float64] = self.layers[t].values[self._known_pairs(t, state, total)]
+        return found
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
@@ -244,7 +245,11 @@ class Policy:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Policy:
-        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind."""
+        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind.
+
+        The policy of a solution file is held against the game inside. Some policy files of earlier versions are refused, because
+        their joint actions may be mixed up.
+        """
         from acegames.solution_file import load_policy
 
         return load_policy(path)
@@ -256,6 +261,14 @@ class Policy:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""
         pair = self.layers[t].pairs(state, project(total, self.dims), total)
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+
+    def _known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+        """Number of each (state, total) in its layer; KeyError where one cannot occur."""
+        pair = self._pairs(t, state, total)
+        if (pair < 0).any():
+            q = int(np.flatnonzero(pair < 0)[0])
+            raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
+        return pair
 
     def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, NDArray[np.float64]]:
         layer, index, pair = self._find(t, state, spent)

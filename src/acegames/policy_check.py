@@ -17,7 +17,7 @@ from acegames.policy import Policy, PolicyLayer
 def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
     """Raise BadFile unless the layer's arrays fit together, and the labels of the policy or game, and all indices are in range."""
     n, n_states = len(policy.players), len(policy.states)
-    _check_types(layer)
+    check_types(layer)
     check_boxes(layer.space, policy, dims)
     pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
     shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
@@ -84,7 +84,8 @@ def check_boxes(space: LayerSpace, policy: Policy | MarkovGame, dims: tuple[int,
         raise BadFile("boxes of the policy do not fit its constraints")
 
 
-def _check_types(layer: PolicyLayer) -> None:
+def check_types(layer: PolicyLayer) -> None:
+    """Raise BadFile unless each array of a layer has the type of entries and the number of axes that it must have."""
     signed, unsigned, real = ("i", "u", "f")
     expected: list[tuple[NDArray[Any], str, int]] = [
         (layer.row_ptr, signed, 1),

@@ -1,8 +1,16 @@
-"""Policies and solutions in files: a safe archive with the game's digest and a version. No pickle."""
+"""Policies and solutions in files: a safe archive with the game's digest and a version. No pickle.
+
+The *table* of a time is its legal joint actions: `row_ptr` and `action`. A table is stored once for all times that have it, and is known by
+the content of both arrays. Earlier versions knew it by `action` alone, so that two times with equal `action` and another `row_ptr` shared
+the `row_ptr` of the later one, and the policy that was read played other joint actions. Such files are told from others by
+`table_digest`, which they lack: a solution's tables are held against those of its game, and a policy file without a game is refused
+unless its tables can be no others (see `_check_early_tables`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from numbers import Real
 from os import PathLike, fspath
@@ -22,8 +30,9 @@ from acegames.model.game import MarkovGame, check_labels
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
-from acegames.policy_check import check_boxes, check_layer
+from acegames.policy_check import check_boxes, check_layer, check_types
 from acegames.solve import Solution, Stats
+from acegames.stated import check_stated
 from acegames.store import read_archive, write_archive
 
 POLICY, SOLUTION = "acegames-policy", "acegames-solution"
@@ -54,7 +63,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
     kind, header, arrays = read_archive(path, (POLICY, SOLUTION))
     with _damaged(path):
         if kind == SOLUTION:
-            return _policy_from_archive(header["policy"], _below(arrays, "policy/"))
+            return _solution_from_archive(header, arrays).policy
         return _policy_from_archive(header, arrays)
 
 
@@ -78,26 +87,28 @@ def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a solution file."""
     _, header, arrays = read_archive(path, SOLUTION)
     with _damaged(path):
-        game = game_from_archive(header["game"], _below(arrays, "game/"))
-        policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"))
-        if policy.game_digest != game.digest:
-            raise BadFile("the policy inside was computed for another game than the one inside")
-        if any(
-            repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS
-        ):  # 1, 1.0 and True are equal
-            raise BadFile("the policy inside has other labels than the game inside")
-        values, stats = arrays["values"], _stats_from_data(header["stats"])
-        if values.shape != (len(game.players),) or values.dtype.kind != "f":
-            raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
-        return Solution(game, policy.concept, values, policy, stats, _guarantee_from_data(header["guarantee"], game))
+        return _solution_from_archive(header, arrays)
+
+
+def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays) -> Solution:
+    game = game_from_archive(header["game"], _below(arrays, "game/"))
+    policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"), game)
+    values, stats = arrays["values"], _stats_from_data(header["stats"])
+    if values.shape != (len(game.players),) or values.dtype.kind != "f":
+        raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
+    promise = _guarantee_from_data(header["guarantee"], game)
+    solution = Solution(game, policy.concept, values, policy, stats, promise)
+    check_stated(solution)
+    return solution
 
 
 def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {}
-    tables: dict[int, int] = {}  # joint actions are stored once for all times that share them
+    tables: dict[bytes, int] = {}  # stored once for all times that have the same one
     table_at = []
-    for t, layer in enumerate(policy.layers):
-        number = tables.setdefault(id(layer.action), len(tables))
+    digests = _table_digests(policy.layers)
+    for t, (layer, digest) in enumerate(zip(policy.layers, digests, strict=True)):
+        number = tables.setdefault(digest, len(tables))
         table_at.append(number)
         arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
         arrays |= _boxes_to_archive(f"{t}", layer.space)
@@ -119,6 +130,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         "initial": [[s, p] for s, p in policy.initial],
         "horizon": policy.horizon,
         "table_at": table_at,
+        "table_digest": _together(digests),
     }
     return header, arrays
 
@@ -134,7 +146,10 @@ def _boxes_to_archive(prefix: str, space: LayerSpace) -> Arrays:
     return found
 
 
-def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Policy:
+def _policy_from_archive(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], game: MarkovGame | None = None
+) -> Policy:
+    """The policy, all of it checked, and held against the game where there is one."""
     constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
     units = tuple(read_exact(u) for u in header["units"])
     dims = tuple(int(d) for d in header["dims"])
@@ -165,11 +180,85 @@ def _policy_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray
         raise BadFile("the units of the costs do not fit the constraints")
     if len(policy.tracker.rounding) not in (0, len(constraints)):
         raise BadFile("the rounding of the costs does not fit the constraints")
+    if game is not None:
+        _check_game(policy, game)
+    if "table_digest" in header:
+        if header["table_digest"] != _together(_table_digests(policy.layers)):
+            raise BadFile("damaged: the joint actions of the policy are not those that it was saved with")
+    elif game is None:
+        _check_early_tables(policy, header["table_at"])
     for layer in policy.layers:
         check_layer(layer, policy, policy.dims)
     for space in policy.reached.layers if policy.reached else ():
         check_boxes(space, policy, policy.reached.dims if policy.reached else ())
     return policy
+
+
+# -- tables of joint actions
+
+
+def _table_digests(layers: Sequence[PolicyLayer]) -> list[bytes]:
+    """What tells the table of each time from others: digests of both of its arrays."""
+    known: dict[int, bytes] = {}  # by identity, of single arrays, which the layers keep alive
+
+    def of(array: NDArray[Any]) -> bytes:
+        if id(array) not in known:
+            little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+            content = repr((little.dtype.str, array.shape)).encode() + little.tobytes()
+            known[id(array)] = hashlib.sha256(content).digest()
+        return known[id(array)]
+
+    return [of(layer.row_ptr) + of(layer.action) for layer in layers]
+
+
+def _together(digests: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def _check_game(policy: Policy, game: MarkovGame) -> None:
+    """Raise BadFile unless the policy is one of this game: its labels, its start, its joint actions at every time."""
+    if policy.game_digest != game.digest:
+        raise BadFile("the policy inside was computed for another game than the one inside")
+    if any(repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS):  # 1, 1.0 and True are equal
+        raise BadFile("the policy inside has other labels than the game inside")
+    if policy.horizon != game.horizon or policy.initial != game.initial:
+        raise BadFile("the policy inside has another horizon or start than the game inside")
+    seen = set()
+    for t, (layer, own) in enumerate(zip(policy.layers, map(game.layer, range(game.horizon)), strict=True)):
+        key = (id(layer.row_ptr), id(layer.action), game.layer_at[t])
+        if key in seen:
+            continue
+        seen.add(key)
+        if not np.array_equal(layer.row_ptr, own.row_ptr) or not np.array_equal(layer.action, own.action):
+            raise BadFile(
+                f"the joint actions of the policy at t={t} are not those that are legal in the game at that time. The file is damaged, "
+                "or an earlier version of acegames wrote it, which could mix up the joint actions of different times; solve the game again"
+            )
+
+
+def _check_early_tables(policy: Policy, table_at: Sequence[int]) -> None:
+    """Raise BadFile where an earlier version may have mixed up the tables of several times, and no game is there to tell."""
+    first: dict[int, int] = {}
+    for t, number in enumerate(table_at):
+        earlier = first.setdefault(number, t)
+        if earlier != t and not _only_way(policy.layers[t]):
+            raise BadFile(
+                f"written by an earlier version of acegames, which could mix up the joint actions of different times, here of t={earlier} "
+                f"and t={t}. Without the game nobody can tell whether it did; solve the game again"
+            )
+
+
+def _only_way(layer: PolicyLayer) -> bool:
+    """Whether the joint actions can be divided among the states in no other way.
+
+    Those of one state are in ascending order, so that a new state begins wherever they do not ascend. Where this
+    happens once less than there are states, every state begins at such a place.
+    """
+    check_types(layer)
+    step = np.diff(layer.action.astype(np.int64), axis=0)
+    changing = np.argmax(step != 0, axis=1)  # the first player whose action is another one
+    begins = 1 + np.flatnonzero(step[np.arange(len(step)), changing] <= 0)
+    return np.array_equal(layer.row_ptr[1:-1], begins)
 
 
 def _reached_from_archive(dims: Any, arrays: Mapping[str, NDArray[Any]], horizon: int) -> Reached | None:

@@ -125,7 +125,7 @@ class Solution:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read a file written by `save`; BadFile when it is damaged or of another kind."""
+        """Read a file written by `save`; BadFile when it is damaged or of another kind, or states what its policy is not."""
         from acegames.solution_file import load_solution
 
         return load_solution(path)

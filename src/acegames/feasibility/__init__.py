@@ -92,7 +92,11 @@ class Feasibility:
         return plain_array(self.frontier.at_root(), len(self.game.constraints))
 
     def minimal_budgets_at(self, t: int, state: Label) -> NDArray[Any]:
-        """The same frontier for the rest of the game, before acting in `state` at `t`; KeyError if it cannot occur."""
+        """The same frontier for the rest of the game, before acting in `state` at `t`; KeyError if it cannot occur.
+
+        A row is what must be left then, for the last finite entry of a schedule as above. It is `-inf` where no budget from `t` on is
+        finite: however much was spent, nothing is asked any more.
+        """
         self._check_time(t, self.game.horizon - 1)
         return plain_array(self.frontier.at(t, self.game.state_index(state)), len(self.game.constraints))
 

@@ -94,22 +94,25 @@ class Frontier:
         self._need = self._backward()
 
     def at_root(self) -> list[tuple[Bound, ...]]:
-        """Minimal budgets of the whole game; several initial states must all be served."""
+        """Minimal budgets of the whole game; several initial states must all be served. A constraint without bounds has its own, inf."""
         need = self._nothing()
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
-        return self._budgets(need)
+        return self._budgets(need, math.inf)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
-        """Minimal remaining budgets before acting in `state` at `t`; KeyError when the state cannot occur then."""
+        """Minimal remaining budgets before acting in `state` at `t`, -inf where nothing bounds what is still spent.
+
+        KeyError when the state cannot occur then.
+        """
         if not self._need[t].reached[state]:
             raise KeyError(state)
-        return self._budgets(self._need[t].of(state))
+        return self._budgets(self._need[t].of(state), -math.inf)
 
-    def _budgets(self, need: Antichain) -> list[tuple[Bound, ...]]:
+    def _budgets(self, need: Antichain, nothing: float) -> list[tuple[Bound, ...]]:
         order = np.lexsort(need.T[::-1]) if need.shape[1] else np.arange(len(need))
         return [
-            tuple(math.inf if x == NOTHING else int(x) * u for x, u in zip(row, self.units, strict=True))
+            tuple(nothing if x == NOTHING else int(x) * u for x, u in zip(row, self.units, strict=True))
             for row in need[order].tolist()
         ]
 

@@ -62,8 +62,8 @@ def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[Stage]:
 
 def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     game, layer = view.counted, view.counted.layer(t)
-    row, first = _spans(layer.row_ptr[state], layer.row_ptr[state + 1])
-    out, out_first = _spans(layer.out_ptr[row], layer.out_ptr[row + 1])
+    row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
+    out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
     entry = np.repeat(np.arange(len(row)), np.diff(out_first))
     pair = np.repeat(np.arange(len(state)), np.diff(first))
     after = total[pair[entry]] + view.costs[game.layer_at[t]][out]
@@ -79,7 +79,7 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     return Stage(t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1))
 
 
-def _spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+def spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
     """The numbers start[0] .. stop[0]-1, then start[1] .. stop[1]-1, and so on; and where each run begins."""
     first = np.concatenate([[0], np.cumsum(stop - start)])
     return np.arange(first[-1]) + np.repeat(start - first[:-1], stop - start), first
@@ -134,9 +134,7 @@ class Reasons:
     def _enough(self, t: int, state: int, after: Ints) -> bool:
         assert self.frontier is not None
         left = self._left(after)
-        return any(
-            all(n == np.inf or n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state)
-        )
+        return any(all(n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state))
 
     def _left(self, after: Ints) -> list[Any]:
         assert self.frontier is not None

@@ -1,0 +1,154 @@
+"""Everything that remembers, shares or stores what belongs to a time, on games in which every time is another.
+
+Most of it is tested elsewhere in depth, on catalog games and on `oracle.random_game`s, where equal arrays at different times are rare:
+here the arrays of different times are often equal and mean something else.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import acegames as ace
+import oracle
+import proof_checker
+from acegames.adapters import tables
+from acegames.adapters.episode import Episode
+from acegames.feasibility.frontier import last_finite
+from acegames.learn.sources import game_model
+from acegames.model.numbers import exact
+from random_games import feasible_games, tangled
+
+GAMES = feasible_games(24, seed=1)
+SMALL = [game for game in feasible_games(60, seed=2) if game.horizon < 4][:16]
+
+
+def test_the_games_are_tangled():
+    assert sum(map(tangled, GAMES)) > len(GAMES) / 3
+    assert sum(map(tangled, SMALL)) > len(SMALL) / 4
+
+
+@pytest.mark.parametrize("name", ["g.npz", "g.yaml", "g.json", "g.csv", "g.parquet"])
+def test_game_files(name, tmp_path):
+    for game in GAMES:
+        if name.endswith(("csv", "parquet")):
+            tables.write_game(game, tmp_path / name)
+        else:
+            game.save(tmp_path / name)
+        assert ace.load(tmp_path / name).digest == game.digest
+
+
+def test_tables_of_games():
+    for game in GAMES:
+        table, rest = game.to_table()
+        assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
+
+
+def test_arrays_of_games():
+    """Dense arrays hold games in which every state can act at all times and the cost does not depend on the next state."""
+    held = 0
+    for game in feasible_games(300, seed=6):
+        with suppress(ace.InvalidOption):
+            again = ace.MarkovGame.from_arrays(**game.to_arrays())
+            held += len(set(game.layer_at)) > 1
+            for t, s in np.ndindex(game.horizon, len(game.states)):
+                assert legal(again, t, s) == legal(game, t, s)
+    assert held > 3
+
+
+def legal(game, t, s):
+    """What the rules say of each legal joint action of a state: reward and outcomes."""
+    layer = game.layer(t)
+    found = {}
+    for r in layer.rows(s):
+        outs = layer.outcomes(r)
+        cost = [tuple(v[k] for v, k in zip(game.cost_values, row, strict=True)) for row in layer.cost[outs].tolist()]
+        outcomes = zip(layer.prob[outs].tolist(), layer.next_state[outs].tolist(), cost, strict=True)
+        found[game.joint_action(layer.action[r])] = (layer.reward[r].tolist(), sorted(outcomes))
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(SMALL)))
+def test_feasibility_shield_and_values_by_brute_force(number):
+    game = SMALL[number]
+    found, shield = ace.feasibility(game), ace.Shield(game)
+    feasible, states, actions = oracle.feasible_sets(game)
+    assert feasible and found.feasible
+    for t in range(game.horizon):
+        assert {(game.state_index(s), spent) for s, spent in found.states(t)} == states[t]
+        for s, spent in found.states(t):
+            wanted = actions[t, game.state_index(s), spent]
+            assert {game.action_indices(a) for a in found.actions(t, s, spent)} == wanted
+            assert {tuple(a) for a in np.argwhere(shield.joint(t, s, spent)).tolist()} == wanted
+    for concept in (ace.CE(), ace.CCE()):
+        values = ace.solve(game, concept).values
+        np.testing.assert_allclose(values, [float(v) for v in oracle.root_values(game, concept)], atol=1e-7)
+
+
+@pytest.mark.parametrize("number", range(0, len(GAMES), 2))
+def test_engines_reduction_verifier_and_checker_agree(number, tmp_path):
+    game = GAMES[number]
+    for concept in (ace.CE(), ace.CCE(), ace.Nash()):
+        with suppress(ace.NoEquilibrium):
+            solution = ace.solve(game, concept)
+            for engine in (ace.ReferenceEngine(), ace.LocalEngine(dense=False), ace.LocalEngine(dense=True)):
+                other = ace.solve(game, concept, engine=engine)
+                np.testing.assert_allclose(other.values, solution.values, atol=1e-9)
+            reduction = ace.reduce(game)
+            reduced = ace.solve(reduction.game, concept)
+            np.testing.assert_allclose(reduced.values, solution.values, atol=1e-9)
+            certificate = ace.verify(game, reduction.lift(reduced.policy), concept)
+            assert certificate.ok, certificate
+            ace.certify(solution, tmp_path / "proof")
+            assert proof_checker.check(tmp_path / "proof", "--game", game.digest).returncode == 0
+
+
+@pytest.mark.parametrize("number", range(len(GAMES)))
+def test_episodes_play_what_is_legal_at_their_time(number):
+    """In simulations, in the episodes of environments, and where `learn` draws from a game."""
+    game = GAMES[number]
+    policy, rng = ace.solve(game).policy, np.random.default_rng(number)
+    rollouts = ace.simulate(game, policy, episodes=40, rng=rng)
+    assert rollouts.violations == 0
+    for t in range(game.horizon):
+        for s, action in zip(rollouts.state[:, t].tolist(), rollouts.action[:, t], strict=True):
+            assert game.joint_action(action) in legal(game, t, s)
+    episode, model = Episode(game), game_model(game)
+    for _ in range(10):
+        episode.begin(rng)
+        while not episode.over:
+            t, s = episode.t, episode.state
+            assert [game.joint_action(a) for a in episode.legal] == list(legal(game, t, s))
+            action = game.action_indices(policy.act(t, game.states[s], episode.counted, rng))
+            step = episode.play(action, rng)
+            reward, outcomes = legal(game, t, s)[game.joint_action(action)]
+            assert list(step.rewards) == reward
+            assert (episode.state, tuple(step.costs)) in {x[1:] for x in outcomes}
+            following, costs, rewards = model(t, game.states[s], game.joint_action(action), rng)
+            assert list(rewards) == reward
+            assert (game.state_index(following), tuple(map(exact, costs.values()))) in {x[1:] for x in outcomes}
+        assert not episode.violated
+
+
+def test_the_curve_is_that_of_one_solve_per_budget():
+    """At the game's own budgets, and shifted by a unit."""
+    seen = 0
+    for game in GAMES:
+        if not any(bound != np.inf for row in game.budgets for bound in row):
+            continue
+        curve = ace.budget_curve(game, points=4)
+        own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+        for budget, values, feasible in zip(curve.budgets.tolist(), curve.values, curve.feasible, strict=True):
+            shift = [0 if b == np.inf else exact(b) - ref for b, ref in zip(budget, own, strict=True)]
+            rows = tuple(
+                tuple(b if b == np.inf else b + d for b, d in zip(row, shift, strict=True)) for row in game.budgets
+            )
+            other = replace(game, budgets=rows)
+            assert ace.feasibility(other).feasible == feasible
+            if feasible:
+                np.testing.assert_allclose(ace.solve(other).values, values, atol=1e-9)
+                seen += 1
+    assert seen > 20

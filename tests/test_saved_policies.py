@@ -1,0 +1,417 @@
+"""A policy is the same after it was saved and loaded, in every format that stores one, on games in which everything changes with time.
+
+Files of earlier versions, which could mix up the joint actions of different times, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.adapters import tables
+from acegames.approximate.rounding import rounded_by
+from acegames.cli import app
+from acegames.played import check_played
+from acegames.report.write import collect
+from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
+
+SAMPLES = Path(__file__).parent / "samples" / "mixed-up-8d00895"
+GAMES = feasible_games(40)
+FORMATS = ("solution", "policy", "policy of the solution", "again")
+
+
+def cut_otherwise():
+    """The legal actions are 0, 1, 2 at both times, divided among the states otherwise. Action 2 in B at t=0 breaks the budget."""
+    legal = {(0, "A"): (0,), (0, "B"): (1, 2), (1, "A"): (0, 1), (1, "B"): (2,)}
+    return ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=2,
+        initial={"A": 0.5, "B": 0.5},
+        budget={"fuel": 1},
+        actions=lambda t, s: [legal[t, s]],
+        outcomes=lambda t, s, a: [(1.0, s, 5 if (t, s, a) == (0, "B", (2,)) else 0)],
+        reward=lambda t, s, a: [float(a[0])],
+    )
+
+
+def solutions(game):
+    """What is solved of a game: all concepts with exact costs, two with rounded ones."""
+    for concept in CONCEPTS:
+        with suppress(ace.NoEquilibrium):
+            yield ace.solve(game, concept)
+    if game.constraints:
+        for rounding, concept in (("down", ace.CE()), ("up", ace.CCE())):
+            with suppress(ace.Infeasible):
+                yield ace.solve(game, concept, epsilon=1, rounding=rounding)
+
+
+def answers(policy, where):
+    """Distributions and values at pairs, to the last bit."""
+    return [(list(policy.distribution(*x).items()), policy.values(*x).tobytes()) for x in where]
+
+
+def loaded(solution, folder, kind):
+    path = folder / "file"
+    (solution.policy if kind == "policy" else solution).save(path)
+    if kind == "again":
+        ace.Solution.load(path).save(path)
+    return ace.Solution.load(path).policy if kind in ("solution", "again") else ace.Policy.load(path)
+
+
+# -- the same policy
+
+
+def test_a_policy_that_was_loaded_plays_what_was_saved(tmp_path):
+    solution = ace.solve(cut_otherwise())
+    assert solution.policy.distribution(0, "B", 0) == {(1,): 1.0}
+    for kind in FORMATS:
+        assert loaded(solution, tmp_path, kind).distribution(0, "B", 0) == {(1,): 1.0}
+
+
+def test_the_games_are_such_that_mixing_up_is_seen():
+    assert sum(map(tangled, GAMES)) > len(GAMES) / 3
+    assert any(len(game.initial) > 1 for game in GAMES)
+    assert {len(game.players) for game in GAMES} == {1, 2, 3}
+    assert any(len(set(game.budgets)) > 1 for game in GAMES)
+    assert any(0 in np.diff(layer.row_ptr) for game in GAMES for layer in game.layers)
+
+
+@pytest.mark.parametrize("number", range(len(GAMES)))
+def test_files_hold_the_policy(number, tmp_path):
+    game = GAMES[number]
+    for solution in solutions(game):
+        where = list(pairs(game, solution.policy))
+        wanted = answers(solution.policy, where)
+        for kind in FORMATS:
+            assert answers(loaded(solution, tmp_path, kind), where) == wanted, (solution.concept, kind)
+
+
+@given(changing_games(), st.sampled_from(CONCEPTS))
+def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
+    with suppress(ace.Infeasible, ace.NoEquilibrium):
+        solution = ace.solve(game, concept)
+        where = list(pairs(game, solution.policy))
+        for kind in ("solution", "policy"):
+            found = loaded(solution, tmp_path_factory.mktemp("files"), kind)
+            assert answers(found, where) == answers(solution.policy, where)
+
+
+@pytest.mark.parametrize("number", range(0, len(GAMES), 4))
+def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
+    """The second solve finds all layers, the third one the odd ones, each in a file of its own."""
+    monkeypatch.setattr("acegames.checkpoint.EVERY_BYTES", 1)
+    game = GAMES[number]
+    for k, solution in enumerate(solutions(game)):
+        where, folder = list(pairs(game, solution.policy)), tmp_path / str(k)
+        wanted = answers(solution.policy, where)
+        options = {"checkpoint": folder}
+        if not solution.policy.tracker.exact:
+            rule = next(r for r in solution.policy.tracker.rounding if r is not None and r.direction != "ignore")
+            options |= {"epsilon": 1, "rounding": rule.direction}
+        for missing in ([], [], ["even"]):
+            for path in folder.glob("run-*/layers-*.bin") if missing else ():
+                if int(path.name.split("-")[1]) % 2 == 0:
+                    path.unlink()
+            again = ace.solve(game, solution.concept, **options)
+            assert answers(again.policy, where) == wanted
+            again.save(tmp_path / "mapped")
+            assert answers(ace.Solution.load(tmp_path / "mapped").policy, where) == wanted
+
+
+@pytest.mark.parametrize("kind", ["policy.csv", "policy.parquet", "frame"])
+def test_tables_hold_the_policy(kind, tmp_path):
+    """Values are computed anew from the game; under Nash the joint probabilities are products of what is stored."""
+    for game in GAMES[::2]:
+        for solution in solutions(game):
+            policy = solution.policy
+            if kind == "frame":
+                source = tables.policy_frame(policy)
+            else:
+                source = tmp_path / kind
+                tables.write_policy(policy, source)
+            found = tables.read_policy(source, game, solution.concept, tracker=policy.tracker)
+            for where in pairs(game, policy):
+                here, there = found.distribution(*where), policy.distribution(*where)
+                if isinstance(solution.concept, ace.Nash):
+                    assert here == pytest.approx(there, abs=1e-15)
+                else:
+                    assert here == there
+                np.testing.assert_allclose(found.values(*where), policy.values(*where), rtol=0, atol=1e-12)
+            found.save(tmp_path / "saved")
+            where = list(pairs(game, policy))
+            assert answers(ace.Policy.load(tmp_path / "saved"), where) == answers(found, where)
+
+
+@pytest.mark.parametrize("number", range(0, len(GAMES), 3))
+def test_proofs_hold_the_policy(number, tmp_path):
+    """One probability for each legal joint action of each situation, in order."""
+    game = GAMES[number]
+    for solution in solutions(game):
+        policy = solution.policy
+        ace.certify(solution, tmp_path / "proof")
+        stored = proof_probabilities(tmp_path / "proof")
+        counted = game if policy.tracker.exact else rounded_by(game, policy.tracker.rounding)
+        wanted = []
+        for t, state, spent in pairs(game, policy):
+            plays, layer = policy.distribution(t, state, spent), counted.layer(t)
+            rows = layer.rows(game.state_index(state))
+            wanted += [plays.get(game.joint_action(layer.action[r]), 0.0) for r in rows]
+        assert stored.tolist() == wanted
+
+
+def proof_probabilities(path):
+    """The last array of a proof; what comes before it is the game."""
+    _, _, header, content = path.read_bytes().split(b"\n", 3)
+    name, kind, *shape = json.loads(header)["arrays"][-1]
+    assert name == "policy.prob"
+    return np.frombuffer(content, kind, int(np.prod(shape)), len(content) - 8 * int(np.prod(shape)))
+
+
+def test_reports_hold_the_policy():
+    """Numbers in a page have nine digits."""
+    for game in GAMES[::8]:
+        for solution in solutions(game):
+            data, chosen, _ = collect(solution, episodes=2, seed=0, most=10_000)
+            assert not chosen.thinned
+            shown = {
+                (t, *record[:1], *record[1]): (data["rows"][f"{data['layer_at'][t]},{record[0]}"], record[3], record[2])
+                for t, here in enumerate(data["situations"])
+                for record in here
+            }
+            for t, state, spent in pairs(game, solution.policy):
+                rows, played, values = shown.pop((t, game.state_index(state), *map(float, spent)))
+                found = {game.joint_action(rows[r]): p for r, p in played}
+                assert found == pytest.approx(solution.policy.distribution(t, state, spent), abs=1e-8)
+                assert values == pytest.approx(solution.policy.values(t, state, spent).tolist(), abs=1e-8)
+            assert not shown
+
+
+def test_the_same_solve_gives_the_same_bytes(tmp_path):
+    """However arrays are shared: tables are numbered by what is in them, in the order of time."""
+    for number, game in enumerate(GAMES[:10]):
+        solution = ace.solve(game)
+        copies = [replace(x, row_ptr=x.row_ptr.copy(), action=x.action.copy()) for x in solution.policy.layers]
+        apart = replace(solution, policy=replace(solution.policy, layers=tuple(copies)))
+        for name, content in (("one", solution), ("apart", apart), ("again", ace.solve(game))):
+            content.save(tmp_path / f"{number}-{name}")
+        ace.Solution.load(tmp_path / f"{number}-one").save(tmp_path / f"{number}-loaded")
+        assert len({path.read_bytes() for path in tmp_path.glob(f"{number}-*")}) == 1
+
+
+def test_tables_are_stored_once(tmp_path):
+    solution = ace.solve(ace.catalog.get("intersection"))
+    solution.save(tmp_path / "s")
+    header, arrays = content_of(tmp_path / "s")
+    assert set(header["policy"]["table_at"]) == {0}
+    assert [name for name in arrays if name.startswith("policy/action/")] == ["policy/action/0.npy"]
+
+
+def content_of(path):
+    with zipfile.ZipFile(path) as archive:
+        arrays = {name: archive.read(name) for name in archive.namelist() if name != "header.json"}
+        return json.loads(archive.read("header.json")), arrays
+
+
+def write(path, header, arrays):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", json.dumps(header))
+        for name, content in arrays.items():
+            archive.writestr(name, content)
+
+
+# -- files of earlier versions
+
+
+@pytest.mark.parametrize("name", ["mixed-up", "out-of-range"])
+def test_an_early_solution_that_was_mixed_up_is_refused(name):
+    for read in (ace.Solution.load, ace.Policy.load):
+        with pytest.raises(
+            ace.BadFile, match=r"t=[01] are not those that are legal .* earlier version .*; solve the game again"
+        ):
+            read(SAMPLES / f"{name}.ace")
+
+
+@pytest.mark.parametrize("name", ["same", "only-way", "apart"])
+def test_an_early_solution_that_is_right_loads(name):
+    solution = ace.Solution.load(SAMPLES / f"{name}.ace")
+    where = list(pairs(solution.game, solution.policy))
+    assert answers(solution.policy, where) == answers(ace.solve(solution.game).policy, where)
+
+
+@pytest.mark.parametrize("name", ["mixed-up", "out-of-range", "same"])
+def test_an_early_policy_that_may_be_mixed_up_is_refused(name):
+    with pytest.raises(
+        ace.BadFile, match=r"earlier version .* t=[01] and t=[12]\. Without the game .*; solve the game again"
+    ):
+        ace.Policy.load(SAMPLES / f"{name}-policy.ace")
+
+
+@pytest.mark.parametrize("name", ["only-way", "apart"])
+def test_an_early_policy_that_can_be_no_other_loads(name):
+    policy, solution = ace.Policy.load(SAMPLES / f"{name}-policy.ace"), ace.Solution.load(SAMPLES / f"{name}.ace")
+    where = list(pairs(solution.game, policy))
+    assert answers(policy, where) == answers(solution.policy, where)
+
+
+def test_no_early_file_is_read_as_something_else(tmp_path):
+    """Files as they were written before: tables known by their joint actions alone, the last pointers kept."""
+    seen = {"right": 0, "refused": 0}
+    for game in GAMES:
+        solution = ace.solve(game)
+        solution.save(tmp_path / "solution")
+        solution.policy.save(tmp_path / "policy")
+        where = list(pairs(game, solution.policy))
+        mixed = tangled(game)
+        for name, read in (("solution", ace.Solution.load), ("policy", ace.Policy.load)):
+            header, arrays = content_of(tmp_path / name)
+            as_before(header, arrays, "policy/" if name == "solution" else "")
+            write(tmp_path / name, header, arrays)
+            if mixed or (name == "policy" and not can_be_no_other(solution.policy)):
+                with pytest.raises(ace.BadFile, match="solve the game again"):
+                    read(tmp_path / name)
+                seen["refused"] += 1
+            else:
+                found = read(tmp_path / name)
+                assert answers(getattr(found, "policy", found), where) == answers(solution.policy, where)
+                seen["right"] += 1
+    assert min(seen.values()) > 10
+
+
+def can_be_no_other(policy):
+    """Whether joint actions that serve several times can be divided among the states in one way only, by trying all."""
+    used = Counter(layer.action.tobytes() for layer in policy.layers)
+    return all(
+        used[x.action.tobytes()] == 1 or len(divisions(x.action.tolist(), len(policy.states))) == 1
+        for x in policy.layers
+    )
+
+
+def divisions(rows, states):
+    """The ways to cut a list into so many pieces, some empty, each of them ascending."""
+    if states == 1:
+        return [[rows]] if rows == sorted(rows) and len({*map(tuple, rows)}) == len(rows) else []
+    pieces = [k for k in range(len(rows) + 1) if divisions(rows[:k], 1)]
+    return [[rows[:k], *rest] for k in pieces for rest in divisions(rows[k:], states - 1)]
+
+
+def as_before(header, arrays, prefix):
+    """Turn a file into what earlier versions wrote."""
+    policy = header["policy"] if prefix else header
+    del policy["table_digest"]
+    numbers, kept, table_at = {}, {}, []
+    for k in policy["table_at"]:
+        action, row_ptr = (arrays[f"{prefix}{what}/{k}.npy"] for what in ("action", "row_ptr"))
+        number = numbers.setdefault(action, len(numbers))
+        table_at.append(number)
+        kept |= {f"{prefix}row_ptr/{number}.npy": row_ptr, f"{prefix}action/{number}.npy": action}
+    for name in [x for x in arrays if x.startswith((f"{prefix}row_ptr/", f"{prefix}action/"))]:
+        del arrays[name]
+    arrays |= kept
+    policy["table_at"] = table_at
+    header["members"] = [name.removesuffix(".npy") for name in arrays]
+
+
+@pytest.mark.parametrize("kind", ["solution", "policy"])
+def test_tables_of_other_times_are_refused(kind, tmp_path):
+    """Whoever numbers them otherwise: the digest of a policy file, the game of a solution file."""
+    solution, path = ace.solve(cut_otherwise()), tmp_path / kind
+    (solution if kind == "solution" else solution.policy).save(path)
+    header, arrays = content_of(path)
+    policy = header.get("policy", header)
+    assert policy["table_at"] == [0, 1]
+    policy["table_at"] = [1, 1]
+    write(path, header, arrays)
+    with pytest.raises(ace.BadFile, match="joint actions of the policy"):
+        ace.Policy.load(path)
+
+
+def test_another_start_is_refused(tmp_path):
+    ace.solve(cut_otherwise()).save(tmp_path / "s")
+    header, arrays = content_of(tmp_path / "s")
+    header["policy"]["initial"] = [[0, 0.25], [1, 0.75]]
+    write(tmp_path / "s", header, arrays)
+    with pytest.raises(ace.BadFile, match="another horizon or start"):
+        ace.Solution.load(tmp_path / "s")
+
+
+# -- what the file states
+
+
+def other_values(solution):
+    return replace(solution, values=solution.values + 1e-3)
+
+
+def other_excess(solution):
+    return replace(solution, guarantee=ace.Guarantee(solution.guarantee.text, (1,)))
+
+
+def other_size(solution):
+    return replace(solution, stats=replace(solution.stats, pairs=solution.stats.pairs + 1))
+
+
+STATED = {
+    other_values: "the file states that player 'p' expects",
+    other_excess: "the file states that the budget of 'fuel' is exceeded by at most 1, its policy promises 0",
+    other_size: "the file states 5 stage games, its policy has 4",
+}
+
+
+@pytest.mark.parametrize("change", STATED)
+def test_a_file_that_states_what_its_policy_is_not_is_refused(change, tmp_path):
+    path = tmp_path / "s.ace"
+    change(ace.solve(cut_otherwise())).save(path)
+    for read in (ace.Solution.load, ace.Policy.load):
+        with pytest.raises(ace.BadFile, match=STATED[change]):
+            read(path)
+    for verb in (
+        ["verify"],
+        ["simulate"],
+        ["report", "-o", str(tmp_path / "r.html")],
+        ["certify", "-o", str(tmp_path / "p")],
+    ):
+        shown = CliRunner().invoke(app, [verb[0], str(path), *verb[1:], "--json"])
+        assert shown.exit_code == 2, verb
+        assert STATED[change] in json.loads(shown.stdout)["message"]
+
+
+def test_values_of_large_size_that_cancel_are_no_mismatch(tmp_path):
+    """Rounding is measured by what is added up, not by the sum."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=1,
+        initial=dict.fromkeys(range(7), 1 / 7),
+        actions=lambda t, s: [("only",)],
+        outcomes=lambda t, s, a: [(1.0, s, None)],
+        reward=lambda t, s, a: [1e9 * (s - 3) + 0.1],
+    )
+    ace.solve(game).save(tmp_path / "s")
+    ace.Solution.load(tmp_path / "s")
+
+
+@pytest.mark.parametrize("number", range(len(GAMES)))
+def test_what_is_played_is_worth_what_is_stored(number):
+    for solution in solutions(GAMES[number]):
+        check_played(solution, ace.simulate(solution.game, solution.policy, episodes=50, rng=1))
+
+
+def test_values_that_are_not_those_of_play_are_found_at_every_time():
+    for game in GAMES[:20]:
+        solution = ace.solve(game)
+        rollouts = ace.simulate(game, solution.policy, episodes=20, rng=1)
+        for t, layer in enumerate(solution.policy.layers):
+            layers = list(solution.policy.layers)
+            layers[t] = replace(layer, values=layer.values + 1e-6 * (1 + np.abs(layer.values)))
+            changed = replace(solution, policy=replace(solution.policy, layers=tuple(layers)))
+            with pytest.raises(ace.BadFile, match=r"expects .* at t=.*, but what the policy plays there is worth"):
+                check_played(changed, rollouts)
