@@ -16,7 +16,8 @@ time t must not exceed the budget B_t, whatever happens. The policy reads *situa
               back. At each step the deviating player does as recommended or, if nothing unsafe can come of it, plays
               CE: another action upon each recommendation;  CCE: one action, whatever would be recommended;
               Nash: as CCE, and the policy is the product of the players' own probabilities.
-              W - V is the player's gain; no more than SMALL of what its rewards can differ by over all steps is accepted.
+              W - V is the player's gain. Beyond what rounding can have changed, no more than SMALL of the stake in that
+              situation is accepted. The stake: the best total that safe play can bring, less the worst that the policy can.
 Floats are the exact binary fractions that they are, and distributions are divided by their sums. Every bound is a true
 one: sums of floats are moved outward by more than rounding can have changed them; with --exact they are rational.
 """
@@ -36,7 +37,15 @@ from types import SimpleNamespace as Record
 import numpy as np
 
 MOST_BYTES = 2**31  # of situations, about; a file may have a quarter of that
-SMALL = Fraction(1, 10**6)
+SMALL = Fraction(1, 10**8)
+BOUNDS = (
+    (-1, False),
+    (1, True),
+    (-1, True),
+    (1, False),
+    (-1, False),
+    (1, False),
+)  # sides, and whether `rough`; see `judge`
 LAYER = {"row_ptr": "<i8", "action": "<i4", "reward": "<f8", "out_ptr": "<i8"}
 LAYER |= {"prob": "<f8", "next_state": "<i4", "cost": "<i4"}
 KINDS = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
@@ -215,24 +224,27 @@ def independent(plan, t, exact):
     return product
 
 
-def mean(game, weights, values, side, reward=0, shares=None):
+def mean(game, weights, values, side, rough=False, reward=0, shares=None):
     """reward + sum of weights * values / sum of shares (or weights); with side 1 no less than that, with -1 no more.
 
     Rational numbers of more than 4096 bits are shortened. In floats each weight, product, sum (`fsum`) and quotient is
     off by at most 2^-53 of its size, or 2^-1074, and shares sum to about 1. So the result is off by less than 2^-50 of
-    |reward| + sum |weights * values| / sum of shares, and 2^-1071 for each term. It is moved by twice that.
+    |reward| + sum |weights * values| / sum of shares, and 2^-1071 for each term. It is moved by twice that. If it is to be
+    rough, a rational number is moved too: by as much as floats could have been off.
     """
     plus, terms = sum if game.exact else math.fsum, [*map(mul, weights, values)]
     total = plus(shares or weights)
     result = reward + plus(terms) / total
-    if game.exact:
-        return result if result.denominator < 2**4096 else side * Fraction(math.ceil(side * result * 2**2048), 2**2048)
-    size = abs(reward) + plus(map(abs, terms)) / total
-    need(size < 1e300, "numbers too large for floats; try --exact")
-    return result + side * (2.0**-49 * size + 2.0**-1070 * len(terms))
+    if rough or not game.exact:
+        size = abs(reward) + plus(map(abs, terms)) / total
+        need(game.exact or size < 1e300, "numbers too large for floats; try --exact")
+        result += side * (size / 2**49 + game.number(2.0**-1070) * len(terms))
+    if not game.exact or result.denominator < 2**4096:
+        return result
+    return side * Fraction(math.ceil(side * result * 2**2048), 2**2048)
 
 
-def deviation(game, i, plan, worth, told):
+def deviation(game, i, plan, worth, told, side, rough):
     """W of player i, from the worth of safe joint actions: a choice for each recommendation if it is told, else one."""
     groups, best = {}, []
     for action in plan:
@@ -240,50 +252,54 @@ def deviation(game, i, plan, worth, told):
     for group in groups.values():
         choices = [group, *([(*a[:i], own, *a[i + 1 :]) for a in group] for own in {a[i] for a in worth})]
         safe = [[worth[a] for a in choice] for choice in choices if worth.keys() >= set(choice)]
-        best.append(max(mean(game, [plan[a] for a in group], x, 1, shares=plan.values()) for x in safe))
-    return mean(game, [1] * len(best), best, 1, shares=[1])
+        weights = [plan[a] for a in group]
+        best.append(max(mean(game, weights, x, side, rough, shares=plan.values()) for x in safe))
+    return mean(game, [1] * len(best), best, side, rough, shares=[1])
 
 
 def judge(game, stages, plans, i, told, shared):
-    """V of player i from below and W from above in the beginning, the most it gains in any situation, and where.
+    """V of player i from below and W from above in the beginning; the largest gain, and the largest share of a stake.
 
-    What the rewards of a step share is left out and added in the end. Leaving it out rounds nothing: floats x, y with
-    y/2 <= x <= 2y have an exact difference.
+    These two are (amount, gain, stake, where). Six bounds are found together: on V from below and above, on W from below and above,
+    on the best that safe play can bring from below, on the worst that the policy can from above. The inner ones of V and W are
+    rough, and rewards are read as far inward as their last digits allow: a gain that is left is not rounding.
+    What the rewards of a step share is left out and added in the end. Leaving it out rounds nothing where that matters:
+    floats x, y with y/2 <= x <= 2y have an exact difference.
     """
-    low = high = dict.fromkeys(stages[-1], 0)
-    gain, where = Fraction(0), ""
+    bounds, largest, share = dict.fromkeys(stages[-1], (0,) * 6), (0, 0, 0, ""), (0, 0, 0, "")
     for t in reversed(range(len(plans))):
-        next_low, next_high, low, high = low, high, {}, {}
+        after, bounds = bounds, {}
         for here, plan in plans[t].items():
-            least, most = {}, {}  # what joint actions are worth
-            for action, after in stages[t][here].items():
+            worth = [{} for _ in BOUNDS]  # of safe joint actions
+            for action, leads in stages[t][here].items():
                 rewards, chances, _ = game.moves[t][here[0]][action]
-                reward = rewards[i] - shared[t]
-                most[action] = mean(game, chances, [next_high[x] for x in after], 1, reward)
-                if action in plan:
-                    least[action] = mean(game, chances, [next_low[x] for x in after], -1, reward)
-            low[here] = mean(game, plan.values(), [least[a] for a in plan], -1)
-            high[here] = deviation(game, i, plan, most, told)
-            gap = Fraction(high[here]) - Fraction(low[here])
-            if gap > gain:
-                amounts = ", ".join(str(Fraction(x, game.unit)) for x in here[1])
-                gain, where = gap, f"t={t}, state {game.states[here[0]]}, spent {amounts}"
-    start = [game.number(game.start[here]) for here in low]
-    base = sum(map(Fraction, shared))
-    low, high = (Fraction(mean(game, start, x.values(), side)) for x, side in ((low, -1), (high, 1)))
-    return base + low, base + high, gain, where
+                for k, (side, rough) in enumerate(BOUNDS):
+                    reward = rewards[i] - shared[t] + rough * side * abs(rewards[i]) / 2**51
+                    worth[k][action] = mean(game, chances, [after[x][k] for x in leads], side, rough, reward)
+            own = [mean(game, plan.values(), [worth[k][a] for a in plan], *BOUNDS[k]) for k in (0, 1)]
+            best = [deviation(game, i, plan, worth[k], told, *BOUNDS[k]) for k in (2, 3)]
+            bounds[here] = *own, *best, max(worth[4].values()), min(worth[5][a] for a in plan)
+            low, own, best, high, most, least = map(Fraction, bounds[here])
+            gain, stake, certain = high - low, max(most - least, 0), max(best - own, 0)
+            amounts = ", ".join(str(Fraction(x, game.unit)) for x in here[1])
+            found = gain, stake, f"t={t}, state {game.states[here[0]]}, spent {amounts}"
+            largest = max(largest, (gain, *found), key=lambda x: x[0])
+            share = max(share, (certain and (certain / stake if stake else math.inf), *found), key=lambda x: x[0])
+    start, base = [game.number(game.start[here]) for here in bounds], sum(map(Fraction, shared))
+    low, high = (Fraction(mean(game, start, [x[k] for x in bounds.values()], BOUNDS[k][0])) for k in (0, 3))
+    return base + low, base + high, largest, share
 
 
-def at_stake(game, stages, i):
-    """How much player i's rewards of safe joint actions can differ by over all steps, and what they share at each step."""
-    spread, shared = Fraction(0), []
+def common(game, stages, i):
+    """What player i's rewards share at each step: the middle of the best safe ones of all states, if these differ by less."""
+    shared = []
     for moves, stage in zip(game.moves, stages):
-        taken = {(s, action) for (s, _), options in stage.items() for action in options}
-        rewards = [Fraction(moves[s][action][0][i]) for s, action in taken]
-        low, high = min(rewards), max(rewards)
+        safe, best = {(s, action) for (s, _), options in stage.items() for action in options}, {}
+        for s, action in safe:
+            best[s] = max(best.get(s, -math.inf), Fraction(moves[s][action][0][i]))
+        low, high = min(best.values()), max(best.values())
         shared.append(game.number((low + high) / 2 if high - low < abs(low + high) / 2 else 0))
-        spread += high - low
-    return spread, shared
+    return shared
 
 
 def figure(x, rounding=ROUND_CEILING):
@@ -315,15 +331,22 @@ def gains(game, stages, plans, concept, claims, most_gain):
     which = "safe deviation" if game.covered else "deviation that is safe as the policy counts costs"
     claimed = zip(game.players, claims["gain"], claims["values"], strict=True)
     for i, (label, largest, (least, most)) in enumerate(claimed):
-        spread, shared = at_stake(game, stages, i)
-        low, high, gain, where = judge(game, stages, plans, i, concept == "CE", shared)
-        small = SMALL * spread + SMALL**50 if most_gain is None else most_gain
-        too_much = f"{label} may gain {figure(gain)} by a {which}, at {where}"
-        need(gain <= largest, f"{too_much}; that is more than claimed", Refuted)
-        need(gain <= small, f"{too_much}; more than {figure(small)} is too much (see --gain)", Refuted)
+        low, high, *found = judge(game, stages, plans, i, concept == "CE", common(game, stages, i))
+        gain, share = (x[0] for x in found)
+        too_much = [
+            f"{label} may gain {figure(x)} of {figure(stake)} by a {which}, at {at}" for _, x, stake, at in found
+        ]
+        need(gain <= largest, f"{too_much[0]}; that is more than claimed", Refuted)
+        if most_gain is None:
+            need(
+                share <= SMALL, f"{too_much[1]}; more than {float(SMALL)} of a stake is too much (see --gain)", Refuted
+            )
+        else:
+            need(gain <= most_gain, f"{too_much[0]}; more than {figure(most_gain)} is too much (see --gain)", Refuted)
         bounds = f"between {figure(low, ROUND_FLOOR)} and {figure(high)}"
         need(least <= low and high <= most, f"{label} expects {bounds}, not what is claimed", Refuted)
-        yield f"  {label}: expects {bounds}; no {which} gains more than {figure(gain)}."
+        told = f"no {which} gains more than {figure(gain)}; as a share of the stake, at most {figure(share)}"
+        yield f"  {label}: expects {bounds}; {told}."
 
 
 def check(path, exact=False, digest=None, rounded=False, most_gain=None):
@@ -354,7 +377,7 @@ def main():
     parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, as `acegames check GAME` tells it")
     parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")
     parser.add_argument("--rounded", action="store_true", help="accept that the policy rounds costs, as is told then")
-    told = "the largest gain to accept; by default a millionth of what a player's rewards can differ by over all steps"
+    told = "the largest gain to accept anywhere; by default 1e-8 of what is at stake in the situation, and rounding"
     parser.add_argument("--gain", metavar="AMOUNT", type=Fraction, help=told)
     options = parser.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")

@@ -29,8 +29,8 @@ class Nonsense(Exception):
 class Verdict:
     """Whether all claims are true, and how far the closest gain is from its claim, in units of the claim.
 
-    Claims that are true may still say little. `equilibrium`: budgets are kept to the last unit and gains are a millionth of what is at
-    stake, or less; `poor`: a budget may be exceeded, or somebody gains clearly more than that.
+    Claims that are true may still say little. `equilibrium`: budgets are kept to the last unit and no gain is more than half of 1e-8 of
+    what is at stake in its situation; `poor`: a budget may be exceeded, or somebody gains clearly more than 1e-8 of it.
     """
 
     true: bool
@@ -223,6 +223,21 @@ def _judge(header: dict, arrays: dict) -> Verdict:
             total += max(choices)
         return total
 
+    @functools.cache
+    def highest(i: int, key: tuple) -> Fraction:
+        return max(worth(key, a, i, highest) for a in listed[key][1]) if key[0] < horizon else Fraction(0)
+
+    @functools.cache
+    def lowest(i: int, key: tuple) -> Fraction:
+        return min(worth(key, a, i, lowest) for a in listed[key][0]) if key[0] < horizon else Fraction(0)
+
+    @functools.cache
+    def size(i: int, key: tuple) -> Fraction:
+        """How large numbers can be that are added up from here: rounding is a share of that."""
+        if key[0] == horizon:
+            return Fraction(0)
+        return max(abs(worth(key, a, i, size)) + 2 * abs(move[1][i]) for a, move in listed[key][1].items())
+
     check(all(type(x) is float for x in (*claims["gain"], *(y for pair in claims["values"] for y in pair))))
     gains = [max(best(i, key) - value(i, key) for key in listed) for i in players]
     roots = [sum(p * value(i, (0, s, zero)) for s, p in chance.items()) for i in players]
@@ -240,28 +255,12 @@ def _judge(header: dict, arrays: dict) -> Verdict:
         for i in players
         for x, y in zip((roots[i], tops[i]), claims["values"][i], strict=True)
     ]
-    at_stake = [
-        stakes(
-            [
-                [m[1][i] for (time, _, _), (_, ok) in listed.items() if time == t for m in ok.values()]
-                for t in range(horizon)
-            ]
-        )
-        for i in players
-    ]
+    judged = [(best(i, x) - value(i, x), highest(i, x) - lowest(i, x), size(i, x)) for i in players for x in listed]
     exceeded = any(x > 0 for x in excess)
-    small = all(gain <= Fraction(1, 2 * 10**6) * spread for gain, (spread, _) in zip(gains, at_stake, strict=True))
-    large = any(
-        gain > Fraction(1, 10**5) * spread + Fraction(1, 10**8) * size
-        for gain, (spread, size) in zip(gains, at_stake, strict=True)
-    )
+    small = all(gain <= Fraction(1, 2 * 10**8) * stake for gain, stake, _ in judged)
+    large = any(gain > Fraction(2, 10**8) * stake + Fraction(1, 2**40) * most for gain, stake, most in judged)
     as_they_are = header["counted"] == game["cost_values"]
     return Verdict(all(checks), min(near), small and not exceeded and as_they_are, exceeded or large)
-
-
-def stakes(rewards: list[list[Fraction]]) -> tuple[Fraction, Fraction]:
-    """What rewards of each time can differ by, and come to in size, in total."""
-    return sum(max(x) - min(x) for x in rewards), sum(max(map(abs, x)) for x in rewards)
 
 
 def product(part: dict) -> tuple[dict, bool]:

@@ -9,6 +9,7 @@ a stage has can hang on one.
     stage_value       the stage program of spec 4, lexicographically, by three unrelated methods          (spec 4)
     root_values       backward induction with it
     deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
+    gains_and_stakes  the same in every situation, and what is at stake there                             (spec 7)
     random_game       small games that cover the model; `games()` wraps it for hypothesis
 """
 
@@ -387,55 +388,72 @@ def root_values(game: MarkovGame, concept):
 def deviation_gains(game: MarkovGame, policy: dict, kind: str):
     """Judge a policy {(t, s, c): {joint action indices: probability}} given on all of FS, by the definitions of spec 7.
 
-    Return (safe, gains): whether it stays inside FA everywhere on FS, and, if so, each player's largest W_i - V_i over FS, with W_i
-    the best value of a deviation that is feasible now and ever after. A coarse deviation (CCE) hears no recommendation, now or later.
+    Return (safe, gains): whether it stays inside FA everywhere on FS, and, if so, each player's largest W_i - V_i over FS.
+    """
+    found = gains_and_stakes(game, policy, kind)
+    return (True, [max(gain for gain, _ in each.values()) for each in found]) if found else (False, None)
+
+
+def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
+    """The same situation by situation: for each player {(t, s, c): (W_i - V_i, stake_i)}, exact; None where the policy leaves FA.
+
+    W_i is the best value of a deviation that is feasible now and ever after. At each step the deviator follows, or plays, under CCE and
+    Nash, one action whatever is recommended; under CE it may choose an action for each recommendation. The stake is the
+    best total that safe play can bring, less the worst that the policy can.
     """
     g = spell_out(game)
     found = _feasible_nodes(g)
     sigma = {}
     for (t, s, c), moves in found.items():
-        sigma[t, s, c] = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
-        if not set(sigma[t, s, c]) <= {m.action for m in moves}:
-            return False, None
+        told = {a: Fraction(p) for a, p in policy[t, s, g.cost(c)].items() if p > 0}
+        sigma[t, s, c] = {a: p / sum(told.values()) for a, p in told.items()}
+        if not set(told) <= {m.action for m in moves}:
+            return None
 
     def move(key, a):
         return next((m for m in found[key] if m.action == a), None)
 
     def expected(key, m, i, after):
-        """Reward plus the expected value of `after`, which may be -inf."""
+        """Reward plus the expected value of `after`."""
         t, _, c = key
-        total = m.reward[i]
-        for p, s2, d in m.outcomes:
-            then = after(i, (t + 1, s2, add(c, d))) if t + 1 < g.horizon else 0
-            if then == -INF:
-                return -INF
-            total += p * then
-        return total
+        total = sum(p for p, _, _ in m.outcomes)
+        return m.reward[i] + sum(p / total * after(i, (t + 1, s2, add(c, d))) for p, s2, d in m.outcomes)
 
-    @functools.cache
+    def from_the_end(step):
+        return functools.cache(lambda i, key: 0 if key[0] == g.horizon else step(i, key))
+
+    @from_the_end
     def obey(i, key):
         return sum(p * expected(key, move(key, a), i, obey) for a, p in sigma[key].items())
 
-    @functools.cache
+    @from_the_end
     def deviate(i, key):
-        heard = {a[i] for a in sigma[key]} if kind == "CE" else {None}
         total = 0
-        for told in heard:
+        for told in {a[i] for a in sigma[key]} if kind == "CE" else {None}:
             group = {a: p for a, p in sigma[key].items() if told in (None, a[i])}
-            best = -INF
-            for b in {m.action[i] for m in found[key]}:
-                instead = {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group}
-                if None in instead.values():
-                    continue
-                values = [(p, expected(key, instead[a], i, deviate)) for a, p in group.items()]
-                if all(v != -INF for _, v in values):
-                    best = max(best, sum(p * v for p, v in values))
-            if best == -INF:
-                return -INF
-            total += best
+            plans = [{a: move(key, a) for a in group}]
+            plans += [
+                {a: move(key, (*a[:i], b, *a[i + 1 :])) for a in group} for b in {m.action[i] for m in found[key]}
+            ]
+            total += max(
+                sum(p * expected(key, plan[a], i, deviate) for a, p in group.items())
+                for plan in plans
+                if None not in plan.values()
+            )
         return total
 
-    return True, [max(deviate(i, key) - obey(i, key) for key in found) for i in range(g.players)]
+    @from_the_end
+    def best(i, key):
+        return max(expected(key, m, i, best) for m in found[key])
+
+    @from_the_end
+    def worst(i, key):
+        return min(expected(key, move(key, a), i, worst) for a in sigma[key])
+
+    def place(key):
+        return (*key[:2], g.cost(key[2]))
+
+    return [{place(x): (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in found} for i in range(g.players)]
 
 
 # -- random games -----------------------------------------------------------------------------------------------

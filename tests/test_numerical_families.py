@@ -233,7 +233,7 @@ def test_what_no_safe_play_can_take_has_no_say(concept, dense):
         assert solution.values.tolist() == plain.values.tolist() == [3, 0]
         certificate = ace.verify(game, solution.policy, concept)
         assert certificate.ok
-        assert certificate.tol == pytest.approx([3e-8, 3e-6])
+        assert certificate.tol == pytest.approx([0, 3e-6], rel=1e-5, abs=1e-13)  # all that p can get it gets
 
 
 def test_a_checkpoint_of_a_game_with_a_level(tmp_path):

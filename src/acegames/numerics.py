@@ -96,8 +96,12 @@ SUPPORT = 1e-12
 the game itself are never cut: 1e-300 is still possible.)"""
 
 VERIFY = 1e-8
-"""Default largest regret of a player that the verifier accepts, in units of what its rewards can differ by in total. Ten times what the
-stage certificates may add up to over all steps."""
+"""Largest gain by a deviation that the verifier accepts in a situation, as a share of the stake there: of the best total that safe play
+can bring the player, less the worst that the policy itself can bring. Ten times what the stage certificates may add up to."""
+
+UNIT_ROUNDOFF = 2.0**-53
+"""How far one operation on floats can be off, as a share of its result. The verifier adds up from this what its sums can be off by, and
+accepts gains up to that as well."""
 
 STATED = 1e-9
 """How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the accepted gain: what adding up in

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -46,6 +45,10 @@ Arrays = dict[str, NDArray[Any]]
 
 MOST_ENTRIES = 50_000_000
 """Joint actions of situations that a proof may hold: some gigabytes while it is written, and minutes to check."""
+
+_MARGIN = 8.0
+"""Claims leave room for this many times the rounding that the verifier allows for: the checker, in floats, moves its bounds outward with
+every mean, also where there was nothing to add up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +84,7 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     Args:
         solution: what `solve` found, or `Solution.load` read.
         path: where to write the proof.
-        tol: the largest gain by a deviation that is accepted, as in `verify`. What rounding errors can add is added to it.
+        tol: the largest gain by a deviation that is accepted anywhere, as in `verify`. The checker has a limit of its own.
 
     Raises:
         InvalidOption: costs of the game are drawn from distributions, or the solution does not pass `verify`.
@@ -97,8 +100,8 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     if not certificate.ok:
         raise InvalidOption(f"solution: it is not certified, so there is nothing to prove. {certificate.problems[0]}")
     rules, _ = read_rules(game, solution.policy)
-    header, arrays, stages = _content(solution, rules)
-    claims = _claims(game, certificate, stages)
+    header, arrays = _content(solution, rules)
+    claims = _claims(certificate)
     proof = {"name": game.name, **header, "claims": claims}
     size = write_parts(path, _parts(proof, arrays))
     return Proof(
@@ -123,8 +126,8 @@ def _check_costs(game: MarkovGame) -> None:
             )
 
 
-def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays, list[Stage]]:
-    """The header but for the claims, the arrays, and what is feasible."""
+def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
+    """The header but for the claims, and the arrays."""
     game = solution.game
     rounds = any(rule.direction != "exact" for rule in rules)
     seen = Counted.of(game, rules).game if rounds else game
@@ -141,7 +144,7 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
         for rule, values in zip(rules, game.cost_values, strict=True)
     ]
     header = {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
-    return header, arrays, stages
+    return header, arrays
 
 
 def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
@@ -156,26 +159,17 @@ def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> ND
     return prob
 
 
-def _claims(game: MarkovGame, certificate: Certificate, stages: list[Stage]) -> dict[str, Any]:
-    slack = _rounding(game, stages)
-    gain = certificate.tol + slack
+def _claims(certificate: Certificate) -> dict[str, Any]:
+    """What the checker is to confirm. Its bounds are wider than the verifier's sums, by rounding at each step as these are."""
+    float64 = np.finfo(np.float64)
+    off = _MARGIN * certificate.rounding + float64.eps * np.abs(certificate.values) + float64.tiny
+    gain = certificate.regret + off
     return {
         "spent": [text(exact(x)) for x in certificate.max_spent.tolist()],
         "excess": [text(exact(x)) for x in certificate.excess.tolist()],
-        "values": [[float(v - e), float(v + g)] for v, e, g in zip(certificate.values, slack, gain, strict=True)],
+        "values": [[float(v - e), float(v + g)] for v, e, g in zip(certificate.values, off, gain, strict=True)],
         "gain": gain.tolist(),
     }
-
-
-def _rounding(game: MarkovGame, stages: list[Stage]) -> NDArray[np.float64]:
-    """What floating point can add to a bound of the checker, (N,): each step moves it by at most five times n 2^-51 of what is at stake."""
-    rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
-    outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
-    n = max(rows, outcomes, len(game.initial)) * (len(game.players) + 1) + 8
-    largest = np.array([np.abs(game.layer(t).reward[x.row[x.safe]]).max(axis=0) for t, x in enumerate(stages)])
-    at_stake = np.cumsum(largest[::-1], axis=0).sum(axis=0)
-    found: NDArray[np.float64] = 6 * n * (math.ldexp(1, -51) * at_stake + game.horizon * math.ldexp(1, -1070))
-    return found
 
 
 def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[bytes]:

@@ -1,13 +1,16 @@
 """Is a policy safe, and is it stable? Answered from the game and the policy alone (spec 7).
 
     safe    no budget is broken on any history that the policy can realise, however small its probability;
-    stable  for each player i and every subgame (t, s, c) in FS, the best feasible deviation W_i gains at most
-            `tol` over the policy's own value V_i. FS are the subgames that some feasible policy reaches.
+    stable  for each player i and every subgame (t, s, c) in FS, the best feasible deviation W_i gains over the policy's own
+            value V_i no more than a hundred-millionth of what is at stake there, and rounding (`_tolerance`). FS are the
+            subgames that some feasible policy reaches.
 
-Both together certify a subgame-perfect anytime-constrained equilibrium. For Nash the policy must also be a product: the players draw
-independently in every subgame. Then what a player is told says nothing about the others, so a deviation is one action b for all
-of its own, feasible against every joint action that the others may play: the deviations of CCE, and with them the same recursion (a mixed
-deviation is no better than the best b it mixes, and feasible only if all of them are). Nothing is shared with the solver but
+Both together certify a subgame-perfect anytime-constrained equilibrium. At every step a deviator under CCE commits to an action before
+the recommendation is drawn, or follows it; under CE it may answer each recommendation with another action (`_deviations`). For Nash the
+policy must also be a product: the players draw independently in every subgame. Then what a player is told says nothing
+about the others, so a deviation is one action b for all of its own, feasible against every joint action that the others may play: the
+deviations of CCE, and with them the same recursion (a mixed deviation is no better than the best b it mixes, and feasible
+only if all of them are). Nothing is shared with the solver but
 the game itself: feasibility is counted in money spent (not left) and pair by pair (not by height maps), and
 deviations are found by dynamic programming (not by linear programs), so a mistake there is not repeated here.
 
@@ -36,6 +39,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.model.game import MarkovGame, check_game
+from acegames.numerics import VERIFY
 from acegames.verify._certificate import Certificate, limit_phrases
 from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
 from acegames.verify._counted import Counted
@@ -45,7 +49,7 @@ from acegames.verify._packed import Packed
 from acegames.verify._reading import Reader
 from acegames.verify._rounded_walk import walk_rounded
 from acegames.verify._rounding import EXACT, read_rules, unsound
-from acegames.verify._tolerance import Stakes, safe_rows
+from acegames.verify._tolerance import Gain, judged, safe_rows
 from acegames.verify._units import Units
 from acegames.verify._walk import Step, Walked, Witness, amounts, walk
 
@@ -65,9 +69,9 @@ def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None
             in `acegames.Policy`, of the same class, is used and compared with `distribution` at some pairs. Where it has a
             `tracker.rounding` as in `acegames.CostTracker`, `spent` is what it counts by that.
         concept: `CE()`, `CCE()` or `Nash()`: which deviations count. Its objective plays no part.
-        tol: the largest gain by a deviation that is accepted, in units of reward. By default, for each player,
-            `numerics.VERIFY` times the total that its rewards can differ by over the steps of safe play, or
-            rounding error where that is larger.
+        tol: the largest gain by a deviation that is accepted anywhere, in units of reward. By default a gain is accepted up to
+            `numerics.VERIFY` times what is at stake for the player in that situation, the best total that safe play from
+            there can bring less the worst that the policy itself can bring, and what rounding can have changed.
 
     Returns:
         A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False, no exception.
@@ -87,20 +91,17 @@ def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None
     seen = game if counted is None else counted.game
     units = Units(seen)
     reader = Reader(seen, policy, units, rounded=counted is not None, product=isinstance(concept, Nash))
-    found, walked, tolerance = _judge(seen, units, reader, counted, coarse=not isinstance(concept, CE))
-    accepted = tolerance if tol is None else np.full(len(game.players), float(tol))
-    problems = _problems(game, policy, reader, walked, found, accepted)
+    found, walked = _judge(seen, units, reader, counted, coarse=not isinstance(concept, CE))
+    problems = _problems(game, policy, reader, walked, found, tol)
     if counted is not None:
         problems = (*unsound(game, policy, rules), *problems)
     return Certificate(
         ok=not problems,
-        regret=found.regret,
-        where=found.where,
+        **_gains(found, len(game.players), tol),
         max_spent=walked.max_spent,
         values=found.values,
         witness=walked.witness,
         problems=problems,
-        tol=accepted,
         pairs=found.pairs,
         concept=concept,
         game_digest=game.digest,
@@ -113,18 +114,33 @@ def verify(game: MarkovGame, policy: Any, concept: Concept, *, tol: float | None
     )
 
 
+def _gains(found: Evaluated | None, n: int, tol: float | None) -> dict[str, Any]:
+    """The fields of a certificate on gains; not a number where the policy is at fault."""
+    largest = share = (Gain(np.nan, np.nan, np.nan, None),) * n
+    off: NDArray[np.float64] = np.full(n, np.nan)
+    if found is not None and found.largest:
+        largest, share, off = found.largest, found.share, found.off
+    return {
+        "regret": np.array([x.gain for x in largest]),
+        "where": tuple(x.place for x in largest),
+        "share": np.array([x.share for x in share]),
+        "share_where": tuple(x.place for x in share),
+        "tol": np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
+        "accepted_share": VERIFY if tol is None else None,
+        "rounding": off,
+    }
+
+
 def _unjudged(game: MarkovGame, concept: Concept, tol: float | None, problems: list[str]) -> Certificate:
     """The certificate of a policy that does not say how it counts."""
     n, m = len(game.players), len(game.constraints)
     return Certificate(
         ok=False,
-        regret=np.full(n, np.nan),
-        where=(None,) * n,
+        **_gains(None, n, tol),
         max_spent=np.full(m, np.nan),
         values=np.full(n, np.nan),
         witness=None,
         problems=tuple(problems),
-        tol=np.full(n, np.nan if tol is None else float(tol)),
         pairs=0,
         concept=concept,
         game_digest=game.digest,
@@ -139,25 +155,24 @@ def _unjudged(game: MarkovGame, concept: Concept, tol: float | None, problems: l
 
 def _judge(
     game: MarkovGame, units: Units, reader: Reader, counted: Counted | None, *, coarse: bool
-) -> tuple[Evaluated, Walked, NDArray[np.float64]]:
-    """Find what the policy is worth and what deviations gain, then what the policy realises; and what gain is rounding."""
+) -> tuple[Evaluated, Walked]:
+    """Find what the policy is worth and what deviations gain, then what the policy realises."""
     packed = Packed.of(game, units)
     stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
     walked = None
     if stages is not None:
-        stakes = Stakes.of(game, safe_rows(stages))
-        lowered, base = stakes.without_base(game)
-        found = evaluate(lowered, stages, reader, coarse=coarse)
+        numbers = judged(game, safe_rows(stages))
+        found = evaluate(numbers, stages, reader, coarse=coarse)
     else:
         assert packed is not None
         keys, rows = feasible_keys(packed)
-        stakes = Stakes.of(game, rows)
-        lowered, base = stakes.without_base(game)
-        found, walked = evaluate_keys(replace(packed, game=lowered), keys, reader, coarse=coarse)
-    found = replace(found, values=found.values + base)
+        numbers = judged(game, rows)
+        found, walked = evaluate_keys(packed, numbers, keys, reader, coarse=coarse)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = replace(found, values=found.values + numbers.base.sum(axis=0))
     if counted is not None:
         walked = walk_rounded(counted, reader, units)
-    return found, walked or walk(game, reader, units), stakes.tolerance()
+    return found, walked or walk(game, reader, units)
 
 
 def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
@@ -171,7 +186,7 @@ def _check_arguments(policy: Any, concept: Any, tol: Any) -> None:
 
 
 def _problems(
-    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, accepted: NDArray[np.float64]
+    game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, tol: float | None
 ) -> tuple[str, ...]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
@@ -192,16 +207,30 @@ def _problems(
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
         problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
-    for player, gain, where, tol in zip(game.players, found.regret, found.where, accepted, strict=True):
-        if where is not None and not gain <= tol:
-            t, state, spent = where
+    for player, largest, share in zip(game.players, found.largest, found.share, strict=False):
+        worst = _refused(largest, share, tol)
+        if worst is not None:
             problems.append(
-                f"Player {player!r} gains {gain:.6g} by a deviation that keeps the budgets as the policy counts costs, "
-                f"at t={t}, state {state!r}, counted {spent!r}; accepted is {tol:.3g}."
-                if reader.rounded
-                else f"Player {player!r} gains {gain:.6g} by a safe deviation "
-                f"at t={t}, state {state!r}, spent {spent!r}; accepted is {tol:.3g}."
+                _gain_sentence(player, worst, worst.accepted if tol is None else tol, rounded=reader.rounded)
             )
     if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
     return tuple(dict.fromkeys(problems))
+
+
+def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:
+    """The gain that is too much, if there is one: the largest, or else the largest as a share of its stake."""
+    if tol is not None:
+        return None if largest.gain <= tol else largest
+    if not largest.share <= VERIFY:
+        return largest
+    return None if share.share <= VERIFY else share
+
+
+def _gain_sentence(player: Any, found: Gain, accepted: float, *, rounded: bool) -> str:
+    t, state, spent = found.place or (None, None, None)
+    how = "deviation that keeps the budgets as the policy counts costs," if rounded else "safe deviation"
+    return (
+        f"Player {player!r} gains {found.gain:.6g} by a {how} at t={t}, state {state!r}, "
+        f"{'counted' if rounded else 'spent'} {spent!r}; {found.stake:.6g} is at stake there, accepted is {accepted:.3g}."
+    )

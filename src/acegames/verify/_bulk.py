@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+from acegames.numerics import PROBABILITY_SUM
 from acegames.verify._units import Units
 
 Ints = NDArray[np.int64]
@@ -137,9 +137,8 @@ def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pa
 def _normalised(ptr: Ints, row: Ints, prob: Floats) -> tuple[Ints, Ints, Floats] | None:
     with np.errstate(over="ignore"):
         total = np.add.reduceat(prob, ptr[:-1]) if len(prob) else np.ones(0)
-    off = np.abs(total - 1)
-    if not (off <= PROBABILITY_SUM).all():
+    if not (np.abs(total - 1) <= PROBABILITY_SUM).all():
         return None
-    if (off > PROBABILITY_RENORMALISE).any():
-        prob = prob / np.repeat(np.where(off > PROBABILITY_RENORMALISE, total, 1.0), np.diff(ptr))
+    if (total != 1).any():
+        prob = prob / np.repeat(total, np.diff(ptr))
     return ptr, row, prob

@@ -22,12 +22,17 @@ class Certificate:
     """What the verifier found. `print(certificate)` says it in plain words."""
 
     ok: bool
-    """True: safe on every possible history (within `allowance`), and stable in every subgame up to `tol` (see `covers`)."""
+    """True: safe on every possible history (within `allowance`), and stable in every subgame (see `share`, `covers`)."""
     regret: NDArray[np.float64]
     """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is faulty. Where the policy
     rounds costs: an upper bound on the gains of all deviations that are covered."""
     where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
     """N places (t, state, spent) where that gain occurs; None where there is nothing to gain. `spent` as the policy counts."""
+    share: NDArray[np.float64]
+    """(N,) the most that a gain is, beyond what rounding can have changed, as a share of what is at stake for the player in that subgame:
+    of the best total that safe play from there can bring, less the worst that the policy itself can bring."""
+    share_where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
+    """N places (t, state, spent) where that share occurs; None where no gain is more than rounding."""
     max_spent: NDArray[Any]
     """(M,) the largest true cumulative cost on any history the policy can realise, in the user's units. Where costs are
     random: the limit that it comes close to."""
@@ -38,7 +43,12 @@ class Certificate:
     problems: tuple[str, ...]
     """One sentence per reason why the policy is not certified; empty when `ok`."""
     tol: NDArray[np.float64]
-    """(N,) the largest gain of each player that is accepted, in units of reward."""
+    """(N,) the largest gain that is accepted in the place `where` (at the start, where that is None), in units of reward: `accepted_share`
+    of what is at stake there, and rounding. Where `verify` was given a `tol`, that, everywhere."""
+    accepted_share: float | None
+    """The largest `share` that is accepted; None where `verify` was given a `tol`, which then counts alone."""
+    rounding: NDArray[np.float64]
+    """(N,) the most that floating point can have changed a gain or a value by, in any subgame."""
     pairs: int
     """Number of subgames (t, state, spent) checked: all that some feasible policy reaches."""
     concept: Concept
@@ -116,14 +126,23 @@ class Certificate:
         if np.isnan(self.regret).any():
             return "Stability could not be judged; see the problems."
         gain = f"{max(0.0, float(self.regret.max())):.2g}"
-        accepted = ", ".join(f"{x:.2g}" for x in dict.fromkeys(self.tol.tolist()))
-        scope = f"in any of {self.pairs:,} situations (accepted: {accepted})"
-        stable = bool((self.regret <= self.tol).all())
+        accepted, most = self.accepted_share, self.tol.max()
+        limit = f" (accepted: {most:.2g})" if accepted is None else ""
+        scope = f"in any of {self.pairs:,} situations{limit}; {self._share()}"
+        stable = bool((self.regret <= most).all() if accepted is None else (self.share <= accepted).all())
         if any(how != "exact" for how in self.counting):
             return self._rounded_stability(gain, scope, stable=stable)
         if stable:
             return f"Stable: no player gains more than {gain} by any safe deviation, {scope}."
         return f"Not stable: by a safe deviation some player gains {gain}, the most {scope}."
+
+    def _share(self) -> str:
+        """The largest gain as a share of its stake, and where it is."""
+        i = int(np.argmax(self.share))
+        limit = "" if self.accepted_share is None else f" (accepted: {self.accepted_share:.2g})"
+        place = self.share_where[i]
+        where = "" if place is None else " at t={}, state {!r}, spent {!r}".format(*place)
+        return f"as a share of the stake, at most {self.share[i]:.2g}{where}{limit}"
 
     def _rounded_stability(self, gain: str, scope: str, *, stable: bool) -> str:
         if not stable:

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.verify._deviations import Evaluated, Floats, Gains
+from acegames.verify._deviations import Evaluated, at_start
 from acegames.verify._feasible import Ints
 from acegames.verify._packed import Packed
 from acegames.verify._reading import Answers, Reader
+from acegames.verify._tolerance import Floats, Gains, Judged
 from acegames.verify._walk import Walked, in_user_units
 
 _BLOCK = 2**14
@@ -32,14 +33,16 @@ FAULTS_SHOWN = 5
 class _Layer(NamedTuple):
     """What is known of the pairs of one time."""
 
-    values: Floats  # (P, 2N) V, then W
+    values: (
+        Floats  # (P, 6N) V, W, what each can be off by, the best that safe play and the worst that the policy can bring
+    )
     ahead: Ints  # (P, M) largest cumulative cost from here on
     fault: NDArray[np.uint8]  # (P,) 1: the policy runs into a fault from here
 
     @staticmethod
     def empty(pairs: int, players: int, constraints: int) -> _Layer:
         return _Layer(
-            np.zeros((pairs, 2 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8)
+            np.zeros((pairs, 6 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8)
         )
 
 
@@ -106,30 +109,24 @@ def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
 
 
 def evaluate_keys(
-    packed: Packed, layers: list[Ints], reader: Reader, *, coarse: bool
+    packed: Packed, judged: Judged, layers: list[Ints], reader: Reader, *, coarse: bool
 ) -> tuple[Evaluated, Walked | None]:
     """Return what `evaluate` does, and what `walk` would where the policy runs into no fault from the start."""
     game, n = packed.game, len(packed.game.players)
-    judge = _Judge(packed, reader, coarse=coarse)
+    judge = _Judge(packed, judged, reader, coarse=coarse)
     gains = Gains(reader)
     faults: list[list[str]] = []
     here = _Layer.empty(1, n, len(game.constraints))
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for t in reversed(range(len(layers))):
             here = judge.layer(t, layers[t], layers[t + 1] if t + 1 < len(layers) else None, here)
             faults.append(judge.sentences)
             if not judge.n_faults:
-                gains.add(t, here.values[:, n:] - here.values[:, :n], partial(packed.pair, layers[t]))
-        values = np.array([p for _, p in game.initial]) @ here.values[:, :n] if layers else np.full(n, np.nan)
-    sound = bool(layers) and not judge.n_faults
-    found = Evaluated(
-        pairs=sum(map(len, layers)),
-        values=values,
-        regret=gains.regret if sound else np.full(n, np.nan),
-        where=tuple(gains.where) if sound else (None,) * n,
-        faults=[sentence for layer in reversed(faults) for sentence in layer],
-        n_faults=judge.n_faults,
-    )
+                v, w, v_off, w_off, high, low = (here.values[:, k * n : (k + 1) * n] for k in range(6))
+                gains.add(t, w - v, high - low, v_off + w_off, partial(packed.pair, layers[t]))
+        values = at_start(game, here.values[:, :n]) if layers else np.full(n, np.nan)
+    sentences = [sentence for layer in reversed(faults) for sentence in layer]
+    found = Evaluated.of(sum(map(len, layers)), values, gains, sentences, judge.n_faults)
     if not layers or here.fault.any():
         return found, None
     max_spent = in_user_units(tuple(here.ahead.max(axis=0).tolist()), packed.units)
@@ -139,8 +136,9 @@ def evaluate_keys(
 class _Judge:
     """One backward step, a block of pairs after the other."""
 
-    def __init__(self, packed: Packed, reader: Reader, *, coarse: bool) -> None:
+    def __init__(self, packed: Packed, judged: Judged, reader: Reader, *, coarse: bool) -> None:
         game = packed.game
+        self._numbers, self._base = packed.numbers(judged), judged.base
         self.packed, self.reader, self.coarse = packed, reader, coarse
         self.n_faults = 0
         self.sentences: list[str] = []  # on the first faults of the latest time
@@ -148,11 +146,11 @@ class _Judge:
         outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
         most = max(map(len, game.actions))
         self._scratch = (
-            np.zeros((rows, 2 * len(game.players))),
+            np.zeros((rows, 4 * len(game.players))),
             np.zeros(rows, dtype=np.uint8),
             np.zeros(outcomes, dtype=np.int64),
-            np.zeros((most, most)),
-            np.zeros(most, dtype=np.uint8),
+            np.zeros((most, most + 1, 3)),
+            np.zeros(most, dtype=np.int64),
         )
 
     def layer(self, t: int, keys: Ints, next_keys: Ints | None, following: _Layer) -> _Layer:
@@ -178,7 +176,8 @@ class _Judge:
                 bound,
                 table,
                 last,
-                packed.numbers[at],
+                self._numbers[at],
+                self._base[t],
                 packed.moves[at],
                 (answers.ptr, answers.row, answers.prob),
                 self.coarse,

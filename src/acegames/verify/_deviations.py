@@ -1,28 +1,26 @@
 """The policy's values V and the values W of the best feasible deviations, from the last step back (spec 7).
 
-With pi the policy at (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in FA, and -inf elsewhere:
+With pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in FA(x), and -inf elsewhere:
 
-    CCE   W_i = max over b              of sum over a    of pi(a) q(b, a_-i)
-    CE    W_i = sum over a_i of max over b of sum over a_-i of pi(a_i, a_-i) q(b, a_-i)
+    CCE, Nash   W_i = max( sum over a of pi(a) q(a),  max over b of sum over a of pi(a) q(b, a_-i) )
+    CE          W_i = sum over a_i of max over b of sum over a_-i of pi(a_i, a_-i) q(b, a_-i)
 
-where a sum that meets -inf is -inf, however small the probability: that deviation is not feasible.
+where a sum that meets -inf is -inf, however small the probability: that deviation is not feasible. At every step a coarse deviator
+commits to an action before the recommendation is drawn, or follows it; so W_i is never less than V_i. (Under CE following is
+b = a_i; under Nash it is no better than the best b that it mixes.) Beside each number goes a bound on what floating point can have
+changed it by, and what is at stake is found on the way (`_tolerance`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.verify._feasible import Ints, Stage
 from acegames.verify._reading import Reader
-
-Floats = NDArray[np.float64]
-Place = tuple[int, Any, tuple[Any, ...]]
+from acegames.verify._tolerance import Floats, Gain, Gains, Judged, rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +29,18 @@ class Evaluated:
 
     pairs: int  # number of subgames; 0 when no policy is feasible
     values: Floats  # (N,) at the root; NaN where the policy runs into a fault
-    regret: Floats  # (N,) NaN when the policy is at fault in some subgame
-    where: tuple[Place | None, ...]  # N
+    largest: tuple[Gain, ...]  # N the largest gain; empty when the policy is at fault in some subgame
+    share: tuple[Gain, ...]  # N the largest gain as a share of its stake; empty likewise
+    off: Floats  # (N,) the most that rounding can have changed a value or a gain by
     faults: list[str]  # sentences in order of time, the first few at least
     n_faults: int
+
+    @staticmethod
+    def of(pairs: int, values: Floats, gains: Gains, faults: list[str], n_faults: int) -> Evaluated:
+        """The gains count only where the policy is at fault nowhere."""
+        sound = pairs > 0 and not n_faults
+        largest, share = (tuple(x) if sound else () for x in (gains.largest, gains.share))
+        return Evaluated(pairs, values, largest, share, gains.off, faults, n_faults)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,43 +53,43 @@ class _Support:
     wrong: Ints  # pairs where the policy is at fault; they have no entries here
 
 
-class Gains:
-    """The largest gain of each player so far, and where; of equal ones the earliest in time, there the first pair."""
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """Numbers, and what each can be off by; both (P, N), or per entry (E, N)."""
 
-    def __init__(self, reader: Reader) -> None:
-        n = len(reader.game.players)
-        self.reader = reader
-        self.regret: Floats = np.zeros(n)
-        self.where: list[Place | None] = [None] * n
-
-    def add(self, t: int, gain: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
-        """Take in the gains (P, N) at time t, from the last time back; `pair(p)` is its state and what was spent."""
-        for i, p in enumerate(np.argmax(gain, axis=0).tolist()):
-            if not (np.isnan(self.regret[i]) or gain[p, i] <= 0 or gain[p, i] < self.regret[i]):
-                self.regret[i] = gain[p, i]
-                self.where[i] = self.reader.user(t, *pair(p))
+    value: Floats
+    off: Floats
 
 
-def evaluate(game: MarkovGame, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
-    """Return root values and the largest gain of each player over all subgames."""
-    n = len(game.players)
+def evaluate(judged: Judged, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
+    """Return root values and the largest gains of each player over all subgames."""
+    game, n = judged.game, len(judged.game.players)
     faults: list[str] = []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]
     gains = Gains(reader)
     moves = [[replaced(game, layer, i) for i in range(n)] for layer in game.layers]
-    v, w = np.zeros((1, n)), np.zeros((1, n))
-    with np.errstate(over="ignore", invalid="ignore"):
+    v = w = _Sum(np.zeros((1, n)), np.zeros((1, n)))
+    high = low = np.zeros((1, n))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for t in reversed(range(len(stages))):
-            stage, layer, support = stages[t], game.layer(t), supports[t]
-            v = _own_values(stage, layer, support, v)
+            stage, layer, support, k = stages[t], game.layer(t), supports[t], game.layer_at[t]
+            layer, last_digit = replace(layer, reward=layer.reward - judged.base[t]), judged.last_digit[k]
+            v = _own_values(stage, layer, support, _action_values(stage, layer, v, last_digit))
             if faults:
                 continue
-            w = _deviation_values(stage, layer, support, moves[game.layer_at[t]], w, coarse=coarse)
-            gains.add(t, w - v, stage.pair)
-        values = np.array([p for _, p in game.initial]) @ v if stages else np.full(n, np.nan)
-    regret = gains.regret if stages and not faults else np.full(n, np.nan)
-    pairs = sum(len(stage.state) for stage in stages)
-    return Evaluated(pairs, values, regret, tuple(gains.where), faults, len(faults))
+            q = _action_values(stage, layer, w, last_digit)
+            w = _deviation_values(stage, layer, support, moves[k], q, coarse=coarse)
+            high, low = _best_and_worst(stage, layer, support, high, low)
+            gains.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)
+        values = at_start(game, v.value) if stages else np.full(n, np.nan)
+    return Evaluated.of(sum(len(stage.state) for stage in stages), values, gains, faults, len(faults))
+
+
+def at_start(game: MarkovGame, values: Floats) -> Floats:
+    """Return the expected values (N,) at the start, from those of the initial pairs."""
+    chance = np.array([p for _, p in game.initial])
+    found: Floats = (chance[:, None] * values).sum(axis=0) / chance.sum()
+    return found
 
 
 def _read(game: MarkovGame, stage: Stage, t: int, reader: Reader, faults: list[str]) -> _Support:
@@ -100,45 +106,91 @@ def _read(game: MarkovGame, stage: Stage, t: int, reader: Reader, faults: list[s
     return _Support(pair[sound], answers.row[sound], answers.prob[sound], np.array(sorted(wrong), dtype=np.int64))
 
 
-def _action_values(stage: Stage, layer: Layer, following: Floats) -> Floats:
-    """Return reward plus expected following value per entry, (E, N); -inf off FA."""
-    q = np.full((len(stage.row), following.shape[1]), -np.inf)
+def _action_values(stage: Stage, layer: Layer, following: _Sum, last_digit: Floats) -> _Sum:
+    """Return reward plus expected following value per entry; -inf off FA."""
+    q = _Sum(_totals(stage, layer, following.value), np.zeros((len(stage.row), following.off.shape[1])))
     if len(stage.edge_first):
-        expected = np.add.reduceat(layer.prob[stage.edge_out, None] * following[stage.edge_next], stage.edge_first)
-        q[stage.safe] = layer.reward[stage.row[stage.safe]] + expected
+        row = stage.row[stage.safe]
+        terms = np.diff(np.append(stage.edge_first, len(stage.edge_next)))[:, None]
+        size = np.abs(layer.reward[row]) + _expected(stage, layer, np.abs(following.value))
+        q.off[stage.safe] = _expected(stage, layer, following.off) + last_digit[row] + rounding(terms) * size
     return q
+
+
+def _totals(stage: Stage, layer: Layer, following: Floats) -> Floats:
+    """Return reward plus expected following number per entry; -inf off FA."""
+    found = np.full((len(stage.row), following.shape[1]), -np.inf)
+    if len(stage.edge_first):
+        found[stage.safe] = layer.reward[stage.row[stage.safe]] + _expected(stage, layer, following)
+    return found
+
+
+def _expected(stage: Stage, layer: Layer, following: Floats) -> Floats:
+    """Return the expected following number of each safe entry."""
+    found: Floats = np.add.reduceat(layer.prob[stage.edge_out, None] * following[stage.edge_next], stage.edge_first)
+    return found
 
 
 def _entries(stage: Stage, layer: Layer, pair: Ints, row: Ints) -> Ints:
     return stage.first[pair] + row - layer.row_ptr[stage.state[pair]]
 
 
-def _own_values(stage: Stage, layer: Layer, support: _Support, following: Floats) -> Floats:
-    q = _action_values(stage, layer, following)[_entries(stage, layer, support.pair, support.row)]
-    v = np.zeros((len(stage.state), following.shape[1]))
-    np.add.at(v, support.pair, support.prob[:, None] * q)
-    v[support.wrong] = np.nan
+def _own_values(stage: Stage, layer: Layer, support: _Support, q: _Sum) -> _Sum:
+    """Return V at every pair of a stage, from what joint actions are worth."""
+    entry = _entries(stage, layer, support.pair, support.row)
+    terms = np.bincount(support.pair, minlength=len(stage.state))[:, None]
+
+    def mean(numbers: Floats) -> Floats:
+        found = np.zeros((len(stage.state), numbers.shape[1]))
+        np.add.at(found, support.pair, support.prob[:, None] * numbers[entry])
+        return found
+
+    v = _Sum(mean(q.value), mean(q.off) + rounding(terms) * mean(np.abs(q.value)))
+    v.value[support.wrong] = np.nan
     return v
 
 
+def _best_and_worst(stage: Stage, layer: Layer, support: _Support, high: Floats, low: Floats) -> tuple[Floats, Floats]:
+    """Return the best that safe play and the worst that the policy can bring at every pair of a stage, (P, N) each."""
+    best = _totals(stage, layer, high)
+    worst = _totals(stage, layer, low)[_entries(stage, layer, support.pair, support.row)]
+    return np.maximum.reduceat(best, stage.first[:-1]), np.minimum.reduceat(worst, _begins(support.pair))
+
+
 def _deviation_values(
-    stage: Stage, layer: Layer, support: _Support, moves: list[Ints], following: Floats, *, coarse: bool
-) -> Floats:
-    """Return W at every pair of a stage, (P, N)."""
-    q = _action_values(stage, layer, following)
-    w = np.empty((len(stage.state), len(moves)))
+    stage: Stage, layer: Layer, support: _Support, moves: list[Ints], q: _Sum, *, coarse: bool
+) -> _Sum:
+    """Return W at every pair of a stage, from what joint actions are worth."""
+    w = _Sum(*(np.empty((len(stage.state), len(moves))) for _ in range(2)))
     for i, move in enumerate(moves):
         told = np.zeros_like(support.row) if coarse else layer.action[support.row, i].astype(np.int64)
         order = np.lexsort((told, support.pair))
         pair, row, told = support.pair[order], support.row[order], told[order]
-        legal = move[row] >= 0  # (Z, A_i)
-        entry = _entries(stage, layer, pair[:, None], np.where(legal, move[row], row[:, None]))
-        value = np.where(legal, q[entry, i], -np.inf)
-        part = np.where(value == -np.inf, -np.inf, support.prob[order, None] * value)
-        best = np.add.reduceat(part, _begins(pair, told)).max(axis=1)  # one choice per recommendation
-        asked = pair[_begins(pair, told)]
-        w[:, i] = np.add.reduceat(best, _begins(asked))
+        instead = np.column_stack([move[row], row])  # (Z, A_i + 1): another action, or as recommended
+        entry = _entries(stage, layer, pair[:, None], np.where(instead >= 0, instead, row[:, None]))
+        value = np.where(instead >= 0, q.value[entry, i], -np.inf)
+        begins = _begins(pair, told)
+        best = _best_choice(support.prob[order, None], value, q.off[entry, i], begins)  # one per recommendation
+        again = _begins(pair[begins])
+        groups = np.diff(np.append(again, len(begins)))
+        w.value[:, i], size = (np.add.reduceat(x, again) for x in (best.value, np.abs(best.value)))
+        w.off[:, i] = np.add.reduceat(best.off, again) + np.where(groups > 1, rounding(groups) * size, 0.0)
     return w
+
+
+def _best_choice(prob: Floats, value: Floats, off: Floats, begins: Ints) -> _Sum:
+    """Return the best column of each run of lines, added up with these weights.
+
+    It can be off by as much as the largest that a column may truly come to is above it: one that is far below does not count.
+    """
+    barred = value == -np.inf
+    terms = np.diff(np.append(begins, len(prob)))[:, None]
+    each = np.where(barred, -np.inf, prob * value)
+    total = np.add.reduceat(each, begins)
+    spread = np.add.reduceat(np.where(barred, 0.0, prob * off), begins)
+    spread += rounding(terms) * np.add.reduceat(np.where(barred, 0.0, np.abs(each)), begins)
+    best = total.max(axis=1)
+    return _Sum(best, (total - best[:, None] + spread).max(axis=1))
 
 
 def _begins(*columns: Ints) -> Ints:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernel_cache import kernel as _jit
+from acegames.numerics import UNIT_ROUNDOFF
 
 Int = int | np.int64
 Ints = NDArray[np.int64]
@@ -28,7 +29,7 @@ Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 Small = NDArray[np.int32]
 Rules = tuple[Ints, Ints, Ints, Ints]
-Numbers = tuple[Floats, Floats, Ints]
+Numbers = tuple[Floats, Floats, Ints, Floats]
 Moves = tuple[Small, Small, Ints]
 Box = tuple[np.int64, Ints, Ints]
 Table = tuple[Ints, Small, np.int64]
@@ -37,7 +38,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-UNASKED, ASKED, SAFE, UNSAFE = np.uint8(0), np.uint8(1), np.uint8(2), np.uint8(3)  # what is known of a row
+UNASKED, ASKED, PLAYED, SAFE, UNSAFE = (
+    np.uint8(0),
+    np.uint8(1),
+    np.uint8(2),
+    np.uint8(3),
+    np.uint8(4),
+)  # what is known of a row
 
 
 def _inner(function: F) -> F:
@@ -170,62 +177,97 @@ def find_reached(
 
 
 @_inner
-def _action_values(
-    row: Int, at: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints,
-    index: Small, shift: Int, last: bool, prob: Floats, reward: Floats, following: Floats, q: Floats,
-    targets: Ints,
-) -> np.uint8:  # fmt: skip
-    """Write reward plus expected following value, V and then W, to q[at]; return SAFE or UNSAFE."""
+def _rounding(terms: Int) -> float:
+    """How far a mean of so many terms can be off, in units of their size (as `_tolerance.rounding`)."""
+    return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
+
+
+@_inner
+def _targets(
+    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, index: Small, shift: Int,
+    last: bool, targets: Ints,
+) -> bool:  # fmt: skip
+    """Write where a row leads; return whether it is in FA."""
     if not _keeps(row, worst, slack):
-        return UNSAFE
+        return False
     begin, end = out_ptr[row], out_ptr[row + 1]
     if not last:
         for k in range(begin, end):
             targets[k - begin] = index[_slot(slots, shift, within + jump[k])]
             if targets[k - begin] == EMPTY:
-                return UNSAFE
-    n = reward.shape[1]
-    for i in range(n):
-        own, deviating = 0.0, 0.0
-        if not last:
-            for k in range(begin, end):
-                own += prob[k] * following[targets[k - begin], i]
-                deviating += prob[k] * following[targets[k - begin], n + i]
-        q[at, i] = reward[row, i] + own
-        q[at, n + i] = reward[row, i] + deviating
-    return SAFE
+                return False
+    return True
+
+
+@_inner
+def _add_up(
+    begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, digit: float, following: Floats, column: Int,
+    off: Int, q: Floats, at: Int,
+) -> None:  # fmt: skip
+    """Write reward plus expected following number of a column to q[at, column], and what it can be off by to q[at, off]."""
+    total, size, before = 0.0, 0.0, 0.0
+    for k in range(count):
+        term = prob[begin + k] * following[targets[k], column]
+        total += term
+        size += abs(term)
+        before += prob[begin + k] * following[targets[k], off]
+    q[at, column] = reward + total
+    q[at, off] = before + digit + _rounding(count) * (abs(reward) + size)
+
+
+@_inner
+def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Floats, column: Int) -> float:
+    total = 0.0
+    for k in range(count):
+        total += prob[begin + k] * following[targets[k], column]
+    return total
 
 
 @_inner
 def _deviation(
     i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
-    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Bytes, coarse: bool,
-) -> float:  # fmt: skip
-    """Return W_i at one pair: for each recommendation (one for all, when coarse) the best action instead of it."""
+    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, coarse: bool,
+) -> tuple[float, float]:  # fmt: skip
+    """Return W_i at one pair: for each recommendation (one for all, when coarse) the best action instead of it; and what it can be off by.
+
+    When coarse, following is one more choice. part[told, b] is what choice b comes to, its size and what that can be off by.
+    """
     n = action.shape[1]
+    choices = actions + np.int64(1) if coarse else actions
     for e in range(begin, end):
         row = support[e]
         told = np.int64(0) if coarse else np.int64(action[row, i])
         if asked[told] == 0:
-            asked[told] = 1
-            for b in range(actions):
-                part[told, b] = 0.0
-        for b in range(actions):
-            other = np.int64(move[row, offset + b])
+            for b in range(choices):
+                part[told, b, 0] = part[told, b, 1] = part[told, b, 2] = 0.0
+        asked[told] += 1
+        for b in range(choices):
+            other = row if b == actions else np.int64(move[row, offset + b])
             if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
-                part[told, b] += chance[e] * q[other - first, n + i]
+                term = chance[e] * q[other - first, n + i]
+                part[told, b, 0] += term
+                part[told, b, 1] += abs(term)
+                part[told, b, 2] += chance[e] * q[other - first, 3 * n + i]
             else:
-                part[told, b] = -np.inf
-    total = 0.0
+                part[told, b, 0] = -np.inf
+    total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
     for own in range(actions):
-        if asked[own] == 1:
+        if asked[own] > 0:
+            share = _rounding(asked[own])
             asked[own] = 0
-            best = part[own, 0]
-            for b in range(1, actions):
-                if best == best and not (part[own, b] <= best):  # NaN stays
-                    best = part[own, b]
+            best, more = -np.inf, 0.0
+            for b in range(choices):
+                if best == best and not (part[own, b, 0] <= best):  # NaN stays
+                    best = part[own, b, 0]
+            for b in range(choices):
+                more = max(more, part[own, b, 0] - best + (part[own, b, 2] + share * part[own, b, 1]))
             total += best
-    return total
+            size += abs(best)
+            off += more
+            groups += np.int64(1)
+    if groups > 1:
+        off += _rounding(groups) * size
+    return total, off
 
 
 @_jit
@@ -237,31 +279,35 @@ def judge(
     table: Table,
     last: bool,
     numbers: Numbers,
+    base: Floats,
     moves: Moves,
     answer: tuple[Ints, Ints, Floats],
     coarse: bool,
     following: tuple[Floats, Ints, Bytes],
     found: tuple[Floats, Ints, Bytes],
     outside: Ints,
-    scratch: tuple[Floats, Bytes, Ints, Floats, Bytes],
+    scratch: tuple[Floats, Bytes, Ints, Floats, Ints],
 ) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time.
 
     Args:
         keys, rules, box, bound, table, last: as above; the table holds the subgames of the next time.
-        numbers: prob (K,), reward (R, N), cost (K, M).
+        numbers: prob (K,), reward (R, N), cost (K, M), what a reward can be off by (R, N).
+        base: (N,) what is to be taken out of rewards.
         moves: action (R, N); move (R, sum of A_i), the row where player i plays b instead at offset[i] + b, or -1;
             offset (N+1,).
         answer: ptr (P+1,), row (Z,) and probability (Z,) of what the policy plays; a pair without entries is a fault.
         coarse: one deviation for all recommendations.
-        following: of the next time, by pair: V and W (P, 2N); the largest cumulative cost ahead on any history that
-            the policy realises (P, M); whether it runs into a fault (P,). All zero after the last time.
-        found: the same of this time, to be written; zero, the least number, and zero.
+        following: of the next time, by pair: V, W, what these can be off by, and the best that safe play and the worst that the policy can
+            bring (P, 6N); the largest cumulative cost ahead on any history that the policy realises (P, M); whether
+            it runs into a fault (P,). All zero after the last time.
+        found: the same of this time, to be written; anything, the least number, and zero.
         outside: (P,) is set to the last row played that is not in FA, or -1.
-        scratch: q (rows of a state, 2N), known (rows of a state,), targets (outcomes of a row,), part (A_i, A_i), asked (A_i,), all zero.
+        scratch: q (rows of a state, 4N), known (rows of a state,), targets (outcomes of a row,), part (A_i, A_i + 1, 3), asked (A_i,),
+            all zero.
     """
     row_ptr, out_ptr, jump, worst = rules
-    prob, reward, cost = numbers
+    prob, reward, cost, last_digit = numbers
     action, move, offset = moves
     ptr, support, chance = answer
     next_values, next_ahead, next_fault = following
@@ -279,30 +325,49 @@ def judge(
             known[j] = UNASKED
         begin, end = ptr[p], ptr[p + 1]
         for e in range(begin, end):
-            known[support[e] - first] = ASKED
             for d in range(move.shape[1]):
                 if move[support[e], d] >= 0:
                     known[move[support[e], d] - first] = ASKED
+        for e in range(begin, end):
+            known[support[e] - first] = PLAYED
+        for i in range(n):
+            values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
         for j in range(rows):
-            if known[j] == ASKED:
-                known[j] = _action_values(
-                    first + j, j, within, slack, out_ptr, jump, worst, slots, index, shift, last, prob, reward,
-                    next_values, q, targets,
-                )  # fmt: skip
+            asked_for, row = known[j], first + j
+            if not _targets(row, within, slack, out_ptr, jump, worst, slots, index, shift, last, targets):
+                known[j] = UNSAFE
+                continue
+            known[j] = SAFE
+            out = out_ptr[row]
+            count = np.int64(0) if last else out_ptr[row + 1] - out
+            for i in range(n):
+                pay, digit = reward[row, i] - base[i], last_digit[row, i]
+                most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
+                values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
+                if asked_for >= ASKED:
+                    _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
+                if asked_for == PLAYED:
+                    _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
+                    least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
+                    values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
         outside[p] = -1
         for e in range(begin, end):
             if known[support[e] - first] == UNSAFE:
                 outside[p] = support[e]
         if begin == end or outside[p] >= 0:
             fault[p] = 1
-            for i in range(2 * n):
+            for i in range(6 * n):
                 values[p, i] = np.nan
             continue
         for i in range(n):
-            own = 0.0
+            own, absolute, off = 0.0, 0.0, 0.0
             for e in range(begin, end):
-                own += chance[e] * q[support[e] - first, i]
+                term = chance[e] * q[support[e] - first, i]
+                own += term
+                absolute += abs(term)
+                off += chance[e] * q[support[e] - first, 2 * n + i]
             values[p, i] = own
+            values[p, 2 * n + i] = off + _rounding(end - begin) * absolute
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(index[_slot(slots, shift, within + jump[k])])
@@ -310,7 +375,7 @@ def judge(
                 for m in range(len(bound)):
                     ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
         for i in range(n):
-            values[p, n + i] = _deviation(
+            values[p, n + i], values[p, 3 * n + i] = _deviation(
                 i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
                 part, asked, coarse,
             )  # fmt: skip

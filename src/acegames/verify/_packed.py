@@ -13,6 +13,7 @@ from acegames.model.game import MarkovGame
 from acegames.verify._deviations import replaced
 from acegames.verify._feasible import Ints
 from acegames.verify._recover import Ceilings
+from acegames.verify._tolerance import Judged
 from acegames.verify._units import Spent, Units
 
 if TYPE_CHECKING:
@@ -97,10 +98,12 @@ class Packed:
             found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump))
         return found
 
-    @cached_property
-    def numbers(self) -> list[Numbers]:
-        """Probabilities (K,), rewards (R, N) and costs (K, M) of each distinct layer."""
-        return [(layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer)) for layer in self.game.layers]
+    def numbers(self, judged: Judged) -> list[Numbers]:
+        """Probabilities (K,), rewards (R, N), costs (K, M) and what rewards can be off by (R, N) of each distinct layer."""
+        return [
+            (layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer), digit)
+            for layer, digit in zip(judged.game.layers, judged.last_digit, strict=True)
+        ]
 
     @cached_property
     def moves(self) -> list[Moves]:

@@ -192,9 +192,7 @@ class Reader:
         total = math.fsum(probs) if all(map(math.isfinite, probs)) else math.inf
         if not abs(total - 1) <= PROBABILITY_SUM:
             return self._fault(t, state, spent, f"probabilities sum to {total!r}, must sum to 1")
-        if abs(total - 1) > PROBABILITY_RENORMALISE:
-            probs = [p / total for p in probs]
-        return Answer(tuple(rows), tuple(probs))
+        return Answer(tuple(rows), tuple(p / total for p in probs))
 
     def _fault(self, t: int, state: int, spent: Spent, what: str) -> Answer:
         return Answer((), (), f"At {self.place(t, state, spent)}: {what}.")

@@ -1,62 +1,136 @@
-"""How large a gain is rounding? A share of what each player has at stake in what safe play can do, player by player."""
+"""How large a gain is accepted, situation by situation, and what rounding is (spec 7).
+
+A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where stake_i = hi_i - lo_i and
+
+    hi_i(x) = max over a in FA(x)        of r_i(a) + E[hi_i(next)]      the best total that safe play from x can bring player i
+    lo_i(x) = min over a played at x     of r_i(a) + E[lo_i(next)]      the worst that the policy itself can bring
+
+and off_i is what floating point can have changed W_i and V_i by, a running bound over what was added up: each mean can be off by a share
+of the size of its terms (`rounding`), and each reward, a float itself, by its last digit. In exact arithmetic a gain is
+at least 0 and at most the stake. Rewards that are past, elsewhere or never taken are in none of these sums, and shifting
+or scaling the rewards scales both sides alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.game import MarkovGame
-from acegames.numerics import VERIFY
-from acegames.verify._feasible import Stage
+from acegames.model.game import Layer, MarkovGame
+from acegames.numerics import UNIT_ROUNDOFF, VERIFY
+from acegames.verify._feasible import Ints, Stage
+from acegames.verify._reading import Reader
 
 Floats = NDArray[np.float64]
+Place = tuple[int, Any, tuple[Any, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class Stakes:
-    """The rewards of the joint actions that are in FA somewhere, their least and most at each time; no time where nothing is feasible."""
+class Gain(NamedTuple):
+    """What a player gains by the best feasible deviation in one subgame."""
 
-    low: Floats  # (H, N)
-    high: Floats  # (H, N)
+    gain: float
+    stake: float
+    off: float  # what rounding can have changed the gain by
+    place: Place | None  # None where there is nothing to gain anywhere; then the rest is that of the start
 
-    @staticmethod
-    def of(game: MarkovGame, safe_rows: Iterable[NDArray[np.int64]]) -> Stakes:
-        """Look at the rows that are safe in some subgame of each time."""
-        rewards = [game.layer(t).reward[rows] for t, rows in enumerate(safe_rows)]
-        low, high = ([bound(x, axis=0) for x in rewards] for bound in (np.min, np.max))
-        shape = (len(rewards), len(game.players))
-        return Stakes(np.reshape(low, shape), np.reshape(high, shape))
+    @property
+    def accepted(self) -> float:
+        """The largest gain that is accepted there; nothing where the numbers overflow."""
+        accepted = VERIFY * self.stake + self.off
+        return accepted if np.isfinite(accepted) else 0.0
 
-    def tolerance(self) -> Floats:
-        """Return (N,): VERIFY times the total that a player's rewards can differ by, never below rounding error."""
-        float64 = np.finfo(np.float64)
-        with np.errstate(over="ignore"):
-            spread = (self.high - self.low).sum(axis=0)
-            size = np.maximum(np.abs(self.high), np.abs(self.low)).sum(axis=0)
-            accepted: Floats = np.minimum(np.maximum(VERIFY * spread, 8 * float64.eps * size), float64.max)
-        return accepted
-
-    def without_base(self, game: MarkovGame) -> tuple[MarkovGame, Floats]:
-        """The same game with the common part of a player's rewards taken out, and what that comes to over the steps, (N,).
-
-        Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. A common part is
-        only taken out where the rewards differ by less than that, so that subtracting it rounds nothing.
-        """
-        layers, total = list(game.layers), np.zeros(len(game.players))
-        with np.errstate(over="ignore"):
-            for k in dict.fromkeys(game.layer_at[: len(self.low)]):
-                times = np.flatnonzero(np.equal(game.layer_at, k))
-                low, high = self.low[times].min(axis=0), self.high[times].max(axis=0)
-                middle = low / 2 + high / 2
-                base = np.where(high - low < np.abs(middle), middle, 0.0)
-                layers[k] = replace(layers[k], reward=layers[k].reward - base)
-                total = total + len(times) * base
-        return replace(game, layers=tuple(layers)), total
+    @property
+    def share(self) -> float:
+        """What the gain is beyond rounding, as a share of the stake: accepted up to VERIFY."""
+        beyond = self.gain - self.off
+        if beyond <= 0:
+            return 0.0
+        return beyond / self.stake if 0 < self.stake < np.inf else np.inf * beyond
 
 
-def safe_rows(stages: list[Stage]) -> list[NDArray[np.int64]]:
+class Gains:
+    """The gains of each player that are largest, and largest as a share; of equal ones the earliest in time, there the first pair."""
+
+    def __init__(self, reader: Reader) -> None:
+        n = len(reader.game.players)
+        self.reader = reader
+        self.largest = [Gain(0.0, 0.0, 0.0, None)] * n
+        self.share = list(self.largest)
+        self.off: Floats = np.zeros(n)  # the largest
+
+    def add(
+        self, t: int, gain: Floats, stake: Floats, off: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]
+    ) -> None:
+        """Take in the gains (P, N) at time t, from the last time back; `pair(p)` is its state and what was spent."""
+        self.off = np.maximum(self.off, off.max(axis=0))
+        for i in range(len(self.largest)):
+
+            def found(p: int, i: int = i) -> Gain:
+                place = self.reader.user(t, *pair(p))
+                return Gain(float(gain[p, i]), max(0.0, float(stake[p, i])), float(off[p, i]), place)
+
+            p = int(np.argmax(gain[:, i]))
+            if not (np.isnan(self.largest[i].gain) or gain[p, i] <= 0 or gain[p, i] < self.largest[i].gain):
+                self.largest[i] = found(p)
+            beyond = np.flatnonzero(~(gain[:, i] <= off[:, i]))
+            if len(beyond):
+                share = (gain[beyond, i] - off[beyond, i]) / np.maximum(stake[beyond, i], 0.0)
+                share = np.where(np.isinf(stake[beyond, i]), np.inf, share)
+                most = found(int(beyond[np.argmax(share)]))
+                if not (np.isnan(self.share[i].share) or most.share < self.share[i].share):
+                    self.share[i] = most
+            if t == 0 and self.largest[i].place is None:
+                p = int(np.argmin(VERIFY * stake[:, i] + off[:, i]))
+                self.largest[i] = found(p)._replace(gain=0.0, place=None)
+
+
+def rounding(terms: Any) -> Any:
+    """How far a mean of so many terms can be off, in units of their size: products, sums, and weights divided by their sum."""
+    return UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
+
+
+class Judged(NamedTuple):
+    """What to calculate with: probabilities that sum to one, and rewards from which the common part is to be taken out."""
+
+    game: MarkovGame
+    base: Floats  # (H, N) the common part of each time
+    last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward can be off by
+
+
+def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
+    """Find the common part of rewards.
+
+    Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. The common
+    part of a time is taken out where the best safe rewards of its states differ by less than that. (The best: penalties are none, and
+    whoever is far below the best has much at stake.)
+    """
+    base = np.zeros((game.horizon, len(game.players)))
+    with np.errstate(over="ignore"):
+        for t, rows in enumerate(safe_rows):
+            best = _best(game.layer(t), rows)
+            low, high = best.min(axis=0), best.max(axis=0)
+            middle = low / 2 + high / 2
+            base[t] = np.where(high - low < np.abs(middle), middle, 0.0)
+    last_digit = [2 * UNIT_ROUNDOFF * np.abs(layer.reward) for layer in game.layers]
+    return Judged(replace(game, layers=tuple(map(_normalised, game.layers))), base, last_digit)
+
+
+def _best(layer: Layer, rows: Ints) -> Floats:
+    """The best rewards of each state over these rows, which are in order."""
+    state = np.searchsorted(layer.row_ptr, rows, "right")
+    found: Floats = np.maximum.reduceat(layer.reward[rows], np.flatnonzero(np.diff(state, prepend=-1)))
+    return found
+
+
+def _normalised(layer: Layer) -> Layer:
+    total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
+    return layer if (total == 1).all() else replace(layer, prob=layer.prob / np.repeat(total, np.diff(layer.out_ptr)))
+
+
+def safe_rows(stages: list[Stage]) -> list[Ints]:
     """The rows that are in FA in some subgame of each time."""
     return [np.unique(stage.row[stage.safe]) for stage in stages]
