@@ -43,9 +43,9 @@ SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
 FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
-POLICY = ("policy", "policy_properties", "simulate", "safety_properties", "checkpoint", "engine")
-VERIFY = ("verify", "verify_compiled", "verify_properties", "verify_rounded", "mutations", "certify", "nash_games", "tolerances")
-SHIELD = ("shield", "shield_products", "adapters_shielded")
+POLICY = ("saved_policies", "policy", "changing_games", "simulate", "checkpoint")
+VERIFY = ("verify", "stakes", "verify_compiled", "mutations", "verify_rounded", "changing_games", "certify", "tolerances")
+SHIELD = ("shield", "shield_products", "changing_games", "adapters_shielded")
 ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")
 BOXES = (
     "forward_count forward_bounds backward_boxes number_boxes _step _threshold _line_totals heights reach _any _mark_each _mark_all _fill_slots "
@@ -62,11 +62,13 @@ KERNELS = (
 TESTED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([f"feasibility/{f}.py" for f in "__init__ cells explore frontier graph lattice space".split()], FEASIBLE),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
-    "product.py": ("nash_games", "nash", "policy", "policy_properties", "verify", "tables", "checkpoint"),
+    "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy.py": (*POLICY, "tables"),
     "policy_check.py": ("policy_check", *POLICY, "hostile", "files"),
     "solution_file.py": (*POLICY, "compatibility", "hostile", "files"),
-    "checkpoint.py": ("checkpoint", "policy_properties", "hostile", "compatibility"),
+    "stated.py": (*POLICY, "cli"),
+    "played.py": (*POLICY, "cli"),
+    "checkpoint.py": ("checkpoint", "saved_policies", "hostile", "compatibility"),
     "tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
     "simulate.py": ("simulate", "safety_properties", "simulate_random_costs", "user_functions", "policy"),
@@ -77,7 +79,7 @@ TESTED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         [f"verify/{path.name}" for path in sorted((ROOT / "src/acegames/verify").glob("*.py"))], VERIFY
     ),
-    "checker/ace_check.py": ("checker", "certify", "verify_properties", "reliability"),
+    "checker/ace_check.py": ("checker", "stakes", "certify", "changing_games"),
 }  # fmt: skip
 
 

@@ -148,7 +148,11 @@ def test_bounds_in_floating_point_hold_in_exact_arithmetic(kind, tmp_path):
 
 
 def test_a_mean_of_floats_is_bounded_on_both_sides():
-    rng, floats, exact = np.random.default_rng(0), SimpleNamespace(exact=False, number=float), SimpleNamespace(exact=True, number=Fraction)
+    rng, floats, exact = (
+        np.random.default_rng(0),
+        SimpleNamespace(exact=False, number=float),
+        SimpleNamespace(exact=True, number=Fraction),
+    )
     for _ in range(300):
         n = int(rng.choice([1, 2, 3, 50]))
         weights = rng.dirichlet(np.full(n, 0.1)) + rng.choice([5e-324, 1e-310, 1e-17], size=n)
