@@ -280,7 +280,6 @@ def _alternatives(node: ast.AST) -> Iterator[tuple[str, object, str]]:
         yield "ifs", node.ifs[1:], "drop"
 
 
-
 def _functions(body: list[ast.stmt], inside: str) -> Iterator[str]:
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -308,3 +307,7 @@ def telling(source: str, module: str) -> str:
 
     tell(tree.body, "")
     return ast.unparse(tree)
+
+
+if __name__ == "__main__":
+    raise SystemExit("a module, used by mutate.py: python reliability/mutate.py --help")

@@ -3,19 +3,21 @@
     python reliability/mutate.py --sample 40 --seed 0 --jobs 2          # 40 mutants of each file
     python reliability/mutate.py --module tracker --module simulate     # all mutants of these
 
-For each file the tests that should notice are listed below. They are run once with the code as it is, which tells how long each takes and which functions it
-calls. A mutant is then given to the tests that call its function, the quick ones first, up to the first that fails. Mutants of compiled functions run as plain
-Python, where an index out of bounds is an error as well. Files are changed in copies of the repository, one for each job; every mutant gets a process of its
-own, forked from one that has imported the libraries.
+For each file the tests that should notice are listed below. They are run once with the code as it is, which tells how long each
+takes and which functions it calls. A mutant is then given to the tests that call its function, the quick ones first, up to the first
+that fails. Mutants of compiled functions run as plain Python, where an index out of bounds is an error as well. Files are changed in
+copies of the repository, one for each job; every mutant gets a process of its own, forked from one that has imported the libraries.
 
-What was found is kept in a JSON file after every mutant, and the next run goes on there (`--fresh` begins anew, `--survivors` runs those that survived
-again, after tests were added). Survivors that no test can notice are listed, with the reason, in survivors.md beside this file.
+What was found is kept in a JSON file after every mutant, and the next run goes on there (`--fresh` begins anew, `--survivors` runs
+those that survived again, after tests were added). Survivors that no test can notice are listed, with the reason, in survivors.md
+beside this file.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import os
 import random
@@ -44,14 +46,58 @@ MEMORY = 8 * 2**30
 
 FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
 POLICY = ("saved_policies", "policy", "changing_games", "simulate", "checkpoint")
-VERIFY = ("verify", "stakes", "verify_compiled", "mutations", "verify_rounded", "changing_games", "certify", "tolerances")
+VERIFY = (
+    "verify",
+    "stakes",
+    "verify_compiled",
+    "mutations",
+    "verify_rounded",
+    "changing_games",
+    "certify",
+    "tolerances",
+)
 SHIELD = ("shield", "shield_products", "changing_games", "adapters_shielded")
 ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")
-BOXES = (
-    "forward_count forward_bounds backward_boxes number_boxes _step _threshold _line_totals heights reach _any _mark_each _mark_all _fill_slots "
-    "heights_range reach_range pack rank_bits _slot_of build_index find _next_cell _cell_totals expand sweep _set_slot _same_set _number_of_set "
-    "index_sets _line_set _fill_marked dense_sets sparse_sets"
-)
+BOXES = {
+    *(
+        "forward_count",
+        "forward_bounds",
+        "backward_boxes",
+        "number_boxes",
+        "_step",
+        "_threshold",
+        "_line_totals",
+        "heights",
+        "reach",
+    ),
+    *(
+        "_any",
+        "_mark_each",
+        "_mark_all",
+        "_fill_slots",
+        "heights_range",
+        "reach_range",
+        "pack",
+        "rank_bits",
+        "_slot_of",
+        "build_index",
+    ),
+    *(
+        "find",
+        "_next_cell",
+        "_cell_totals",
+        "expand",
+        "sweep",
+        "_set_slot",
+        "_same_set",
+        "_number_of_set",
+        "index_sets",
+        "_line_set",
+    ),
+    *("_fill_marked", "dense_sets", "sparse_sets"),
+}
+"""The part of kernels.py that decides what is safe; how stages are solved is judged by the verifier."""
+
 COMPILED = ("src/acegames/kernels.py", "src/acegames/verify/_kernels.py", "src/acegames/shield/_kernels.py")
 
 KERNELS = (
@@ -59,8 +105,13 @@ KERNELS = (
     "acegames.numerics",
 )  # fmt: skip
 
+
+def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    return {f"{folder}/{path.name}": tests for path in sorted((ROOT / "src/acegames" / folder).glob("*.py"))}
+
+
 TESTED: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys([f"feasibility/{f}.py" for f in "__init__ cells explore frontier graph lattice space".split()], FEASIBLE),
+    **_each("feasibility", FEASIBLE),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
     "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy.py": (*POLICY, "tables"),
@@ -75,15 +126,15 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/caution.py": ("safety_properties", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
     "learn/policy_support.py": ("learn",),
-    **dict.fromkeys([f"shield/{f}.py" for f in "_kernels product_sets runner safe_sets shield situation tables".split()], SHIELD),
-    **dict.fromkeys(
-        [f"verify/{path.name}" for path in sorted((ROOT / "src/acegames/verify").glob("*.py"))], VERIFY
-    ),
+    **_each("shield", SHIELD),
+    **_each("verify", VERIFY),
     "checker/ace_check.py": ("checker", "stakes", "certify", "changing_games"),
-}  # fmt: skip
+}
+"""Files, below src/acegames or the repository, and the tests that should notice changes of them, the most to the point first."""
 
 
 def path_of(short: str) -> str:
+    """Where a file of `TESTED` is, below the repository."""
     return short if short.startswith("checker/") else f"src/acegames/{short}"
 
 
@@ -97,6 +148,8 @@ class Known:
 
 @dataclass
 class Running:
+    """A mutant that is being tested."""
+
     mutant: Mutant
     slot: int
     begun: float
@@ -113,9 +166,11 @@ class Results:
 
     @classmethod
     def read(cls, path: Path) -> Results:
+        """What an earlier run found."""
         return cls(path, json.loads(path.read_text()) if path.exists() else {})
 
     def add(self, mutant: Mutant, status: str, seconds: float, tests: int) -> None:
+        """Note what happened to a mutant, in the file too."""
         self.found[mutant.name] = {
             "status": status, "line": mutant.line, "change": mutant.change, "seconds": round(seconds, 1), "tests": tests,
         }  # fmt: skip
@@ -138,22 +193,27 @@ class Recorder:
         self.now: set[str] = set()
 
     def called(self, function: str) -> None:
+        """What every function says of itself; see `mutants.telling`."""
         self.now.add(function)
 
     def pytest_runtest_logstart(self, nodeid: str, location: Any) -> None:
+        """A test begins."""
         self.now = self.calls.setdefault(nodeid, set())
         signal.signal(signal.SIGALRM, _too_slow)
         signal.setitimer(signal.ITIMER_REAL, 2 * SLOW)
 
     def pytest_runtest_logfinish(self, nodeid: str, location: Any) -> None:
+        """It has ended."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        """How it went."""
         if report.outcome != "passed":
             self.failed.add(report.nodeid)
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
 
     def known(self) -> Known:
+        """The tests that passed, and were not too slow."""
         good = {test: s for test, s in self.seconds.items() if test not in self.failed and s <= SLOW}
         by_function: dict[str, list[str]] = {}
         for test in sorted(good, key=good.__getitem__):
@@ -173,6 +233,7 @@ class Chosen:
         self.order = {test: k for k, test in enumerate(tests)}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Leave out the others."""
         items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda i: self.order[i.nodeid])
 
 
@@ -193,7 +254,19 @@ def run_tests(copy: Path, files: list[str], plugin: Any, plain: bool, log: Path)
         numba.config.DISABLE_JIT = 1
     settings.register_profile("mutants", derandomize=True, database=None, deadline=None)
     settings.load_profile("mutants")
-    words = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", "--tb=line", "--rootdir", str(copy)]
+    words = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-m",
+        "not slow",
+        "--tb=line",
+        "--rootdir",
+        str(copy),
+    ]
     words += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is imported before
     if isinstance(plugin, Recorder):
         del words[0]
@@ -210,13 +283,18 @@ def warm() -> None:
     """Import what every child needs, and load the compiled kernels, so that forking is all that a mutant costs."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     sys.path.insert(0, str(ROOT / "src"))
-    import hypothesis.strategies
-    import numpy.testing
-    import pytest
-    import scipy.optimize
-    import scipy.sparse
-    import scipy.stats  # noqa: F401
-
+    try:
+        for name in (
+            "hypothesis.strategies",
+            "pytest",
+            "numpy.testing",
+            "scipy.optimize",
+            "scipy.sparse",
+            "scipy.stats",
+        ):
+            importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        sys.exit(f"{error}; the tests need more packages: pip install 'acegames[dev]'")
     import acegames as ace
 
     game = ace.catalog.get("intersection")
@@ -382,7 +460,10 @@ def excuses() -> dict[str, str]:
 def table(found: dict[str, dict[str, Any]], all_of: Counter[str]) -> str:
     """The score of every file, in Markdown."""
     excused = excuses()
-    lines = ["| file | mutants | tried | killed | no test can notice | survived | score |", "| --- " + "| ---: " * 6 + "|"]
+    lines = [
+        "| file | mutants | tried | killed | no test can notice | survived | score |",
+        "| --- " + "| ---: " * 6 + "|",
+    ]
     total: Counter[str] = Counter()
     for short in TESTED:
         own = {name: r for name, r in found.items() if name.partition(":")[0] == path_of(short)}
@@ -419,6 +500,7 @@ def survivors(found: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def main() -> None:
+    """Read the options, run the mutants, and print the table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--module", action="append", help="part of a file's path; may be given several times")
     options.add_argument("--sample", type=int, help="so many mutants of each file, drawn at random; by default all")
@@ -435,7 +517,7 @@ def main() -> None:
         for folder in asked.results.parent.glob("learnt-*"):
             shutil.rmtree(folder)
     results = Results.read(asked.results)
-    every = {s: mutants(ROOT, path_of(s), set(BOXES.split()) if s == "kernels.py" else None) for s in shorts}
+    every = {s: mutants(ROOT, path_of(s), BOXES if s == "kernels.py" else None) for s in shorts}
     drawn = {s: _drawn(found, asked.sample, f"{asked.seed} {s}") for s, found in every.items()}
     if not asked.show:
         _run(drawn, results, asked.jobs, again=asked.survivors)
