@@ -283,6 +283,8 @@ def test_records_by_player_and_of_joint_actions(seed):
         assert number[here].tolist() == sorted(expected)
         assert share[here] == pytest.approx([expected[k] for k in sorted(expected)])
     assert by_player[0] == 0 and by_player[-1] == len(number)
+    heavier = marginals(ptr, action, 1.5 * prob, offsets)[2]  # whatever the sum is, each player's own is one
+    assert heavier == pytest.approx(share)
     again_ptr, again, chance = joint_actions(by_player, number, share, offsets)
     assert again_ptr.tolist() == ptr.tolist() and again.tolist() == action.tolist() and chance == pytest.approx(prob)
 

@@ -81,6 +81,35 @@ def test_safe_joint_actions_are_those_of_brute_force(game):
 
 
 @settings(max_examples=40, deadline=None)
+@given(game=oracle.games(stationary=False))
+def test_equal_sets_are_held_once(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    numbers = {}
+    for (t, state, spent), safe in sets.items():
+        numbers.setdefault((t, state, safe), set()).add(shield.at(t, state, spent).number)
+    assert all(len(found) == 1 for found in numbers.values())
+    assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(stationary=False))
+def test_a_runner_repairs_as_the_shield_does(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    start = game.states[game.initial[0][0]]
+    runner, nothing = shield.start(state=start), [0] * len(game.constraints)
+    rng = np.random.default_rng(0)
+    for a in itertools.product(*map(range, shield.shape)):
+        prefer = rng.random(shield.shape)
+        wanted = labels(game, a)
+        assert runner.repair(wanted, prefer=prefer) == shield.repair(0, start, nothing, wanted, prefer=prefer)
+        assert runner.repair(wanted) == shield.repair(0, start, nothing, wanted)
+
+
+@settings(max_examples=40, deadline=None)
 @given(game=oracle.games(constraints=1))
 def test_outside_of_the_safe_pairs_there_is_no_answer(game):
     shield, sets = shield_and_sets(game)
