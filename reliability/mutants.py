@@ -25,7 +25,7 @@ OPPOSITE |= {new: old for old, new in OPPOSITE.items()}
 LOGICAL = (ast.Compare, ast.BoolOp, ast.UnaryOp)  # has changes of its own, which say the same as a negation
 SYMMETRIC = {"zip", "min", "max", "isinstance", "gcd", "lcm"}  # the order of arguments hardly matters, or shows at once
 SILENT = {"log", "logging", "warnings"}
-SKIPPED = ("__repr__", "__str__")
+SKIPPED = ("__repr__", "__str__", "_jit", "_inner", "kernel")  # texts, and how functions are compiled
 
 
 @dataclass(frozen=True)

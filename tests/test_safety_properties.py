@@ -125,6 +125,7 @@ def test_layers_one_at_a_time_give_the_same_cells(seed, monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(together.rewards, alone.rewards, strict=True))
     for a, b, layer in zip(together.cells, alone.cells, together.layers, strict=True):
         assert np.array_equal(a.listed(layer.total), b.listed(layer.total))
+        assert len(a.bits) == len(b.bits) == -(-layer.total // RANK_BLOCK)
     lines, cells = int(space.line_start[-1]), space.totals
     needed = 4 * lines + int(cells.sum()) / 8 + 2 * int(cells.max())  # heights, bits, marks of two layers
     assert explore(space, math.ceil(needed)).feasible

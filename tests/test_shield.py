@@ -91,12 +91,31 @@ def test_equal_sets_are_held_once(game):
         numbers.setdefault((t, state, safe), set()).add(shield.at(t, state, spent).number)
     assert all(len(found) == 1 for found in numbers.values())
     assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
+    ends = [shield.at(game.horizon, *pair) for pair in ace.feasibility(game).states(game.horizon)]
+    assert ends and all(len(end.safe) == 0 for end in ends)
+
+
+def test_more_sets_than_there_was_room_for():
+    """Two budgets that bind in different ways: each line has sets of its own, and room must be made in the middle of them."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=4,
+        initial={"s": 0.5, "r": 0.5},
+        budget=[17, 15],
+        actions=lambda t, s: [range(8)],
+        outcomes=lambda t, s, a: [(1.0, s, ((a[0] + t) % 8, (5 * a[0] + (s == "r")) % 8))],
+        reward=lambda t, s, a: [0],
+    )
+    shield, sets = shield_and_sets(game)
+    assert len(set(sets.values())) > 40
+    for (t, state, spent), safe in sets.items():
+        assert set(map(tuple, shield.at(t, state, spent).safe.tolist())) == safe
 
 
 @settings(max_examples=40, deadline=None)
 @given(game=oracle.games(stationary=False))
 def test_a_runner_repairs_as_the_shield_does(game):
-    shield, sets = shield_and_sets(game)
+    shield, _ = shield_and_sets(game)
     if shield is None:
         return
     start = game.states[game.initial[0][0]]
