@@ -107,7 +107,7 @@ def test_more_sets_than_there_was_room_for():
         reward=lambda t, s, a: [0],
     )
     shield, sets = shield_and_sets(game)
-    assert len(set(sets.values())) > 40
+    assert len(set(sets.values())) > 24
     for (t, state, spent), safe in sets.items():
         assert set(map(tuple, shield.at(t, state, spent).safe.tolist())) == safe
 
