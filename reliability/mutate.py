@@ -45,7 +45,7 @@ SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
 FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
-POLICY = ("saved_policies", "policy", "changing_games", "simulate", "checkpoint")
+POLICY = ("saved_policies", "policy", "safety_properties", "changing_games", "simulate", "checkpoint")
 VERIFY = (
     "verify",
     "stakes",
@@ -527,10 +527,10 @@ def main() -> None:
 
 
 def _drawn(found: list[Mutant], sample: int | None, seed: str) -> list[Mutant]:
-    if sample is None or sample >= len(found):
-        return found
-    kept = set(random.Random(seed).sample(range(len(found)), sample))
-    return [mutant for k, mutant in enumerate(found) if k in kept]
+    """So many of them at random, in the order of the file; a larger sample has those of a smaller one."""
+    order = list(range(len(found)))
+    random.Random(seed).shuffle(order)
+    return [found[k] for k in sorted(order[:sample])]
 
 
 def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: bool) -> None:

@@ -551,3 +551,27 @@ def test_traps_are_avoided_as_brute_force_says(seed, either_way):
         assert set(found.states(t)) == {(game.states[s], tuple(map(int, c))) for s, c in fs[t]}
         for s, c in fs[t]:
             assert set(found.actions(t, game.states[s], c)) == {game.joint_action(a) for a in fa[t, s, c]}
+
+
+# -- what a policy files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", FEASIBLE)
+def test_pairs_of_a_layer_are_its_reached_cells(seed, either_way):
+    policy = ace.solve(made(seed)).policy
+    for layer in policy.layers:
+        cells = np.arange(layer.space.total)
+        state, spent = layer.space.spent(cells)
+        there = {int(c): n for n, c in enumerate(layer.cells.listed(layer.space.total))}
+        expected = [-1 if c not in there else c if layer.by_cell else there[c] for c in cells.tolist()]
+        assert layer.pairs(state, spent, None).tolist() == expected
+
+
+@pytest.mark.parametrize("state", [[], {}, "nowhere", None])
+def test_a_runner_refuses_what_is_no_state(state):
+    game = made(FEASIBLE[0])
+    policy = ace.solve(game).policy
+    runner = policy.start(0, state=game.states[game.initial[0][0]])
+    action = runner.act()
+    with pytest.raises(ace.AceError, match="state"):
+        runner.observe(action, [0] * len(game.constraints), state)
