@@ -182,6 +182,17 @@ def test_defects_of_cells_are_refused():
                 check(policy, other_space(layer, cells=other))
 
 
+def test_the_row_after_the_last_is_refused():
+    for policy, layer in mixed_layers():
+        cells = layer.cells.listed(layer.space.total)
+        pairs = cells if layer.by_cell else np.arange(len(cells))
+        state = layer.space.spent(cells)[0][pairs == layer.mixed_pair[-1]][0]
+        rows = int(layer.row_ptr[state + 1] - layer.row_ptr[state])
+        check(policy, replace(layer, mixed_row=np.append(layer.mixed_row[:-1], np.uint8(rows - 1))))
+        with pytest.raises(BadFile):
+            check(policy, replace(layer, mixed_row=np.append(layer.mixed_row[:-1], np.uint8(rows))))
+
+
 def test_constraints_of_boxes_are_those_of_the_policy():
     policy, layer = mixed_layers()[0]
     with pytest.raises(BadFile, match="constraints"):
