@@ -519,9 +519,12 @@ def main() -> None:
     results = Results.read(asked.results)
     every = {s: mutants(ROOT, path_of(s), BOXES if s == "kernels.py" else None) for s in shorts}
     drawn = {s: _drawn(found, asked.sample, f"{asked.seed} {s}") for s, found in every.items()}
+    if asked.survivors:
+        drawn = {s: [m for m in found if _survived(results.found.get(m.name), m)] for s, found in every.items()}
     if not asked.show:
         _run(drawn, results, asked.jobs, again=asked.survivors)
-    wanted = {m.name: results.found[m.name] for found in drawn.values() for m in found if m.name in results.found}
+    shown = every if asked.sample is None else drawn
+    wanted = {m.name: results.found[m.name] for found in shown.values() for m in found if m.name in results.found}
     print(table(wanted, Counter({s: len(found) for s, found in every.items()})))
     print("\nSurvivors that are not explained:", *survivors(wanted), sep="\n")
 
@@ -558,9 +561,12 @@ def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: 
 
 
 def _is_due(known: dict[str, Any] | None, mutant: Mutant, again: bool) -> bool:
-    if known is None or known["change"] != mutant.change:
-        return True
-    return again and known["status"] == "survived" and excuses().get(mutant.name) != mutant.change
+    return known is None or known["change"] != mutant.change or (again and _survived(known, mutant))
+
+
+def _survived(known: dict[str, Any] | None, mutant: Mutant) -> bool:
+    """Whether it did, and nobody has said why."""
+    return known is not None and known["status"] == "survived" and excuses().get(mutant.name) != mutant.change
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from acegames.learn.caution import Caution, dominated
 from acegames.learn.facts import read_facts
 from acegames.model.numbers import plain
 from acegames.product import RowIndex, joint_actions, marginals
+from acegames.verify._bulk import Bulk
 
 exploring = importlib.import_module("acegames.feasibility.explore")  # the package has a function of that name
 
@@ -575,3 +576,44 @@ def test_a_runner_refuses_what_is_no_state(state):
     action = runner.act()
     with pytest.raises(ace.AceError, match="state"):
         runner.observe(action, [0] * len(game.constraints), state)
+
+
+# -- the verifier ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spent", "expected"),
+    [
+        (Fraction(3), [1, 2], [3, 6]),
+        (Fraction(1), [1, 2**62], [1, 2**62]),
+        (Fraction(3), [1, 2**62], None),
+        (Fraction(3), [1, -(2**62)], None),
+        (Fraction(1, 2), [2, 4], [1, 2]),
+        (Fraction(1, 2), [2, 3], None),
+        (Fraction(3, 2), [2, 4], [3, 6]),
+        (Fraction(3, 2), [2, 2**62], None),
+        (Fraction(1, 2**70), [0, 0], None),
+    ],
+)
+def test_spending_in_the_units_of_a_policy(ratio, spent, expected):
+    """The verifier asks a policy in the policy's own units, exactly or not at all."""
+    found = Bulk(None, None, [ratio])._totals(np.array(spent, dtype=np.int64).reshape(-1, 1))
+    assert (None if found is None else found[:, 0].tolist()) == expected
+
+
+@pytest.mark.parametrize("seed", FEASIBLE[:4])
+def test_a_gain_of_just_what_is_accepted_is_accepted(seed):
+    game = made(seed)
+
+    class Any:
+        """Safe, and otherwise any joint action."""
+
+        def __init__(self):
+            self.safe = ace.feasibility(game)
+
+        def distribution(self, t, state, spent):
+            return {self.safe.actions(t, state, spent)[-1]: 1.0}
+
+    gain = float(np.max(ace.verify(game, Any(), ace.CE()).regret))
+    assert ace.verify(game, Any(), ace.CE(), tol=gain).ok
+    assert not gain or not ace.verify(game, Any(), ace.CE(), tol=math.nextafter(gain, 0)).ok

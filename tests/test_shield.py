@@ -20,7 +20,7 @@ import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.feasibility import space
 from acegames.model.numbers import exact
-from acegames.shield import safe_sets
+from acegames.shield import safe_sets, tables
 from test_shield_products import check_maximal
 
 F = Fraction
@@ -95,6 +95,14 @@ def test_equal_sets_are_held_once(game):
     assert ends and all(len(end.safe) == 0 for end in ends)
 
 
+def test_repairs_are_found_a_few_at_a_time(monkeypatch):
+    safe = {(0, 0), (1, 2), (2, 1)}
+    whole = ace.Shield(two_players(safe)).repairs
+    for few in (1, 4):
+        monkeypatch.setattr(tables, "PAIRS_AT_ONCE", few)
+        assert np.array_equal(ace.Shield(two_players(safe)).repairs, whole)
+
+
 def test_more_sets_than_there_was_room_for():
     """Two budgets that bind in different ways: each line has sets of its own, and room must be made in the middle of them."""
     game = ace.MarkovGame.from_functions(
@@ -126,6 +134,8 @@ def test_a_runner_repairs_as_the_shield_does(game):
         wanted = labels(game, a)
         assert runner.repair(wanted, prefer=prefer) == shield.repair(0, start, nothing, wanted, prefer=prefer)
         assert runner.repair(wanted) == shield.repair(0, start, nothing, wanted)
+        number = shield.at(0, start, nothing).number
+        assert labels(game, shield.repairs[(number, *a)]) == shield.repair(0, start, nothing, wanted)
 
 
 @settings(max_examples=40, deadline=None)
