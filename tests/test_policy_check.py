@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
+import json
+import tempfile
 from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.oracle import random_game
 
 import acegames as ace
-from acegames import BadFile
-from acegames.feasibility.cells import Cells
+from acegames import BadFile, solution_file
+from acegames.feasibility.cells import Cells, _bits
 from acegames.policy_check import check_layer
+from acegames.store import read_archive
 
 
 def changed(array, at, by):
@@ -215,3 +220,125 @@ def test_records_by_player_are_checked():
         for rows in (swapped, twice, none_of_one, beyond):
             with pytest.raises(BadFile):
                 check(policy, replace(layer, mixed_row=rows))
+
+
+# -- what stands in the file ----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def written(rounded):
+    """Header and arrays of a solution file whose boxes are clipped, and the solution."""
+    game = ace.catalog.get("intersection") if not rounded else fine_game()
+    solution = ace.solve(game, ace.CE(), epsilon=0.5) if rounded else ace.solve(game, ace.CE())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "solution.ace"
+        solution.save(path)
+        _, header, arrays = read_archive(path, solution_file.SOLUTION)
+    return json.dumps(header), arrays, solution
+
+
+def fine_game():
+    return ace.MarkovGame.from_functions(
+        players=["one"], horizon=2, initial="s", budget={"fuel": 1.7},
+        actions=lambda t, s: [["go", "stay"]],
+        outcomes=lambda t, s, a: [(1.0, s, 0.83 if a == ("go",) else 0.01)],
+        reward=lambda t, s, a: [float(a == ("go",))],
+    )  # fmt: skip
+
+
+def read_again(rounded=False, change=lambda header, arrays: None):
+    header, arrays, _ = written(rounded)
+    header, arrays = json.loads(header), dict(arrays)
+    change(header, arrays)
+    return solution_file._solution_from_archive(header, arrays)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_what_was_written_is_read(rounded):
+    again, solution = read_again(rounded), written(rounded)[2]
+    assert (
+        again.values.tolist() == solution.values.tolist()
+        and again.policy.tracker.rounding == solution.policy.tracker.rounding
+    )
+
+
+def test_values_that_are_no_floats_are_refused():
+    def change(header, arrays):
+        arrays["values"] = np.zeros(arrays["values"].shape, dtype=np.int64)
+
+    with pytest.raises(BadFile, match="values of shape"):
+        read_again(change=change)
+
+
+@pytest.mark.parametrize(
+    "guarantee", [{"text": 3, "excess": [0]}, {"text": "", "excess": []}, {"text": "", "excess": [0, 0, 0]}]
+)
+def test_a_guarantee_that_does_not_fit_is_refused(guarantee):
+    with pytest.raises(BadFile, match="guarantee does not fit"):
+        solution_file._guarantee_from_data(guarantee, fine_game())
+
+
+@pytest.mark.parametrize(
+    ("cell", "direction", "lowest"),
+    [
+        ("0", "down", None),
+        ("-1", "up", None),
+        ("1", "sideways", None),
+        ("2", "down", "-3"),
+        ("1", "down", str(-(2**61))),
+    ],
+)
+def test_rounding_that_cannot_be_is_refused(cell, direction, lowest):
+    with pytest.raises(BadFile):
+        solution_file._rounding_from_data({"cell": cell, "direction": direction, "lowest": lowest})
+
+
+def test_rounding_is_read():
+    assert solution_file._rounding_from_data(None) is None
+    found = solution_file._rounding_from_data({"cell": "1/2", "direction": "up", "lowest": "-3/2"})
+    assert (found.cell, found.direction, found.lowest) == (Fraction(1, 2), "up", Fraction(-3, 2))
+
+
+def boxes():
+    space = mixed_layers()[0][1].space
+    names = dict(
+        zip(solution_file.BOX_ARRAYS, (space.states, space.lo, space.size, space.least, space.most), strict=True)
+    )
+    return {f"0/{name}": array for name, array in names.items()}, space
+
+
+@pytest.mark.parametrize("name", ["states", "lo", "size", "least", "most", "bits", "keys"])
+@pytest.mark.parametrize(
+    "wrong", [lambda a: a.astype(float), lambda a: a.astype(np.int32), lambda a: a[None], lambda a: a[..., None]]
+)
+def test_boxes_of_the_wrong_type_are_refused(name, wrong):
+    arrays, space = boxes()
+    keys = space.cells.listed(space.total)
+    arrays |= {"0/keys": keys} if name == "keys" else {"0/bits": _bits(keys, space.total)}
+    solution_file._boxes_from_archive(arrays, "0")
+    arrays[f"0/{name}"] = wrong(arrays[f"0/{name}"])
+    with pytest.raises(BadFile, match="wrong type"):
+        solution_file._boxes_from_archive(arrays, "0")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("states", lambda a: a[:-1]), ("lo", lambda a: a[:-1]), ("size", lambda a: a[:, :-1]), ("least", lambda a: a[:-1]),
+     ("most", lambda a: a[:, :-1]), ("size", lambda a: changed(a, (0, 0), lambda _: 0))],
+)  # fmt: skip
+def test_boxes_that_do_not_fit_together_are_refused(name, wrong):
+    arrays, space = boxes()
+    arrays["0/keys"] = space.cells.listed(space.total)
+    arrays[f"0/{name}"] = wrong(arrays[f"0/{name}"])
+    with pytest.raises(BadFile, match="do not fit together"):
+        solution_file._boxes_from_archive(arrays, "0")
+
+
+def test_a_policy_with_one_kind_of_labels_changed_is_another_games():
+    _, _, solution = written(False)
+    policy, game = solution.policy, solution.game
+    solution_file._check_game(policy, game)
+    for kind in ("players", "states", "actions"):
+        other = replace(policy, **{kind: (*getattr(policy, kind)[:-1], "other")})
+        with pytest.raises(BadFile, match="other labels"):
+            solution_file._check_game(other, game)

@@ -156,6 +156,22 @@ def test_tables_are_the_layers_end_to_end():
         assert not tables.cost.flags.writeable and not tables.out_ptr.flags.writeable
 
 
+def test_two_starts_that_meet(either_way):
+    game = ace.MarkovGame.from_functions(
+        players=["one"],
+        horizon=2,
+        initial={"a": 0.5, "b": 0.5},
+        budget={"fuel": 1},
+        actions=lambda t, s: [["go"]],
+        outcomes=lambda t, s, a: [(1.0, "met", 1 if t == 0 else 0)],
+        reward=lambda t, s, a: 1.0,
+    )
+    found = ace.feasibility(game)
+    assert [found.states(t) for t in range(3)] == [[("a", (0,)), ("b", (0,))], [("met", (1,))], [("met", (1,))]]
+    with pytest.raises(ace.UnknownPair, match="water"):
+        found.actions(0, "a", {"water": 0})
+
+
 # -- cells ------------------------------------------------------------------------------------------------------------
 
 
@@ -183,6 +199,7 @@ def test_cells_as_bits_and_as_lists(total):
         )
         halves = Cells.split(np.concatenate([bits.bits, bits.bits]), [0, len(bits.bits), 2 * len(bits.bits)])
         assert [half.rank(every).tolist() for half in halves] == [bits.rank(every).tolist()] * 2
+        assert [half.counts.tolist() for half in halves] == [bits.counts.tolist()] * 2
 
 
 def some_boxes(rng):
