@@ -14,7 +14,7 @@ import pytest
 from tests.oracle import random_game
 
 import acegames as ace
-from acegames import BadFile, solution_file
+from acegames import BadFile, played, solution_file, stated
 from acegames.feasibility.cells import Cells, _bits
 from acegames.policy_check import check_layer
 from acegames.store import read_archive
@@ -342,3 +342,35 @@ def test_a_policy_with_one_kind_of_labels_changed_is_another_games():
         other = replace(policy, **{kind: (*getattr(policy, kind)[:-1], "other")})
         with pytest.raises(BadFile, match="other labels"):
             solution_file._check_game(other, game)
+
+
+# -- what a file states -----------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_where_a_file_states_something_else():
+    _, _, solution = written(False)
+    right = ace.verify(solution.game, solution.policy, ace.CE())
+    assert stated.as_stated(right, right.values).ok and stated.as_stated(right, right.values).problems == right.problems
+    assert stated.as_stated(right, right.values + 1e-12).ok
+    for i, player in enumerate(right.players):
+        for off in (0.01, -0.01):
+            wrong = stated.as_stated(right, changed(right.values, i, lambda v, off=off: v + off))
+            assert not wrong.ok and len(wrong.problems) == 1 and repr(player) in wrong.problems[0]
+    refused = replace(right, ok=False)
+    assert not stated.as_stated(refused, right.values).ok
+    unknown = replace(right, values=np.full(len(right.players), np.nan), ok=False)
+    assert stated.as_stated(unknown, right.values).problems == right.problems
+
+
+@pytest.mark.parametrize("together", [1, 2, 2**16])
+def test_values_of_what_was_played_are_compared(together, monkeypatch):
+    monkeypatch.setattr(played, "TOGETHER", together)
+    _, _, solution = written(False)
+    rolled = ace.simulate(solution.game, solution.policy, episodes=50, rng=0)
+    played.check_played(solution, rolled)
+    for t, layer in enumerate(solution.policy.layers):
+        layers = list(solution.policy.layers)
+        layers[t] = replace(layer, values=layer.values + 0.01)
+        other = replace(solution, policy=replace(solution.policy, layers=layers))
+        with pytest.raises(BadFile, match="expects"):
+            played.check_played(other, rolled)
