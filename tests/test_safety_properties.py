@@ -101,6 +101,9 @@ def test_more_than_a_bit_of_memory_is_asked_for(seed, either_way):
         explore(space, 0)
     assert explore(space, 2**30).feasible
     assert pairs_at_most(space) >= explore(space, 2**30).pairs
+    if not space.dense:
+        with pytest.raises(ace.TooLarge):
+            explore(space, exploring.SPARSE_BYTES * explore(space).pairs - 1)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -170,6 +173,9 @@ def test_two_starts_that_meet(either_way):
     assert [found.states(t) for t in range(3)] == [[("a", (0,)), ("b", (0,))], [("met", (1,))], [("met", (1,))]]
     with pytest.raises(ace.UnknownPair, match="water"):
         found.actions(0, "a", {"water": 0})
+    with pytest.raises(ace.UnknownPair, match="2 numbers given"):
+        found.actions(0, "a", [0, 0])
+    assert found.actions(0, "a", {"fuel": 0}) == found.actions(0, "a", {}) == [("go",)]
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------
@@ -200,6 +206,15 @@ def test_cells_as_bits_and_as_lists(total):
         halves = Cells.split(np.concatenate([bits.bits, bits.bits]), [0, len(bits.bits), 2 * len(bits.bits)])
         assert [half.rank(every).tolist() for half in halves] == [bits.rank(every).tolist()] * 2
         assert [half.counts.tolist() for half in halves] == [bits.counts.tolist()] * 2
+
+
+def test_one_cell_and_cells_beyond_it():
+    assert Cells.from_keys(np.array([3])).rank(np.array([0, 3, 5])).tolist() == [-1, 0, -1]
+
+
+def test_more_cells_than_can_be_numbered():
+    with pytest.raises(ace.TooLarge, match="cells"):
+        number_boxes(np.array([0, 1]), np.array([[2**31, 2**31 + 1]]))
 
 
 def some_boxes(rng):
