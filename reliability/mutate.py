@@ -47,14 +47,17 @@ MEMORY = 8 * 2**30
 FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
 POLICY = ("saved_policies", "policy", "safety_properties", "changing_games", "simulate", "checkpoint")
 VERIFY = (
-    "verify",
-    "stakes",
-    "verify_compiled",
-    "mutations",
-    "verify_rounded",
-    "changing_games",
-    "certify",
-    "tolerances",
+    *(
+        "safety_properties",
+        "verify",
+        "stakes",
+        "verify_compiled",
+        "mutations",
+        "nash_games",
+        "verify_rounded",
+        "changing_games",
+    ),
+    *("certify", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "adapters_shielded")
 ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")

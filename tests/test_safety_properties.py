@@ -515,7 +515,7 @@ def test_rewards_of_what_was_never_sampled():
         ({"possible_next": 3}, "possible_next: got 3"),
         ({"conservative": True, "worst_cost": 1, "negligible": 1}, "negligible: got 1"),
         ({"conservative": True, "worst_cost": 1, "negligible": -0.1}, "negligible"),
-        ({"conservative": True, "worst_cost": 1, "negligible": True}, "negligible"),
+        ({"conservative": True, "worst_cost": 1, "negligible": False}, "negligible"),
     ],
 )
 def test_options_of_caution_that_contradict_each_other(options, words):
