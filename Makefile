@@ -5,7 +5,7 @@ OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability bench gallery learners docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -54,6 +54,10 @@ reliability: install  ## remake the figures of docs/reliability.md, in some thre
 	$(BIN)/python reliability/kill.py --kills 100
 	$(BIN)/python reliability/fuzz.py all --seconds 60
 	$(BIN)/python reliability/numerics.py --games 10000
+	$(BIN)/python reliability/mutate.py --fresh --sample 40 --jobs $(WORKERS)
+
+mutation: install  ## how good the tests are: 40 mutants of each file that decides safety and truth, in about two hours on 2 cores
+	$(BIN)/python reliability/mutate.py --sample 40 --jobs $(WORKERS)
 
 bench: install  ## remake benchmarks/README.md, in under ten minutes
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[bench]'

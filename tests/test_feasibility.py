@@ -468,6 +468,20 @@ def test_curve_of_three_constraints_is_the_shadow():
     assert found.curve().tolist() == [[0, 4], [1, 4], [1, 2], [3, 2], [3, 1]]
 
 
+def test_curve_of_a_shadow_has_no_corner_twice():
+    found = ace.feasibility(choice([(0, 4, 9), (1, 4, 5), (2, 4, 0), (1, 2, 9), (0, 5, 0)], [9, 9, 9], 1))
+    assert found.curve().tolist() == [[0, 4], [1, 4], [1, 2]]
+    assert found.curve(2, 0).tolist() == [[0, 0]]
+    assert found.curve(2, 1).tolist() == [[0, 4], [9, 4], [9, 2]]
+
+
+@pytest.mark.parametrize(("x", "y"), [(0, 0), (1, 1), (0, 2), (2, 0), (-1, 0), (0, -1), (2, 3)])
+def test_curve_of_what_are_no_two_constraints(x, y):
+    found = ace.feasibility(choice([(0, 4), (1, 2)], [9, 9], 1))
+    with pytest.raises(ace.InvalidOption, match=rf"x={x}, y={y} must be two of the 2 constraints"):
+        found.curve(x, y)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_curve_goes_down_in_steps(seed):
     weights = np.random.default_rng(seed).integers(1, 9, size=6).tolist()

@@ -12,6 +12,7 @@ import pytest
 import acegames
 
 FOLDER = Path(__file__).parents[1] / "reliability"
+USED_BY = {"proof_truth": "damage", "mutants": "mutate"}
 PLAIN = """
 import runpy, sys
 class Missing:
@@ -40,8 +41,8 @@ def run(script, *words):
 @pytest.mark.parametrize("script", sorted(FOLDER.glob("*.py")), ids=lambda p: p.stem)
 def test_help_in_a_plain_installation(script):
     done = run(script, "--help")
-    if script.stem == "proof_truth":
-        assert done.returncode == 1 and "a module, used by damage.py" in done.stderr
+    if script.stem in USED_BY:
+        assert done.returncode == 1 and f"a module, used by {USED_BY[script.stem]}.py" in done.stderr
     else:
         assert (done.returncode, done.stderr) == (0, "") and "usage" in done.stdout
 
@@ -50,3 +51,55 @@ def test_what_to_install_is_said():
     done = run(FOLDER / "damage.py", "--damages", "1", "--games", "1")
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "hypothesis" in done.stderr and "pip install 'acegames[dev]'" in done.stderr
+
+
+SMALL = '''"""Text."""
+LIMIT = 100
+
+def f(a: int = 1, *, b=True) -> int:
+    """Not changed."""
+    log.debug("not this", a + 1)
+    if a < b and not a:
+        raise ValueError(f"nor this {a + 1}")
+    total = max(a, b)
+    total += 2
+    return g(a, b) if a else None
+
+class C:
+    def __repr__(self):
+        return str(1 + 1)
+'''
+
+
+def test_mutants_are_small_changes_with_names_that_stay(tmp_path):
+    sys.path.insert(0, str(FOLDER))
+    try:
+        from mutants import mutants, source_of
+    finally:
+        sys.path.remove(str(FOLDER))
+    file = tmp_path / "small.py"
+    file.write_text(SMALL)
+    found = mutants(tmp_path, "small.py")
+    changes = {m.name.removeprefix("small.py:f:"): m.change for m in found}
+    assert changes == {
+        "constant:1": "1 -> 0",
+        "constant:2": "True -> False",
+        "logic:1": "a < b and (not a) -> a < b or not a",
+        "drop:1": "a < b and (not a) -> not a",
+        "drop:2": "a < b and (not a) -> a < b",
+        "compare:1": "a < b -> a <= b",
+        "not:1": "not a -> not not a",
+        "delete:1": "raise ValueError(f'nor this {a + 1}') -> pass",
+        "opposite:1": "max -> min",
+        "compute:1": "total += 2 -> total -= 2",
+        "constant:3": "2 -> 3",
+        "delete:2": "total += 2 -> pass",
+        "return:1": "return g(a, b) if a else None -> return None",
+        "not:2": "g(a, b) if a else None -> g(a, b) if not a else None",
+        "swap:1": "g(a, b) -> g(b, a)",
+    }
+    sources = {source_of(tmp_path, m) for m in found}
+    assert len(sources) == len(found) and all(compile(text, "small", "exec") for text in sources)
+    file.write_text(SMALL.replace("LIMIT = 100", "def before(a):\n    return a + 1\n"))
+    after = {m.name.removeprefix("small.py:f:"): m.change for m in mutants(tmp_path, "small.py")}
+    assert {name: after[name] for name in changes} == changes

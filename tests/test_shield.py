@@ -20,7 +20,7 @@ import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.feasibility import space
 from acegames.model.numbers import exact
-from acegames.shield import safe_sets
+from acegames.shield import safe_sets, tables
 from test_shield_products import check_maximal
 
 F = Fraction
@@ -78,6 +78,64 @@ def test_safe_joint_actions_are_those_of_brute_force(game):
         assert set(map(tuple, np.argwhere(mask).tolist())) == safe
         for a in itertools.product(*map(range, shield.shape)):
             assert shield.safe(t, state, spent, labels(game, a)) == (a in safe)
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(stationary=False))
+def test_equal_sets_are_held_once(game):
+    shield, sets = shield_and_sets(game)
+    if shield is None:
+        return
+    numbers = {}
+    for (t, state, spent), safe in sets.items():
+        numbers.setdefault((t, state, safe), set()).add(shield.at(t, state, spent).number)
+    assert all(len(found) == 1 for found in numbers.values())
+    assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
+    ends = [shield.at(game.horizon, *pair) for pair in ace.feasibility(game).states(game.horizon)]
+    assert ends and all(len(end.safe) == 0 for end in ends)
+
+
+def test_repairs_are_found_a_few_at_a_time(monkeypatch):
+    safe = {(0, 0), (1, 2), (2, 1)}
+    whole = ace.Shield(two_players(safe)).repairs
+    for few in (1, 4):
+        monkeypatch.setattr(tables, "PAIRS_AT_ONCE", few)
+        assert np.array_equal(ace.Shield(two_players(safe)).repairs, whole)
+
+
+def test_more_sets_than_there_was_room_for():
+    """Two budgets that bind in different ways: each line has sets of its own, and room must be made in the middle of them."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=4,
+        initial={"s": 0.5, "r": 0.5},
+        budget=[17, 15],
+        actions=lambda t, s: [range(8)],
+        outcomes=lambda t, s, a: [(1.0, s, ((a[0] + t) % 8, (5 * a[0] + (s == "r")) % 8))],
+        reward=lambda t, s, a: [0],
+    )
+    shield, sets = shield_and_sets(game)
+    assert len(set(sets.values())) > 24
+    for (t, state, spent), safe in sets.items():
+        assert set(map(tuple, shield.at(t, state, spent).safe.tolist())) == safe
+
+
+@settings(max_examples=40, deadline=None)
+@given(game=oracle.games(stationary=False))
+def test_a_runner_repairs_as_the_shield_does(game):
+    shield, _ = shield_and_sets(game)
+    if shield is None:
+        return
+    start = game.states[game.initial[0][0]]
+    runner, nothing = shield.start(state=start), [0] * len(game.constraints)
+    rng = np.random.default_rng(0)
+    for a in itertools.product(*map(range, shield.shape)):
+        prefer = rng.random(shield.shape)
+        wanted = labels(game, a)
+        assert runner.repair(wanted, prefer=prefer) == shield.repair(0, start, nothing, wanted, prefer=prefer)
+        assert runner.repair(wanted) == shield.repair(0, start, nothing, wanted)
+        number = shield.at(0, start, nothing).number
+        assert labels(game, shield.repairs[(number, *a)]) == shield.repair(0, start, nothing, wanted)
 
 
 @settings(max_examples=40, deadline=None)

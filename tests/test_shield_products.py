@@ -6,9 +6,11 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from acegames.shield import product_sets as product_sets_module
 from acegames.shield.product_sets import CRITERIA, _greedily, product_sets
 
 
@@ -44,6 +46,13 @@ def test_products_are_the_best_there_are(shape, seed, criterion):
     found = tuple(tuple(np.flatnonzero(m).tolist()) for m in product_sets(safe, shape, criterion))
     products = all_products(set(map(tuple, safe.tolist())), shape)
     assert found == min(products, key=by_criterion(criterion, shape))
+
+
+def test_fair_comes_before_large():
+    """Seven joint actions with one action of the first player, or four with two of each."""
+    safe = np.array([(0, k) for k in range(7)] + [(1, 0), (1, 1)], dtype=np.int32)
+    sizes = {c: [int(own.sum()) for own in product_sets(safe, (2, 7), c)] for c in ("largest", "fair")}
+    assert sizes == {"largest": [1, 7], "fair": [2, 2]}
 
 
 def check_maximal(mask, sets):
@@ -83,3 +92,21 @@ def test_a_product_of_many_actions():
     sets = product_sets(np.argwhere(steps).astype(np.int32), (60, 60), "largest")
     assert sorted(int(m.sum()) for m in sets) == [30, 36]  # five kinds and six
     check_maximal(steps, sets)
+
+
+@pytest.mark.parametrize(("kinds", "takes"), [([3, 3], 24), ([2, 2], 8), ([4, 2], 16), ([2, 3, 4], 128), ([5], 5)])
+def test_the_exact_way_is_taken_while_its_bytes_are_allowed(kinds, takes, monkeypatch):
+    """As many different kinds of actions as that take 2 ** (all but the most) * (the most) bytes."""
+    most = max(kinds)
+    safe = [a for a in itertools.product(*map(range, kinds)) if sum(a) % most == 0 or 0 in a[:-1]]
+    safe += [tuple(min(k, n - 1) for n in kinds) for k in range(most)]
+    used = []
+    monkeypatch.setattr(product_sets_module, "_exactly", lambda *given: used.append("exactly") or given[0])
+    monkeypatch.setattr(product_sets_module, "_greedily", lambda *given: used.append("greedily") or given[0])
+    table = np.unique(np.array(safe, dtype=np.int32), axis=0)
+    monkeypatch.setattr(product_sets_module, "_kinds", lambda allowed, i: np.arange(kinds[i]))
+    for allowed in (takes, takes - 1):
+        monkeypatch.setattr(product_sets_module, "MOST_CELLS", max(allowed, math.prod(kinds)))
+        product_sets_module._best(table, tuple(kinds), "largest")
+    assert used[0] == "exactly" and (used[1] == "greedily") == (takes > math.prod(kinds))
+    assert product_sets_module._cells(kinds) == takes

@@ -31,6 +31,7 @@ from acegames.feasibility.lattice import lattice
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.policy import project
+from acegames.solve import check_run
 
 __all__ = ["BudgetCurve", "budget_curve"]
 
@@ -141,6 +142,7 @@ def budget_curve(
         raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)
     check_rewards(game, concept)
+    check_run(engine, progress)
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
     remarks: tuple[str, ...] = ()

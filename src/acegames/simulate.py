@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.episode_costs import EpisodeCosts
-from acegames.model.game import JointAction, MarkovGame, place
+from acegames.errors import InvalidOption
+from acegames.model.game import JointAction, MarkovGame, check_game, place
 from acegames.model.numbers import plain
+from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 
 Ints = NDArray[np.int64]
@@ -84,10 +86,14 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same episodes.
 
     Raises:
+        InvalidGame: `game` is no MarkovGame.
+        InvalidOption: `policy` has no `distribution(t, state, spent)`.
         ValueError: `episodes` is not a whole number of at least 1, or an answer of the policy is no
             distribution over legal joint actions.
         KeyError: from the policy, where it is not defined.
     """
+    check_game(game)
+    _check_policy(policy)
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
         raise ValueError(f"episodes: got {episodes!r}, must be a whole number of at least 1")
     rng = np.random.default_rng(rng)
@@ -123,6 +129,16 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
     return Rollouts(returns, spent, int(broken.sum()), state, action, most, int(beyond.sum()), seen_so_far)
+
+
+def _check_policy(policy: Any) -> None:
+    if not callable(getattr(policy, "distribution", None)):
+        raise InvalidOption(
+            f"policy: got {type(policy).__name__} {policy!r:.60}, must have a method distribution(t, state, spent)"
+        )
+    check_function("policy.distribution", policy.distribution, ("t", "state", "spent"))
+    if _has_lookup(policy):
+        check_function("policy.lookup", policy.lookup, ("t", "state", "total"))
 
 
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:

@@ -26,6 +26,7 @@ from acegames.feasibility.lattice import Lattice, lattice
 from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import exact, is_scalar, plain
+from acegames.model.user_functions import check_function
 from acegames.policy import Policy, build_policy
 
 if TYPE_CHECKING:
@@ -169,9 +170,7 @@ def solve(
     if not isinstance(concept, Concept):
         raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
     concept.weights(game.players)  # an unknown objective fails here, before the work
-    for what, given, method in (("engine", engine, "solve"), ("progress", progress, "__call__")):
-        if given is not None and not callable(getattr(given, method, None)):
-            raise InvalidOption(f"{what}: got {given!r:.60}, which has no {method}")
+    check_run(engine, progress, shelf=checkpoint is not None)
     check_rewards(game, concept)
     started = time.perf_counter()
     counted, rules = count_costs(game, epsilon, relative, rounding)
@@ -190,6 +189,16 @@ def solve(
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, rules, _asked(game, epsilon, relative))
     return Solution(game, concept, found.values, policy, stats, promise, None if shelf is None else shelf.run)
+
+
+def check_run(engine: Any, progress: Any, *, shelf: bool = False) -> None:
+    """InvalidOption unless an engine and a progress function can be called; `shelf`: whether layers are to be stored."""
+    if engine is not None:
+        if not callable(getattr(engine, "solve", None)):
+            raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
+        check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *["shelf"] * shelf))
+    if progress is not None:
+        check_function("progress", progress, ("progress",))
 
 
 def _shelf(checkpoint: Any, game: MarkovGame, counted: MarkovGame, concept: Concept) -> Checkpoint | None:

@@ -24,6 +24,7 @@ from acegames.feasibility import feasibility
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.nfg import format_nfg, parse_nfg, read_text, repeated
 from acegames.model.numbers import is_scalar
+from acegames.model.user_functions import check_function
 from acegames.reduction import infeasible
 from acegames.report.stages import stages
 from acegames.report.view import View
@@ -145,6 +146,7 @@ class StageGame:
         if not callable(cost):
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
+        check_function("cost", cost, ("action",))
         labels = list(budget) if isinstance(budget, Mapping) else None
         entries = [self._cost(cost, joint, labels) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
@@ -255,11 +257,15 @@ def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outsid
 
 def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `nashpy.Game`; players and actions are numbered from 0. The options are those of `read_nfg`."""
+    if not hasattr(game, "payoff_matrices"):
+        raise _other_kind(game, "nashpy.Game")
     return _numbered(game.payoff_matrices).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `quantecon.game_theory.NormalFormGame`; players and actions are numbered from 0. Options as in `read_nfg`."""
+    if not all(hasattr(player, "payoff_array") for player in getattr(game, "players", [None])):
+        raise _other_kind(game, "quantecon.game_theory.NormalFormGame")
     n = len(game.players)
     payoffs = [np.transpose(p.payoff_array, (*range(n - i, n), *range(n - i))) for i, p in enumerate(game.players)]
     return _numbered(payoffs).to_game(cost=cost, budget=budget, horizon=horizon)
@@ -267,7 +273,14 @@ def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon
 
 def from_gambit(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
     """A game from a `pygambit.Game`; of a game tree its strategic form. Options as in `read_nfg`."""
+    if isinstance(game, (type, StageGame)) or not callable(getattr(game, "to_nfg", None)):
+        raise _other_kind(game, "pygambit.Game")
     return read_nfg(game.to_nfg(), cost=cost, budget=budget, horizon=horizon)
+
+
+def _other_kind(game: Any, wanted: str) -> InvalidOption:
+    hint = "; write StageGame.to_game() for the game itself" if isinstance(game, StageGame) else ""
+    return InvalidOption(f"game: got {type(game).__name__} {game!r:.60}, must be a {wanted}{hint}")
 
 
 def _numbered(payoffs: Sequence[Any]) -> StageGame:

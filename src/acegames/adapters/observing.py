@@ -23,6 +23,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import nearest_float
 from acegames.model.random_cost import RandomCost
+from acegames.model.user_functions import check_function
 
 Vector = NDArray[np.float32]
 
@@ -67,6 +68,7 @@ def layout(game: MarkovGame, features: Callable[[Any], Any] | None = None) -> La
 
 def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float32]:
     """The features of every state, (S, D), each column divided by its largest size."""
+    check_function("features", features, ("state",))
     try:
         rows = np.array([np.asarray(features(s), dtype=np.float64).reshape(-1) for s in game.states])
     except (TypeError, ValueError) as error:

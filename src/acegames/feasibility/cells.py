@@ -33,14 +33,6 @@ class Cells:
     number: int
 
     @staticmethod
-    def from_marks(marks: NDArray[np.uint8]) -> Cells:
-        """From one byte per cell."""
-        bits = np.packbits(marks, bitorder="little")
-        return Cells.from_bits(
-            np.append(bits, np.zeros(-len(bits) % (RANK_BLOCK // 8), np.uint8)).reshape(-1, RANK_BLOCK // 8)
-        )
-
-    @staticmethod
     def from_bits(bits: NDArray[np.uint8]) -> Cells:
         """From one bit per cell, (blocks, RANK_BLOCK / 8)."""
         return Cells.split(bits, [0, len(bits)])[0]

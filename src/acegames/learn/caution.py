@@ -11,6 +11,7 @@ from acegames.learn.facts import Cost, Facts
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, place, plain_label
 from acegames.model.numbers import exact, is_scalar
+from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
 
@@ -36,6 +37,9 @@ class Caution:
             raise InvalidOption(
                 f"possible_next: got {self.possible_next!r:.60}, must be a function of (t, state, action) that lists states"
             )
+        for name in ("worst_cost", "possible_next", "unseen_reward"):
+            if callable(getattr(self, name)):
+                check_function(name, getattr(self, name), ("t", "state", "action"))
         if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
             raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
         return self

@@ -12,7 +12,7 @@ from acegames.learn.caution import Caution
 from acegames.learn.confidence import check_count, check_share
 from acegames.learn.empirical import Empirical
 from acegames.learn.facts import END, Facts, Legal, read_facts
-from acegames.learn.sources import EnvWorld, GameModel, Model, World, ask, conventions, is_env
+from acegames.learn.sources import EnvWorld, GameModel, Model, World, ask, check_model, conventions, is_env
 from acegames.learn.tally import Tally, read_samples
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
@@ -111,6 +111,7 @@ def estimate(
         tally = read_samples(source, facts, stationary)
         tally.initial()  # a missing one fails here
     elif kind == "a model":
+        check_model(source)
         tally = Tally(facts, stationary=bool(stationary))
         sample_everywhere(source, tally, check_count("samples_per_pair", samples_per_pair), generator)
     else:

@@ -26,7 +26,7 @@ from acegames.learn.confidence import check_count, check_share, samples_needed
 from acegames.learn.empirical import Empirical
 from acegames.learn.estimating import facts_for, play_episode, sample_everywhere
 from acegames.learn.facts import END, Legal
-from acegames.learn.sources import EnvWorld, GameModel, is_env
+from acegames.learn.sources import EnvWorld, GameModel, check_model, is_env
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame
 
@@ -144,6 +144,7 @@ def explore(
         world = EnvWorld(source, facts, state, cost)
         episodes = _explore_env(world, tally, needed, coverage, check_count("max_episodes", max_episodes), generator)
     else:
+        check_model(source)
         sample_everywhere(source, tally, needed, generator, check_count("max_samples", max_samples))
     counts = _pairs(tally, _reached(tally))
     lacking = {key: n for key, n in counts.items() if n < needed}

@@ -12,6 +12,7 @@ from acegames.errors import InvalidGame
 from acegames.model.assemble import read_budget
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, check_labels, place, read_initial
 from acegames.model.numbers import Bound
+from acegames.model.user_functions import check_function
 
 END = "(episode over)"
 """The state after an environment has terminated. Nothing costs or pays there, and it is never left. A sample may have it as next state."""
@@ -106,6 +107,10 @@ def read_facts(
         limits, budgets = read_budget(budget, constraints, steps)
     if actions is None and legal is not None and known is None:
         raise InvalidGame("legal: needs actions too, the labels among which it says what is allowed")
+    if callable(actions):
+        check_function("actions", actions, ("t", "state"), error=InvalidGame)
+    if legal is not None:
+        check_function("legal", legal, ("t", "state", "action"), error=InvalidGame)
     listed = tuple(check_labels("initial", initial)) if isinstance(initial, list) and initial else None
     return Facts(
         who,

@@ -13,7 +13,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.safe_policy import SafePolicy, SafeRunner
-from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, is_env
+from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, check_model, is_env
 from acegames.model.game import MarkovGame
 
 
@@ -73,6 +73,7 @@ def _world(source: Any, facts: Facts, state: Any, cost: Any) -> World:
     model = GameModel(source) if isinstance(source, MarkovGame) else source
     if not callable(model):
         raise InvalidOption(f"source: got {source!r:.60}, must be an environment, a generative model or a MarkovGame")
+    check_model(model)
     known = getattr(model, "facts", facts)
     return ModelWorld(model, known.initial if isinstance(known, Facts) and known.initial else facts.initial or {})
 

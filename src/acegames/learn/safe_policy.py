@@ -37,6 +37,7 @@ from acegames.feasibility.lattice import LARGEST, read_amounts
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
+from acegames.model.user_functions import check_function
 from acegames.tracker import CostTracker, Rounding
 
 Spent = tuple[int | float | Fraction, ...]
@@ -178,6 +179,7 @@ def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:
     policy = getattr(solution, "policy", solution)
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: got {policy!r:.60}, must be a Solution, or have distribution(t, state, spent)")
+    check_function("policy.distribution", policy.distribution, ("t", "state", "spent"))
     game = getattr(solution, "game", None) if game is None else game
     if game is None:
         raise InvalidOption(f"game: missing; give safe_policy(policy, game), or the solution instead of {policy!r:.60}")

@@ -10,10 +10,11 @@ import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
-from acegames.learn.stepping import agents_of, cost_from_infos, joint_state, reset_env, step_env
+from acegames.learn.stepping import agents_of, check_env, cost_from_infos, joint_state, reset_env, step_env
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
 from acegames.model.numbers import plain
 from acegames.model.random_cost import Cost, RandomCost
+from acegames.model.user_functions import check_function
 from acegames.model.written import show, unknown
 
 Model = Callable[[int, Any, JointAction, np.random.Generator], tuple[Any, Any, Any]]
@@ -50,6 +51,11 @@ class ModelWorld:
         return self.state, found[1], found[2]
 
 
+def check_model(model: Any) -> None:
+    """InvalidOption for a model that cannot be asked."""
+    check_function("model", model, ("t", "state", "action", "rng"))
+
+
 def ask(model: Model, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> tuple[Any, Any, Any]:
     """One draw from a model; InvalidGame when the answer has another form."""
     answer = model(t, state, action, rng)
@@ -64,6 +70,11 @@ class EnvWorld:
     """Plays episodes of an environment with PettingZoo's parallel interface."""
 
     def __init__(self, env: Any, facts: Facts, state: Any, cost: Any) -> None:
+        check_env(env)
+        if state is not None:
+            check_function("state", state, ("env", "observations"))
+        if callable(cost):
+            check_function("cost", cost, ("infos",))
         self.env, self.facts = env, facts
         self.state, self.rule = state or joint_state, cost or "cost"
         self.playing: Sequence[Label] = facts.players  # who was there at the last step

@@ -11,6 +11,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.game import Label
 from acegames.model.numbers import is_scalar
+from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
 
@@ -36,6 +37,12 @@ def agents_of(env: Any, players: Sequence[Label]) -> Sequence[Label]:
 def nobody_plays(env: Any) -> bool:
     """Whether an environment that says who plays lists nobody."""
     return not agents_of(env, ("somebody",))
+
+
+def check_env(env: Any) -> None:
+    """InvalidOption for an environment that cannot be called as it will be."""
+    check_function("env.reset", env.reset, keywords=("seed",))
+    check_function("env.step", env.step, ("actions",))
 
 
 def reset_env(env: Any, seed: int | None) -> tuple[Any, Any]:

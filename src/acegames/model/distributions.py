@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame
 from acegames.extras import optional
 from acegames.model.numbers import Bound, exact
+from acegames.model.user_functions import check_function
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +46,25 @@ def evaluate(function: Callable[..., Any], x: Floats) -> Floats:
         except (TypeError, ValueError):
             pass
         return np.array([float(function(float(v))) for v in x], dtype=np.float64)
+
+
+def check_methods(source: Any) -> None:
+    """InvalidGame where a method of a user's own object cannot be called as it will be."""
+    if _is_scipy(source):
+        return
+    for name in ("cdf", "sf", "logcdf", "logsf", "logpdf", "pdf", "logpmf", "pmf", "support", "rvs"):
+        if callable(getattr(source, name, None)):
+            takes, keywords = _METHODS.get(name, (("x",), ()))
+            check_function(
+                f"{type(source).__name__}.{name}", getattr(source, name), takes, keywords=keywords, error=InvalidGame
+            )
+
+
+_METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "support": ((), ()),
+    "rvs": ((), ("size", "random_state")),
+}
+"""Arguments by position and by keyword of the methods that are not functions of one number."""
 
 
 def has_atoms(source: Any) -> bool:

@@ -23,6 +23,7 @@ from acegames.model.game import (
 )
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.random_cost import Cost, is_distribution, read_cost
+from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 
 Outcome = tuple[float, Label, tuple[Cost, ...]]
@@ -44,6 +45,13 @@ def from_functions(
     name: str,
 ) -> MarkovGame:
     """See `MarkovGame.from_functions`. Calls each function once for every (t, state, joint action) that can occur."""
+    check_function("actions", actions, ("t", "state"), error=InvalidGame)
+    for what, function in (
+        ("outcomes", outcomes),
+        ("reward", reward),
+        *([("legal", legal)] if legal is not None else []),
+    ):
+        check_function(what, function, ("t", "state", "action"), error=InvalidGame)
     horizon = check_horizon(horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)

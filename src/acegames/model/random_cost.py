@@ -20,6 +20,7 @@ from acegames.errors import InvalidGame
 from acegames.model.cost_cells import probabilities
 from acegames.model.distributions import (
     bounds,
+    check_methods,
     describe,
     evaluate,
     frozen,
@@ -195,7 +196,9 @@ def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost
         raise InvalidGame(f"{source!r:.100} is not a distribution: it has no cdf")
     try:
         with np.errstate(all="ignore"):
-            return _read(frozen(source), upper, lower)
+            source = frozen(source)
+            check_methods(source)
+            return _read(source, upper, lower)
     except InvalidGame:
         raise
     except (

@@ -30,6 +30,7 @@ from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, p
 from acegames.model.numbers import is_scalar
 from acegames.model.random_cost import is_distribution
 from acegames.model.remarks import warn_of_free
+from acegames.model.user_functions import check_function
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
@@ -86,6 +87,8 @@ def from_openspiel(
         raise InvalidOption(
             "from_openspiel: give cost and budget together, or neither of them for a game without budgets"
         )
+    if cost is not None:
+        check_function("cost", cost, ("state", "action", "after"))
     trusted = key is None and cost is None
     walk = _Walk(game, cost, label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
     stages = walk.stages(None if horizon is None else check_horizon(horizon))

@@ -14,6 +14,7 @@ from typing import Any
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.extras import optional
 from acegames.model.game import Label
+from acegames.model.user_functions import check_function
 
 Key = Callable[[Any], Label]
 
@@ -77,6 +78,8 @@ def check_kind(game: Any) -> None:
 
 def label_rule(game: Any, key: Key | None) -> Key:
     """How the states of a game are labelled."""
+    if key is not None:
+        check_function("key", key, ("state",))
     return key or LABELLED_BY.get(game.get_type().short_name, _history)
 
 

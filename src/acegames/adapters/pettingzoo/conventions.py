@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.extras import optional
 from acegames.learn.facts import END
-from acegames.learn.stepping import Answer, cost_from_infos, joint_state
+from acegames.learn.stepping import Answer, check_env, cost_from_infos, joint_state
 from acegames.model.game import JointAction, Label, plain_label
+from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
@@ -98,6 +99,11 @@ def conventions(
         )
     if not isinstance(cost, str) and not callable(cost):
         raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
+    check_env(env)
+    if state is not None:
+        check_function("state", state, ("env", "observations"))
+    if not isinstance(cost, str):
+        check_function("cost", cost, ("step",))
     known = tuple(plain_label("possible_agents", p) for p in agents)
     order = known if players is None else tuple(players)
     if set(order) != set(known):

@@ -24,6 +24,7 @@ from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.assemble import read_budget
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
 from acegames.model.remarks import warn_of_free
+from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
@@ -93,6 +94,14 @@ def from_parallel_env(
     for what, number in (("repeats", repeats), ("most", most)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
             raise InvalidOption(f"{what}: got {show(number)}, must be a whole number of at least 1")
+    for what, function, takes in (
+        ("set_state", set_state, ("env", "state")),
+        ("legal", legal, ("t", "state", "action")),
+    ):
+        if function is not None:
+            check_function(what, function, takes)
+    if callable(chances):
+        check_function("chances", chances, ("t", "state", "action"))
     places = Copies() if set_state is None else Settings(env, set_state)
     reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
     starts = reader.begin(env, initial)
@@ -297,4 +306,7 @@ def _chances(where: str, listed: Any) -> list[Chance]:
         raise InvalidOption(
             f"{where}: chances {show(listed)}, must be (probability, function of the environment) pairs"
         )
+    for _, force in found:
+        if force is not None:
+            check_function(f"{where}: force in chances", force, ("env",))
     return found

@@ -1,0 +1,46 @@
+"""Functions that users hand over: whether they can be called as the library will call them, checked before the first call.
+
+Only the signature is looked at. So a TypeError that a function raises by itself passes through as it is, and is not taken for a
+wrong number of arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from acegames.errors import AceError, InvalidOption
+
+
+def check_function(
+    name: str,
+    function: Any,
+    takes: Sequence[str] = (),
+    *,
+    keywords: Sequence[str] = (),
+    error: type[AceError] = InvalidOption,
+) -> None:
+    """Refuse what is no function, or cannot be called with the arguments that it will get.
+
+    Args:
+        name: what the user calls it, as "reward" or "policy.distribution".
+        function: what the user gave. One whose signature Python does not know, as of some built-in functions, is accepted.
+        takes: names of the arguments that it gets by position.
+        keywords: names of those that it gets by keyword.
+        error: InvalidGame where the function describes a game.
+    """
+    call = f"{name}({', '.join([*takes, *(f'{k}=...' for k in keywords)])})"
+    if not callable(function):
+        raise error(f"{name}: got {function!r:.60}, must be a function that can be called as {call}")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*takes, **dict.fromkeys(keywords))
+    except TypeError as reason:
+        own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
+        raise error(
+            f"{name}: takes ({own:.100}), but is called as {call} ({reason}); it must accept these arguments"
+        ) from None

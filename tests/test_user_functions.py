@@ -1,0 +1,271 @@
+"""Functions that users hand over: one that cannot be called as it will be is refused by name before it is called.
+
+A TypeError of a function that can be called is its author's own and passes through.
+"""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import pytest
+
+import acegames as ace
+from acegames import learn
+from acegames.model.user_functions import check_function
+
+RIGHT = {
+    "actions": lambda t, state: [["go", "stay"]],
+    "outcomes": lambda t, state, action: [(1.0, state, 1)],
+    "reward": lambda t, state, action: 1.0,
+    "legal": lambda t, state, action: True,
+}
+
+
+def described(**changed):
+    return ace.MarkovGame.from_functions(
+        players=["one"], horizon=2, initial="s", budget={"fuel": 2}, **{**RIGHT, **changed}
+    )
+
+
+GAME = described()
+WRONG = [
+    lambda: None,
+    lambda a: None,
+    lambda a, b: None,
+    lambda a, b, c: None,
+    lambda a, b, c, d: None,
+    lambda a, *, needed: None,
+]
+
+
+def fits(function, count):
+    try:
+        function(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def refuses(name, count, call, error=ace.InvalidOption):
+    """`call(function)` refuses every function that does not take `count` arguments, and what is no function is not called."""
+    for wrong in [f for f in WRONG if not fits(f, count)]:
+        with pytest.raises(error, match=rf"{re.escape(name)}: takes \(.*\), but is called as ") as caught:
+            call(wrong)
+        assert type(caught.value) is error
+
+
+# -- the helper -----------------------------------------------------------------------------------------------------
+
+
+def test_functions_that_fit():
+    check_function("f", lambda a, b: 0, ("t", "state"))
+    check_function("f", lambda *all: 0, ("t", "state"))
+    check_function("f", lambda a, b=3, c=4: 0, ("t", "state"))
+    check_function("f", lambda size, random_state: 0, keywords=("size", "random_state"))
+    check_function("f", SimpleNamespace, ())
+    check_function("f", str, ("state",))  # Python does not know its signature
+    check_function("f", max, ("state",))
+
+
+def test_the_message_says_what_it_takes_and_how_it_is_called():
+    def law(size: int) -> int:
+        return size
+
+    with pytest.raises(ace.InvalidOption) as caught:
+        check_function("rvs", law, keywords=("size", "random_state"))
+    assert str(caught.value).startswith("rvs: takes (size), but is called as rvs(size=..., random_state=...) (got an")
+    with pytest.raises(ace.InvalidGame, match=r"^reward: got 3, must be .* as reward\(t, state\)$"):
+        check_function("reward", 3, ("t", "state"), error=ace.InvalidGame)
+
+
+# -- games ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_functions_that_describe_a_game(name):
+    refuses(name, 2 if name == "actions" else 3, lambda f: described(**{name: f}), ace.InvalidGame)
+    with pytest.raises(ace.InvalidGame, match=f"{name}: got 3, must be a function"):
+        described(**{name: 3})
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_type_error_inside_a_right_function_passes_through(name):
+    def fails(*given):
+        return 1 + "x"
+
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        described(**{name: fails})
+    assert not isinstance(caught.value, ace.AceError)
+
+
+class Law:
+    """Uniform on [0, 1]."""
+
+    def support(self):
+        return 0, 1
+
+    def cdf(self, x):
+        return min(1.0, max(0.0, x))
+
+
+@pytest.mark.parametrize("name", ["cdf", "sf", "logcdf", "logsf", "logpdf", "pdf", "logpmf", "pmf", "support", "rvs"])
+def test_methods_of_a_distribution(name):
+    law = type("Mine", (Law,), {name: lambda self, one, two, three: 0.0})()
+    with pytest.raises(ace.InvalidGame, match=rf"Mine\.{name}: takes \(one, two, three\), but is called as"):
+        ace.random_cost(law)
+    assert ace.random_cost(Law()).upper == 1
+
+
+# -- solving and playing --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", [ace.solve, ace.budget_curve])
+def test_progress_and_engine(solver):
+    refuses("progress", 1, lambda f: solver(GAME, progress=f))
+    refuses("engine.solve", 4, lambda f: solver(GAME, engine=SimpleNamespace(solve=f)))
+    with pytest.raises(ace.InvalidOption, match="progress: got 3"):
+        solver(GAME, progress=3)
+    with pytest.raises(TypeError, match="unsupported"):
+        solver(GAME, progress=lambda p: 1 + "x")
+
+
+def test_an_engine_must_take_a_shelf_only_where_layers_are_stored(tmp_path):
+    class Half:
+        def solve(self, game, lattice, concept, progress):
+            return ace.ReferenceEngine().solve(game, lattice, concept, progress)
+
+    assert ace.solve(GAME, engine=Half()).values == pytest.approx([2.0])
+    with pytest.raises(ace.InvalidOption, match=r"engine\.solve: takes .* is called as .*shelf"):
+        ace.solve(GAME, engine=Half(), checkpoint=tmp_path / "run")
+
+
+@pytest.mark.parametrize("game", [3, "knapsack", None, object()])
+def test_only_games_are_simulated(game):
+    with pytest.raises(ace.InvalidGame, match=r"^game: got .*must be a MarkovGame"):
+        ace.simulate(game, ace.solve(GAME).policy, episodes=1)
+
+
+def test_policies_to_simulate():
+    refuses("policy.distribution", 3, lambda f: ace.simulate(GAME, SimpleNamespace(distribution=f), episodes=1))
+    for wrong in (3, None, SimpleNamespace(distribution=3)):
+        with pytest.raises(ace.InvalidOption, match=r"policy: got .* must have a method distribution"):
+            ace.simulate(GAME, wrong, episodes=1)
+
+    class Policy:
+        def distribution(self, t, state, spent):
+            return 1 + "x"
+
+    with pytest.raises(TypeError, match="unsupported"):
+        ace.simulate(GAME, Policy(), episodes=1)
+    Policy.lookup = lambda self, t: None
+    with pytest.raises(ace.InvalidOption, match=r"policy\.lookup: takes \(t\), but is called as"):
+        ace.simulate(GAME, Policy(), episodes=1)
+
+
+# -- learning -------------------------------------------------------------------------------------------------------
+
+KNOWN = {"players": ["one"], "horizon": 2, "initial": "s", "budget": {"fuel": 2}, "actions": [["go", "stay"]]}
+
+
+def drawn(t, state, action, rng):
+    return "s", 1, (1.0,)
+
+
+def test_models():
+    refuses("model", 4, lambda f: learn.estimate(f, samples_per_pair=1, **KNOWN))
+    refuses("model", 4, lambda f: learn.explore(f, samples_per_pair=1, **KNOWN))
+    empirical = learn.estimate(drawn, samples_per_pair=1, **KNOWN)
+    policy = empirical.policy(ace.solve(empirical.game))
+    refuses("model", 4, lambda f: learn.rollout(f, policy, episodes=1))
+    assert learn.rollout(drawn, policy, episodes=1).violations == 0
+
+
+@pytest.mark.parametrize("learns", [learn.estimate, learn.explore])
+def test_what_is_known_of_a_model(learns):
+    def call(**changed):
+        return learns(drawn, samples_per_pair=1, **{**KNOWN, **changed})
+
+    refuses("actions", 2, lambda f: call(actions=f), ace.InvalidGame)
+    refuses("legal", 3, lambda f: call(legal=f), ace.InvalidGame)
+    safe = {"conservative": True, "worst_cost": 1}
+    refuses("worst_cost", 3, lambda f: call(**{**safe, "worst_cost": f}))
+    refuses("possible_next", 3, lambda f: call(**safe, possible_next=f))
+    refuses("unseen_reward", 3, lambda f: call(**safe, possible_next=lambda t, s, a: ["s"], unseen_reward=f))
+
+
+def test_environments_of_learners():
+    def call(env=None, **changed):
+        return learn.estimate(env or learn.game_env(GAME), episodes=2, **changed)
+
+    refuses("state", 2, lambda f: call(state=f))
+    refuses("cost", 1, lambda f: call(cost=f))
+    for name, wrong in (("reset", lambda: None), ("step", lambda: None)):
+        env = learn.game_env(GAME)
+        setattr(env, name, wrong)
+        with pytest.raises(ace.InvalidOption, match=rf"env\.{name}: takes \(\), but is called as"):
+            call(env)
+
+
+def test_policies_of_estimated_games():
+    refuses("policy.distribution", 3, lambda f: learn.safe_policy(SimpleNamespace(distribution=f), GAME))
+
+
+# -- adapters -------------------------------------------------------------------------------------------------------
+
+
+def test_environments_read_as_games():
+    pz = pytest.importorskip("acegames.adapters.pettingzoo")
+    pytest.importorskip("pettingzoo")
+    game = ace.catalog.get("intersection")
+
+    def call(**changed):
+        return pz.from_parallel_env(pz.parallel_env(game), horizon=1, **changed)
+
+    refuses("state", 2, lambda f: call(state=f))
+    refuses("cost", 1, lambda f: call(cost=f))
+    refuses("set_state", 2, lambda f: call(set_state=f))
+    refuses("legal", 3, lambda f: call(legal=f))
+    refuses("chances", 3, lambda f: call(chances=f))
+    refuses("force in chances", 1, lambda f: call(chances=[(1.0, f)]))
+    with pytest.raises(ace.InvalidOption, match="legal: got 3"):
+        call(legal=3)
+    shield = ace.Shield(game)
+    refuses("state", 2, lambda f: pz.shielded(pz.parallel_env(game), shield, state=f))
+    refuses("cost", 1, lambda f: pz.shielded(pz.parallel_env(game), shield, cost=f))
+    refuses("features", 1, lambda f: pz.parallel_env(game, features=f))
+
+
+def test_functions_for_openspiel():
+    pytest.importorskip("pyspiel")
+    from acegames.adapters import openspiel
+
+    refuses("cost", 3, lambda f: openspiel.from_openspiel("matrix_pd", cost=f, budget=1))
+    refuses("key", 1, lambda f: openspiel.from_openspiel("matrix_pd", key=f))
+
+
+@pytest.mark.parametrize("wrong", [3, None, "game", [[1, 2], [3, 4]], object, GAME])
+def test_objects_of_other_libraries_that_are_none(wrong):
+    from acegames.adapters import gambit
+
+    for read in (gambit.from_nashpy, gambit.from_quantecon, gambit.from_gambit):
+        with pytest.raises(ace.InvalidOption, match=r"^game: got .*must be a "):
+            read(wrong)
+
+
+def test_openspiel_refuses_what_is_no_game_of_it():
+    pytest.importorskip("pyspiel")
+    from acegames.adapters import openspiel
+
+    for wrong in (3, None, GAME):
+        with pytest.raises(ace.InvalidOption, match="must be an OpenSpiel game"):
+            openspiel.from_openspiel(wrong)
+
+
+def test_costs_of_strategic_games():
+    from acegames.adapters import gambit
+
+    stage = gambit.stage_game(ace.solve(GAME), 0, "s", 0)
+    refuses("cost", 1, lambda f: stage.to_game(cost=f, budget=1))
+    with pytest.raises(ace.InvalidOption, match=r"StageGame\.to_game"):
+        gambit.from_gambit(stage)
