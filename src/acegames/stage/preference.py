@@ -16,13 +16,14 @@ from acegames.concepts import Concept
 from acegames.numerics import TIE
 from acegames.stage.exact import as_rational
 
+SAME = Fraction(TIE)  # a float would turn sums into floats
 Interval = tuple[Fraction, Fraction]
 Score = tuple[Fraction, ...]
 
 
 def better(one: Score, other: Score) -> bool:
     """Whether the first entry that differs by more than TIE is larger."""
-    gap = next((a - b for a, b in zip(one, other, strict=True) if abs(a - b) > TIE), Fraction(0))
+    gap = next((a - b for a, b in zip(one, other, strict=True) if abs(a - b) > SAME), Fraction(0))
     return gap > 0
 
 
@@ -89,17 +90,17 @@ class Preference:
         bottom, top = max(lower), min(upper)
         if self.kind == "egalitarian":
             enough = min(
-                x for x, hi in zip(self._alike([r.best for r in reach]), upper, strict=True) if hi <= top + TIE
+                x for x, hi in zip(self._alike([r.best for r in reach]), upper, strict=True) if hi <= top + SAME
             )
             wanted = self._own([enough] * len(reach), [r.centre for r in reach])
             return [r.high if r.closed[1] else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
         if self.kind != "fair":
             weights = self.weights if self.kind == "linear" else [Fraction(1)] * len(reach)
             return [r.high if w >= 0 else r.low for w, r in zip(weights, reach, strict=True)]
-        if bottom > top + TIE:
+        if bottom > top + SAME:
             return [r.high if lo < bottom else r.low for r, lo in zip(reach, lower, strict=True)]
-        open_end = any(not r.closed[1] and hi <= top + TIE for r, hi in zip(reach, upper, strict=True))
-        meet = (bottom + top) / 2 if open_end and bottom < top - TIE else top
+        open_end = any(not r.closed[1] and hi <= top + SAME for r, hi in zip(reach, upper, strict=True))
+        meet = (bottom + top) / 2 if open_end and bottom < top - SAME else top
         wanted = self._own([meet] * len(reach), [r.high for r in reach])
         return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
 
