@@ -68,7 +68,7 @@ def _scale(u, R, N, top, unit, v, tie, order):
                 order[k] = order[k - 1]
                 k -= 1
             order[k] = j
-        tie[i] = max(2.0 * NOISE * gross / per, INDIFFERENT)
+        tie[i] = max(NOISE * gross / per, INDIFFERENT)
         lowest = v[order[0], i]
         before = lowest
         for k in range(1, R):

@@ -14,29 +14,30 @@ PROBABILITY_RENORMALISE = 1e-12
 saved game reproduce it to the last bit."""
 
 LP_CERTIFICATE = 1e-9
-"""Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage (see OUTLIER and COARSE). Programs that
-miss it are solved again in exact arithmetic."""
+"""Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage (see OUTLIER and COARSE). Programs
+that miss it are solved again in exact arithmetic."""
 
 STABLE = 1e-10
-"""Largest gain by a deviation at an accepted stage, as a share of how far the answer is below the player's best there. A hundredth of
-VERIFY: over as many steps they may add up."""
+"""Largest gain by a deviation at an accepted stage, as a share of how far the answer is below the player's best there. A hundredth
+of VERIFY: over as many steps they may add up."""
 
 TIE = 1e-9
 """Utilities closer than this, in units of the stage, count as tied, so that the lexicographic choice does not follow rounding
 errors of 1e-16."""
 
-NOISE = 16 * 2.0**-52
-"""Utilities that differ by less than this share of their gross utility (the same sum of rewards, without signs) are equal: the difference is
-what adding up in another order would change. Without this rule the rounding errors of a player who is indifferent would pass for incentives.
-The verifier allows for as much at every step, so that it does not call a gain what the solver calls rounding."""
+NOISE = 2 * 2.0**-52
+"""Utilities that differ by less than this share of their gross utility (the same sum of rewards, without signs) are equal: the
+difference is what adding up in another order would change. Without this rule the rounding errors of a player who is indifferent would
+pass for incentives. The verifier allows for as much, the last digit of each reward on both sides of a comparison, so that it does not
+call a gain what the solver calls rounding."""
 
 OUTLIER = 64.0
-"""Utilities that are this many times as far below a player's best as its best quarter are left out of the stage's unit: they are penalties,
-and in units of a penalty nothing else would count."""
+"""Utilities that are this many times as far below a player's best as its best quarter are left out of the stage's unit: they are
+penalties, and in units of a penalty nothing else would count."""
 
 COARSE = 1e3
-"""A stage whose unit is more than this many times what its answer leaves a player to gain is solved again in a finer one: TIE and LP_CERTIFICATE
-are then a millionth of what matters, at most."""
+"""A stage whose unit is more than this many times what its answer leaves a player to gain is solved again in a finer one: TIE and
+LP_CERTIFICATE are then a millionth of what matters, at most."""
 
 LEVEL = 64.0
 """Rewards whose size in total is more than this many times what they can differ by are solved without their common level: NOISE counts

@@ -109,7 +109,7 @@ def _solved(
     per = [x or Fraction(1) for x in unit]
     v = (rational - top) / per * [int(x > 0) for x in unit]
     noise = [as_rational(NOISE * gross[(v[:, i] >= -1).astype(bool), i].max()) for i in range(n)]
-    ties = [max(2 * e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
+    ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
     v = merge_equal(v, np.array([ties] * len(v), dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
     preference = Preference(concept, players, top.tolist(), unit, level)

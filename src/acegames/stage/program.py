@@ -56,8 +56,10 @@ class Program:
 
     @property
     def slack_size(self) -> Numbers:
-        """How large each row's slack can be, about: a small price of a large slack still moves the objective."""
-        size: Numbers = np.maximum((abs(self.A) * self.weight_size).max(axis=1, initial=0), 1)
+        """How far each row's slack can change, about: a small price of a large slack still moves the objective."""
+        change, weight = self.A.copy(), self.weight_size
+        change[:, : self.rows] -= self.A[:, [int(np.argmax(weight[: self.rows]))]]
+        size: Numbers = np.maximum((abs(change) * weight).max(axis=1, initial=0), 1)
         return size
 
 
