@@ -116,7 +116,10 @@ def test_uncertified_stages_are_repaired_exactly(monkeypatch):
     rng = np.random.default_rng(3)
     games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
     expected = [ace.solve(g, ace.CE()) for g in games]
-    dense, sparse = (kernels.solve_dense, kernels.dense_stages, 14, 24), (kernels.solve_sparse, kernels.sparse_stages, 13, 23)
+    dense, sparse = (
+        (kernels.solve_dense, kernels.dense_stages, 14, 24),
+        (kernels.solve_sparse, kernels.sparse_stages, 13, 23),
+    )
     monkeypatch.setattr(kernels, "solve_dense", nothing_certified(*dense))
     monkeypatch.setattr(kernels, "solve_sparse", nothing_certified(*sparse))
     for game, right in zip(games, expected, strict=True):

@@ -62,7 +62,9 @@ def test_no_library_adds_up(path):
     calls = [
         n.lineno
         for n in ast.walk(tree)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("dot", "einsum", "matmul", "vdot")
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr in ("dot", "einsum", "matmul", "vdot")
     ]
     options = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.keyword) and n.arg in ("fastmath", "parallel")]
     assert not [*products, *calls, *options]

@@ -60,8 +60,8 @@ PRODUCT = 1e-10
 far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
 
 ROW_FEASIBLE = 1e-12
-"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: ten times what a pivot of such small programs
-rounds off. The answer is held against STABLE afterwards."""
+"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: ten times what a pivot of such small
+programs rounds off. The answer is held against STABLE afterwards."""
 
 PIVOT = 1e-12
 """Smaller entries of a simplex table are rounding and no pivots; what a small pivot spoils, the certificate notices."""
@@ -122,8 +122,8 @@ COMMON = 64.0
 Smaller ones cost a few bits, which nobody misses."""
 
 STATED = 1e-9
-"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the rounding that the verifier allows for
-itself: what adding up in another order changes over very many steps. Also how far it may be from what the values stored for its
+"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the rounding that the verifier
+allows for itself: what adding up in another order changes over very many steps. Also how far it may be from what the values stored for its
 situations add up to, as a share of the size of what is added up."""
 
 TABLE_SUM = 1e-9
@@ -139,7 +139,7 @@ BACKEND_COARSE = 1e-4
 """How far from an equilibrium a candidate of another library's Nash solver may be; Newton's method does the rest."""
 
 LEAST_STAKE = 1e-5
-"""In units of the stage: what a player has at stake where it is closer to its best, as far as rounding goes (Newton's method leaves 1e-15)."""
+"""In units of the stage: what a player who is closer to its best has at stake, as far as Newton's method can tell, which leaves 1e-15."""
 
 BACKEND_SHAKE = 1e-3
 """Noise added to payoffs for such a search, because some do not end where players are indifferent by accident."""

@@ -101,8 +101,8 @@ class BatchStageSolver:
             sigma[best] = 1.0
             return StageStrategies(sigma, 0, 0)
         programs = kernel.solve_batch(
-            batch.ptr, batch.action, np.hstack([batch.utility, batch.rounded]), deviation_table(group, batch.action, counts), first_action, correlated,
-            float(concept.floor), kind, terms, sigma, status, kernel.workspace(widest, N, counts, correlated),
+            batch.ptr, batch.action, np.hstack([batch.utility, batch.rounded]), deviation_table(group, batch.action, counts), first_action,
+            correlated, float(concept.floor), kind, terms, sigma, status, kernel.workspace(widest, N, counts, correlated),
             np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
         )  # fmt: skip
         failed = np.flatnonzero(status == kernel.UNCERTIFIED)

@@ -1,7 +1,8 @@
 """The linear program of one stage game (spec 4), in a form that every solver of it shares.
 
 Utilities are counted from the player's best, in units of its own (`stage.units`): v_i = (u_i - max_X u_i) / unit_i, so that no player's
-incentives drown in another's large numbers. A deviation out of X is valued at `floor` ranges below the worst. For weights y = (sigma, auxiliaries) >= 0:
+incentives drown in another's large numbers. A deviation out of X is valued at `floor` ranges below the worst. For weights
+y = (sigma, auxiliaries) >= 0:
 
     maximise, lexicographically,  objective, v_1, ..., v_N   subject to   A y <= b,   sum(sigma) = 1
 
@@ -72,7 +73,7 @@ def stage_program(
     level: Floats | None,
     unit: Floats,
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions (R, N), utilities and gross utilities (R, N), their level and units (N,).
+    """Build the program of one stage from its feasible joint actions, utilities and gross utilities (R, N), their level and units (N,).
 
     Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
     """
@@ -124,7 +125,7 @@ def _compare_players(
 
 
 def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
-    """Give values of a player that follow each other within their blur (R, N) the lowest of them: ties that rounding broke are ties again."""
+    """Give values of a player that follow each other within their blur (R, N) the lowest of them: what rounding broke is a tie again."""
     merged = v.copy()
     for i in range(v.shape[1]):
         order = np.argsort(v[:, i], kind="stable")
@@ -135,7 +136,7 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
 
 
 def deviation_rows(action: NDArray[np.int32], v: Numbers, outside: Numbers, concept: Correlated) -> Numbers:
-    """Return the rows A of the incentive constraints A sigma <= 0; rows that cannot bind are left out. `outside` (N,) is the worth out of X."""
+    """Return the rows A of the incentive constraints A sigma <= 0, but for those that cannot bind; `outside` (N,) is the worth out of X."""
     rows, n = v.shape
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
     found = []
