@@ -192,7 +192,7 @@ def _read_point(x, rhs, basic, depth, m, columns):
 
 @_inner
 def _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns):
-    """Take out of the point what pivoting rounded off: sigma sums to one, and rows that are tight at the basis are so in their own numbers."""
+    """Take out of the point what pivoting rounded off: sigma sums to one, and rows tight at the basis are so in their own numbers."""
     total = 0.0
     for j in range(R):
         total += x[j]
@@ -1153,8 +1153,8 @@ def solve_dense(
     """Solve the stage games of the marked cells begin .. end-1 of a layer, filling value and code.
 
     With several players, rewards and values have twice their columns, gross ones behind (see `solve_stage`). Mixed strategies are
-    appended to mixed_*; cells without a certificate, with their stage games as they were solved, to open_*. Returns the number of mixed cells, of
-    open cells, and of stages that took a program.
+    appended to mixed_*; cells without a certificate, with their stage games as they were solved, to open_*. Returns the number of
+    mixed cells, of open cells, and of stages that took a program.
     """
     last = cost.shape[1] - 1
     C = reward.shape[1]

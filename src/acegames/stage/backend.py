@@ -4,7 +4,7 @@ A candidate x = (x_1, .., x_N) of QuantEcon or Gambit is approximate. Its suppor
 
     u_i(a, x_-i) = w_i  for all a in S_i,    sum of x_i = 1,    for every player i
 
-from there to the last digits. It is accepted when no player gains more than STABLE, as a share of how far it is below its best at the stage,
+from there to the last digits. It is accepted when no player gains more than STABLE, as a share of how far it is below its best,
 by any action: computed from the stage's own utilities. Every search is bounded and gives the same answer each time.
 """
 

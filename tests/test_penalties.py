@@ -1,0 +1,213 @@
+"""A large negative reward is how people write "never do this". It must hide nothing: not from the solver, and not from the verifier.
+
+A strictly dominated action has no probability in any correlated equilibrium, nor in any Nash equilibrium, so the game without it has the same
+ones: an oracle that never sees the penalty. Gains and stakes are computed here from the definitions, in fractions.
+"""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines.reference import ReferenceEngine
+from acegames.stage import StageBatch
+from acegames.stage.batch import BatchStageSolver
+from acegames.stage.exact import solve_exactly
+from acegames.stage.highs import HighsStageSolver
+from acegames.stage.nash_exact import ExactNashSolver
+
+PLAYERS = ("p", "q")
+SIZES = [1e3, 1e6, 1e9, 1e12, 1e15]
+OBJECTIVES = ["welfare", "egalitarian", "fair", "p", (1.0, 3.0), None]
+SOLVERS = {"fast": BatchStageSolver, "reference": HighsStageSolver}
+
+
+def grid(*sizes):
+    return np.array(list(itertools.product(*map(range, sizes))), dtype=np.int32)
+
+
+def batch(stages):
+    """One batch of stages [(joint actions, utilities)]."""
+    ptr = np.cumsum([0, *(len(u) for _, u in stages)])
+    return StageBatch(ptr, np.concatenate([a for a, _ in stages]), np.concatenate([u for _, u in stages]))
+
+
+def answers(stages, concept, solver="fast", players=PLAYERS):
+    """The distributions that a solver finds."""
+    many = batch(stages)
+    found = SOLVERS[solver]().solve(many, concept, players)
+    assert not found.without and not found.too_large
+    return np.split(found.sigma, many.ptr[1:-1])
+
+
+def shares(action, utility, sigma, concept):
+    """The gain of each player by feasible deviations, as a share of its stake at the stage; in fractions."""
+    u = [[Fraction(x) for x in row] for row in utility.tolist()]
+    total = sum(map(Fraction, sigma.tolist()))
+    chance = [Fraction(p) / total for p in sigma.tolist()]
+    place = {tuple(a): r for r, a in enumerate(action.tolist())}
+    played = [r for r, p in enumerate(chance) if p]
+    found = []
+    for i in range(utility.shape[1]):
+        groups = {}
+        for r in played:
+            groups.setdefault(int(action[r, i]) if isinstance(concept, ace.CE) else None, []).append(r)
+        gain = Fraction(0)
+        for rows in groups.values():
+            choices = [Fraction(0)]
+            for b in np.unique(action[:, i]).tolist():
+                to = [place.get((*action[r, :i].tolist(), b, *action[r, i + 1 :].tolist())) for r in rows]
+                if None not in to:
+                    choices.append(sum(chance[r] * (u[t][i] - u[r][i]) for r, t in zip(rows, to, strict=True)))
+            gain += max(choices)
+        stake = max(row[i] for row in u) - min(u[r][i] for r in played)
+        found.append(gain / stake if stake else gain)
+    return found
+
+
+def penalised(rng, size, n=3):
+    """A random stage, and the rows of one player's action that is worth `-size` or less to it, or to both."""
+    action, utility = grid(n, n), rng.random((n * n, 2))
+    i, never = int(rng.integers(2)), int(rng.integers(n))
+    rows = action[:, i] == never
+    paid = -size * (1 + rng.random((int(rows.sum()), 2)) * int(rng.integers(2)))
+    utility[rows] = paid if rng.random() < 0.5 else np.where(np.arange(2) == i, paid, utility[rows])
+    return action, utility, rows
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("objective", OBJECTIVES[:-1], ids=repr)
+@pytest.mark.parametrize("kind", [ace.CE, ace.Nash])
+def test_an_action_that_is_never_played_changes_nothing(kind, objective, size):
+    rng = np.random.default_rng(7)
+    stages = [penalised(rng, size) for _ in range(40)]
+    concept = kind(objective)
+    found = answers([(a, u) for a, u, _ in stages], concept)
+    without = answers([(a[~rows], u[~rows]) for a, u, rows in stages], concept)
+    for (action, utility, rows), sigma, plain in zip(stages, found, without, strict=True):
+        assert not sigma[rows].any()
+        assert np.abs(sigma @ utility - plain @ utility[~rows]).max() <= 1e-9
+        assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**10)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_coarse_answers_are_the_rational_optimum(objective, size, solver):
+    """Under CCE an action that pays a penalty may be played with a tiny chance, so the oracle is the program in rationals."""
+    rng = np.random.default_rng(8)
+    stages = [penalised(rng, size)[:2] for _ in range(12)]
+    concept = ace.CCE(objective)
+    for (action, utility), sigma in zip(stages, answers(stages, concept, solver), strict=True):
+        assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
+        if objective is not None:
+            right = solve_exactly(action, utility, concept, PLAYERS)
+            assert np.abs(sigma @ utility - right @ utility).max() <= 1e-6
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [*SIZES, 3e4, 2e8])
+@pytest.mark.parametrize("kind", [ace.CE, ace.CCE])
+def test_a_threat_is_kept_however_improbable(kind, size, solver):
+    """Chicken: both yield nearly always, and one dares with a chance of one in the size of the crash, or daring would pay."""
+    utility = np.array([[-size, -size], [7, 2], [2, 7], [6, 6]])
+    (sigma,) = answers([(grid(2, 2), utility)], kind(), solver)
+    assert max(shares(grid(2, 2), utility, sigma, kind())) <= Fraction(1, 10**9)
+    assert (sigma @ utility).sum() == pytest.approx(12, abs=20 / size)
+    assert 0 < sigma[1] + sigma[2] < 4 / size
+
+
+@pytest.mark.parametrize("kind", [ace.CE, ace.CCE, ace.Nash])
+@pytest.mark.parametrize("players", [2, 3])
+def test_penalties_of_every_size_at_once(kind, players):
+    """Joint actions worth -1e3 to -1e15, each player its own, on sets of joint actions that are no product."""
+    rng = np.random.default_rng(9)
+    stages = []
+    for _ in range(30):
+        action = grid(*[3] * 2 if players == 2 else [2] * 3)
+        keep = rng.random(len(action)) < 0.8
+        keep[0] = True
+        utility = rng.random((len(action), players))
+        utility = np.where(rng.random(utility.shape) < 0.3, -(10.0 ** rng.uniform(3, 15, utility.shape)), utility)
+        stages.append((action[keep], utility[keep]))
+    many = batch(stages)
+    for objective in OBJECTIVES if players == 2 else OBJECTIVES[:4]:
+        concept = kind(objective)
+        found = BatchStageSolver().solve(many, concept, ("p", "q", "r")[:players])
+        for g, (action, utility) in enumerate(stages):
+            if g not in found.without:
+                sigma = found.sigma[many.ptr[g] : many.ptr[g + 1]]
+                assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES[:3])
+def test_nash_of_three_quarters_penalties(objective):
+    rng = np.random.default_rng(10)
+    for _ in range(10):
+        utility = np.where(rng.random((9, 2)) < 0.75, -1e10, rng.random((9, 2)))
+        many = batch([(grid(3, 3), utility)])
+        fast, plain = (s().solve(many, ace.Nash(objective), PLAYERS) for s in (BatchStageSolver, ExactNashSolver))
+        assert np.abs((fast.sigma - plain.sigma) @ utility).max() <= 1e-6
+        assert max(shares(grid(3, 3), utility, fast.sigma, ace.Nash())) <= Fraction(1, 10**9)
+
+
+# -- whole games
+
+
+def stacked(penalty, kind):
+    """Three steps of small stakes, and a penalty on something safe: at an earlier time, where another start leads, or never played."""
+    rng = np.random.default_rng(11)
+    pay = rng.random((3, 2, 3, 3, 2))
+
+    def reward(t, s, a):
+        mine = pay[t, int(s == "there"), a[0], a[1]].copy()
+        if kind == "earlier" and t == 0 and a[0] == 2:
+            mine[:] = penalty
+        if kind == "elsewhere" and s == "there":
+            mine += penalty
+        if kind == "never" and a[1] == 2:
+            mine[1] = penalty
+        return mine.tolist()
+
+    return ace.MarkovGame.from_functions(
+        players=PLAYERS,
+        actions=lambda t, s: [range(3), range(3)],
+        outcomes=lambda t, s, a: [(0.5, s, {"c": a[0]}), (0.5, s, {"c": a[1]})],
+        reward=reward,
+        budget={"c": 4},
+        horizon=3,
+        initial={"here": 0.5, "there": 0.5},
+    )
+
+
+@pytest.mark.parametrize("kind", ["earlier", "elsewhere", "never"])
+@pytest.mark.parametrize("penalty", [-1e3, -1e9, -1e14])
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair"), ace.Nash("egalitarian"), ace.CE("p")], ids=repr)
+def test_penalties_that_are_past_elsewhere_or_never_played(kind, penalty, concept):
+    game = stacked(penalty, kind)
+    fast, lists, plain = (
+        ace.solve(game, concept, engine=engine)
+        for engine in (ace.LocalEngine(), ace.LocalEngine(dense=False), ReferenceEngine())
+    )
+    assert fast.values.tobytes() == lists.values.tobytes()
+    for solution in (fast, plain):
+        certificate = ace.verify(game, solution.policy, concept)
+        assert certificate.ok
+        assert certificate.share.max() <= 1e-9
+    at_home = [x.policy.values(0, "here", [0]) for x in (fast, plain)]
+    assert at_home[0] == pytest.approx(at_home[1], abs=1e-6)
+
+
+def test_what_a_penalty_leaves_of_a_policy_in_a_checkpoint(tmp_path):
+    """What rounding is a share of goes with the layers, so that a solve that goes on ends with the same bytes."""
+    game, concept = stacked(-1e12, "never"), ace.CCE("egalitarian")
+    plain = ace.solve(game, concept)
+    ace.solve(game, concept, checkpoint=tmp_path / "layers")
+    (run,) = (tmp_path / "layers").glob("run-*")
+    again = ace.solve(game, concept, checkpoint=tmp_path / "layers")
+    for name, solution in (("plain", plain), ("again", again)):
+        solution.save(tmp_path / name)
+    assert (tmp_path / "plain").read_bytes() == (tmp_path / "again").read_bytes()
+    assert run.is_dir()
