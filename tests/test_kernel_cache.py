@@ -145,12 +145,19 @@ def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, mo
     assert (later.answer(1), hits(later.answer)) == (101, 0)
 
 
-def test_kernels_are_compiled_again_when_the_tolerances_change(module, monkeypatch):
+@pytest.mark.parametrize("name", ["numerics.py", "kernels.py"])
+def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name):
+    """The tolerances, and kernels of another file that are called."""
     module().answer(1)
-    monkeypatch.setattr(kernel_cache.inspect, "getsource", lambda module: "TIE = 1e-8")
-    second, third = module(), module()
-    assert (second.answer(1), hits(second.answer)) == (2, 0)
-    assert (third.answer(1), hits(third.answer)) == (2, 1)
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == name))
+    kernel_cache._sources.cache_clear()
+    try:
+        second, third = module(), module()
+        assert (second.answer(1), hits(second.answer)) == (2, 0)
+        assert (third.answer(1), hits(third.answer)) == (2, 1)
+    finally:
+        kernel_cache._sources.cache_clear()
 
 
 def test_no_folder_at_all(module, tmp_path, monkeypatch):

@@ -15,7 +15,6 @@ from acegames.engines.level import Level, level
 from acegames.feasibility.explore import explore
 from acegames.feasibility.lattice import lattice
 from acegames.feasibility.space import plan
-from acegames.numerics import NOISE
 
 SCRIPT = Path(__file__).parents[1] / "reliability" / "numerics.py"
 spec = importlib.util.spec_from_file_location("reliability_numerics", SCRIPT)
@@ -42,10 +41,10 @@ def test_a_family_for_long(family):
 
 def nothing_taken(low, high):
     """Everything is solved at its level."""
-    return Level(0 * low, 0 * low, 0 * low, NOISE * np.maximum(abs(low), abs(high)).sum(axis=0))
+    return Level(0 * low, 0 * low, 0 * low)
 
 
-@pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 9), ("one_near_tie", 40)])
+@pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 13), ("one_near_tie", 58)])
 def test_without_levelling_they_fail(family, seed, monkeypatch):
     """The judge sees it when rounding is taken for indifference."""
     assert not families.run(family, 1, seed).failures
@@ -206,7 +205,7 @@ def test_joint_actions_that_break_a_budget_have_no_say():
     reward = np.array(near(0.0, 1.0).layers[0].reward).reshape(2, 3, 3, 2)
     reward[:, 2, 2] = 1e60
     wild = ace.MarkovGame.from_arrays(np.full((2, 3, 3, 2), 0.5), reward, cost, [4], horizon=4)
-    assert levelled(wild).noise.max() < 1e-10
+    assert not levelled(wild).taken.any()
     assert ace.verify(*solved(wild)).ok
 
 

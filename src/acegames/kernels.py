@@ -36,6 +36,7 @@ from acegames.numerics import (
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
+DEEP = 8.0  # units below the best in which players are compared where there are outliers; tried first
 ATTEMPTS = 3  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
@@ -431,7 +432,7 @@ def finer(u, R, N, sigma, kind, terms, top, low, core, unit):
 
     An answer that leaves a player M below its best is judged, and chosen, in units of M: of each player, and of the largest one where
     players are added up or compared. `core` are the units without outliers. Comparisons of players also need the answer to
-    lie within a unit of the best.
+    lie within DEEP units of the best.
     """
     if kind == ANY:
         return False
@@ -455,7 +456,7 @@ def finer(u, R, N, sigma, kind, terms, top, low, core, unit):
                 gross += sigma[j] * u[j, N + i]
         weight = 1.0 if comparing else abs(terms[i])
         shared = goal / weight if weight > 0.0 else 0.0
-        if comparing and missing > unit[i] and unit[i] < top[i] - low[i]:
+        if comparing and missing > DEEP * unit[i] and unit[i] < top[i] - low[i]:
             unit[i] = top[i] - low[i]
             changed = True
         elif missing > NOISE * gross and missing * COARSE < unit[i]:
@@ -527,7 +528,7 @@ def _depths(v, R, N, columns, depth):
 
 @_inner
 def _within(least, y, owner, first, rows):
-    """Whether what was assumed of values, that they lie within a unit of the best, does not bind: then nothing beyond is better."""
+    """Whether what was assumed of values, that they lie within DEEP units of the best, does not bind: then nothing beyond is better."""
     for r in range(first, rows):
         if owner[r] and y[r] > 0.0:
             return False
@@ -550,11 +551,13 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
     v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth = W
     comparing = kind in (EGALITARIAN, FAIR)
     _scale(u, R, N, top, unit, v)
+    outliers = _depths(v, R, N, R + 2, depth)
+    deep = DEEP if outliers > 0 else 1.0  # units below the best in which players are compared
     span = 0.0
     lowest = np.inf
     for i in range(N):
         span = max(span, unit[i])
-        y[i] = top[i] - unit[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
+        y[i] = top[i] - deep * unit[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
         lowest = min(lowest, y[i])
         x[i] = (low[i] - floor * (top[i] - low[i]) - top[i]) / unit[i] if unit[i] > 0.0 else -floor  # outside of X
         size[i] = x[i]
@@ -572,28 +575,28 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
         most = 0.0
         for i in range(N):
             most = max(most, y[i])
-            if y[i] + unit[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
-                least = y[i] + unit[i] / span
+            if y[i] + deep * unit[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
+                least = y[i] + deep * unit[i] / span
                 pilot = i
         for r in range(rows):
             A[r, R] = 0.0
             A[r, columns - 1] = 0.0
         lo_rows = rows
-        for i in range(N):  # z - g_i (v_i + 1).sigma <= o_i
+        for i in range(N):  # z - g_i (v_i + deep).sigma <= o_i
             for j in range(R):
-                A[rows, j] = -(v[j, i] + 1.0) * unit[i] / span
+                A[rows, j] = -(v[j, i] + deep) * unit[i] / span
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
             b[rows] = min(y[i], least)
             rows += 1
         if kind == FAIR:
-            for i in range(N):  # w + g_i (v_i + 1).sigma <= top - o_i
+            for i in range(N):  # w + g_i (v_i + deep).sigma <= top - o_i
                 for j in range(R):
-                    A[rows, j] = (v[j, i] + 1.0) * unit[i] / span
+                    A[rows, j] = (v[j, i] + deep) * unit[i] / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = 1.0 - max(y[i] - most, -unit[i] / span)
-                owner[rows] = y[i] - most < -unit[i] / span  # whether it is cut
+                b[rows] = deep - max(y[i] - most, -deep * unit[i] / span)
+                owner[rows] = y[i] - most < -deep * unit[i] / span  # whether it is cut
                 rows += 1
         for j in range(R):
             c[j] = 0.0
@@ -605,7 +608,6 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
     # the dictionary at sigma(a) = 1: the last row is sigma(a) = 1 - sum of the others. Outliers are weighed by their depth, so that
     # their columns are of unit size. To begin with, an objective may be as good at an outlier as elsewhere; that would make
     # small pivots, so such an objective is first held against outliers, and then raised as it is
-    outliers = _depths(v, R, N, columns, depth)
     a = _start(v[:R, pilot] if comparing else c[:R], depth, False)
     careful = outliers > 0 and outliers < R and (comparing or depth[a] > 1.0)
     if careful:
