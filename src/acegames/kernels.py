@@ -97,7 +97,10 @@ def _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit):
                 ratio = (max(d[j], 0.0) + (0.0 if bland else HARRIS)) / -T[r, j]
                 bound = min(bound, ratio)
         if bound == np.inf:
-            return -1
+            if rhs[r] < -HARRIS:
+                return -1
+            rhs[r] = 0.0  # no pivot would mend it: it is what others rounded off
+            continue
         best = -1
         size = 0.0
         for j in range(n):
@@ -237,8 +240,11 @@ def _reduced_costs(d, c, T, basic, nonbasic, depth, m, n, columns):
 
 
 @_inner
-def _deviation_rows(A, b, owner, v, outside, deviation, position, rows_of, act, first_action, R, N, correlated):
-    """Fill A, b and owner (the player) with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+def _deviation_rows(A, b, owner, scale, v, depth, outside, deviation, position, rows_of, act, first_action, R, N, correlated):
+    """Fill A, b and owner (the player) with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`.
+
+    scale is the most that a row's deviation can gain, outliers aside: what is no gain is judged by that.
+    """
     count = 0
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
@@ -246,7 +252,8 @@ def _deviation_rows(A, b, owner, v, outside, deviation, position, rows_of, act, 
             for told in range(tolds):
                 if correlated and told == target - first_action[i]:
                     continue
-                binds = False
+                most = 0.0
+                furthest = 0.0
                 for j in range(R):
                     g = 0.0
                     if not correlated or act[rows_of[j], i] == told:
@@ -254,8 +261,11 @@ def _deviation_rows(A, b, owner, v, outside, deviation, position, rows_of, act, 
                         to = position[to] if to >= 0 else -1
                         g = (v[to, i] if to >= 0 else outside[i]) - v[j, i]
                     A[count, j] = g
-                    binds = binds or g > 0.0
-                if binds:
+                    furthest = max(furthest, g / depth[j])
+                    if depth[j] == 1.0:
+                        most = max(most, g)
+                if furthest > 0.0:
+                    scale[count] = most if most > 0.0 else furthest
                     b[count] = 0.0
                     owner[count] = i
                     count += 1
@@ -324,31 +334,71 @@ def measure(u, R, N, top, low, unit):
 
 
 @_inner
-def leave_outliers_out(u, R, N, top, unit, shortfall):
-    """Bring units from the range to that of utilities without outliers: those OUTLIER times as far below the best as a quarter is."""
+def core_range(values, R, noise, shortfall):
+    """The range of values without outliers: those OUTLIER times as far below the best as a quarter is. 0 where it is rounding."""
+    top = values[0]
+    low = values[0]
+    for j in range(1, R):
+        top = max(top, values[j])
+        low = min(low, values[j])
+    span = top - low
+    if span <= noise:
+        return 0.0
+    near = 0
+    for j in range(R):
+        near += (top - values[j]) * OUTLIER < span
+    quarter = max(R // 4, 1)
+    if near <= quarter:
+        return span
+    for j in range(R):
+        here = top - values[j]
+        k = j
+        while k > 0 and shortfall[k - 1] > here:
+            shortfall[k] = shortfall[k - 1]
+            k -= 1
+        shortfall[k] = here
+    while shortfall[quarter] <= noise and quarter < R - 1:
+        quarter += 1
+    last = R - 1
+    while shortfall[last] > OUTLIER * shortfall[quarter]:
+        last -= 1
+    return shortfall[last]
+
+
+@_inner
+def leave_outliers_out(u, R, N, top, unit, values, shortfall):
+    """Bring units from the range to that of utilities without outliers."""
     for i in range(N):
-        near = 0
-        for j in range(R):
-            near += (top[i] - u[j, i]) * OUTLIER < unit[i]
-        quarter = max(R // 4, 1)
-        if near <= quarter:
-            continue
-        noise = 0.0  # of the best
-        for j in range(R):
-            here = top[i] - u[j, i]
-            if here == 0.0:
-                noise = max(noise, NOISE * u[j, N + i])
-            k = j
-            while k > 0 and shortfall[k - 1] > here:
-                shortfall[k] = shortfall[k - 1]
-                k -= 1
-            shortfall[k] = here
-        while shortfall[quarter] <= noise and quarter < R - 1:
-            quarter += 1
-        last = R - 1
-        while shortfall[last] > OUTLIER * shortfall[quarter]:
-            last -= 1
-        unit[i] = shortfall[last]
+        if unit[i] > 0.0:
+            noise = 0.0  # of the best
+            for j in range(R):
+                values[j] = u[j, i]
+                if u[j, i] == top[i]:
+                    noise = max(noise, NOISE * u[j, N + i])
+            unit[i] = core_range(values, R, noise, shortfall)
+
+
+@_inner
+def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
+    """The range of the objective over joint actions, without outliers: what objectives are counted in."""
+    noise = np.inf
+    largest = 0.0
+    for i in range(N):
+        largest = max(largest, unit[i] * (1.0 if kind in (EGALITARIAN, FAIR) else abs(terms[i])))
+    for j in range(R):
+        least = np.inf
+        most = -np.inf
+        total = 0.0
+        gross = 0.0
+        for i in range(N):
+            least = min(least, u[j, i] + terms[i])
+            most = max(most, u[j, i] + terms[i])
+            total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
+            gross += u[j, N + i]
+        values[j] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
+        noise = min(noise, NOISE * gross)
+    found = core_range(values, R, noise, shortfall)
+    return min(found, largest) if found > 0.0 else largest
 
 
 @_inner
@@ -359,15 +409,12 @@ def _scale(u, R, N, top, unit, v):
 
 
 @_inner
-def _weigh(v, R, N, terms, unit, c):
-    """The linear objective of each joint action, its largest term of unit size."""
-    largest = 0.0
-    for i in range(N):
-        largest = max(largest, abs(terms[i]) * unit[i])
+def _weigh(v, R, N, terms, unit, goal, c):
+    """The linear objective of each joint action, in units of its range."""
     for j in range(R):
         c[j] = 0.0
         for i in range(N):
-            c[j] += terms[i] * unit[i] / (largest if largest > 0.0 else 1.0) * v[j, i]
+            c[j] += terms[i] * unit[i] / (goal if goal > 0.0 else 1.0) * v[j, i]
 
 
 @_inner
@@ -411,42 +458,29 @@ def _best_pure(u, R, N, terms, top, unit, c, out):
 
 
 @_inner
-def _pure_is_stable(a, u, N, top, unit, deviation, position, rows_of, first_action):
+def _pure_is_stable(a, u, N, unit, deviation, position, rows_of, first_action):
     """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
     for i in range(N):
         if unit[i] == 0.0:
             continue
-        accepted = STABLE * (top[i] - u[a, i])
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[rows_of[a], target]
             if to >= 0 and position[to] >= 0:
                 gain = u[position[to], i] - u[a, i]
-                if gain > accepted and gain > NOISE * max(u[a, N + i], u[position[to], N + i]):
+                if gain > NOISE * max(u[a, N + i], u[position[to], N + i]):
                     return False
     return True
 
 
 @_inner
-def finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+def finer(u, R, N, sigma, kind, top, core, unit):
     """Bring units to the size of what the answer leaves the players to gain, where they are far from it. Returns whether any was.
 
-    An answer that leaves a player M below its best is judged, and chosen, in units of M: of each player, and of the largest one where
-    players are added up or compared. `core` are the units without outliers. Comparisons of players also need the answer to
-    lie within DEEP units of the best.
+    An answer that leaves a player M below its best is judged in units of M. `core` are the units without outliers.
     """
-    if kind == ANY:
-        return False
-    comparing = kind in (EGALITARIAN, FAIR)
-    goal = 0.0
-    for i in range(N):
-        missing = 0.0
-        for j in range(R):
-            if sigma[j] > 0.0:
-                missing += sigma[j] * (top[i] - u[j, i])
-        goal = max(goal, (1.0 if comparing else abs(terms[i])) * missing)
     changed = False
     for i in range(N):
-        if unit[i] == 0.0:
+        if unit[i] == 0.0 or kind == ANY:
             continue
         missing = 0.0
         gross = 0.0
@@ -454,16 +488,8 @@ def finer(u, R, N, sigma, kind, terms, top, low, core, unit):
             if sigma[j] > 0.0:
                 missing += sigma[j] * (top[i] - u[j, i])
                 gross += sigma[j] * u[j, N + i]
-        weight = 1.0 if comparing else abs(terms[i])
-        shared = goal / weight if weight > 0.0 else 0.0
-        if comparing and missing > DEEP * unit[i] and unit[i] < top[i] - low[i]:
-            unit[i] = top[i] - low[i]
-            changed = True
-        elif missing > NOISE * gross and missing * COARSE < unit[i]:
+        if missing > NOISE * gross and missing * COARSE < unit[i]:
             unit[i] = 8.0 * missing
-            changed = True
-        elif shared > NOISE * gross and shared * COARSE < unit[i]:
-            unit[i] = 8.0 * shared
             changed = True
         elif max(missing, core[i]) * COARSE < unit[i]:
             unit[i] = 8.0 * max(missing, core[i])
@@ -487,28 +513,29 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         return PURE
     if kind in (LINEAR, ANY):
         a = _best_pure(u, R, N, terms, top, unit, c, barred)
-        if _pure_is_stable(a, u, N, top, unit, deviation, position, rows_of, first_action):
+        if _pure_is_stable(a, u, N, unit, deviation, position, rows_of, first_action):
             chosen[0] = a
             return PURE
     chosen[1] = 1
-    leave_outliers_out(u, R, N, top, unit, x)
+    leave_outliers_out(u, R, N, top, unit, c, x)
+    goal = goal_range(u, R, N, kind, terms, top, unit, c, x)
     for i in range(N):
         core[i] = unit[i]
+    wide = False
     for _ in range(ATTEMPTS):
         found = _solve_program(
-            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, wide, sigma, W
         )
-        if found != UNCERTIFIED and finer(u, R, N, sigma, kind, terms, top, low, core, unit):
+        if found != UNCERTIFIED and finer(u, R, N, sigma, kind, top, core, unit):
+            wide = False
             continue
         if found <= MIXED:
             return found
-        wider = False
-        for i in range(N):
-            if 0.0 < unit[i] < top[i] - low[i]:
-                unit[i] = top[i] - low[i]
-                wider = True
-        if not wider:
+        if wide:
             return UNCERTIFIED
+        wide = True
+        for i in range(N):
+            unit[i] = top[i] - low[i] if unit[i] > 0.0 else 0.0
     return UNCERTIFIED
 
 
@@ -546,64 +573,74 @@ def _start(worth, depth, careful):
 
 
 @_inner
-def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W):
-    """As `solve_stage`, by the linear program in the present units."""
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth = W
+def _solve_program(
+    u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, wide, sigma, W
+):
+    """As `solve_stage`, by the linear program in the present units.
+
+    `goal` is what objectives are counted in. Players are compared within DEEP of these below their best, or all the way where it is `wide`.
+    """
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise = W
     comparing = kind in (EGALITARIAN, FAIR)
     _scale(u, R, N, top, unit, v)
     outliers = _depths(v, R, N, R + 2, depth)
-    deep = DEEP if outliers > 0 else 1.0  # units below the best in which players are compared
-    span = 0.0
+    span = goal if goal > 0.0 else 1.0
     lowest = np.inf
+    limited = False
     for i in range(N):
-        span = max(span, unit[i])
-        y[i] = top[i] - deep * unit[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
+        range_i = top[i] - low[i] if unit[i] > 0.0 else 0.0
+        noise[i] = range_i if wide else min(range_i, DEEP * min(unit[i], OUTLIER * span))  # how far below its best a player is compared
+        limited = limited or noise[i] < range_i
+        y[i] = top[i] - noise[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
         lowest = min(lowest, y[i])
-        x[i] = (low[i] - floor * (top[i] - low[i]) - top[i]) / unit[i] if unit[i] > 0.0 else -floor  # outside of X
-        size[i] = x[i]
+        size[i] = -(1.0 + floor) * range_i / unit[i] if unit[i] > 0.0 else -floor  # outside of X
     for i in range(N):
         y[i] = (y[i] - lowest) / span
         if unit[i] > 0.0:
             _merge_equal(v, u, i, R, N, unit[i], nonbasic, x)
-    rows = _deviation_rows(A, b, owner, v, size, deviation, position, rows_of, act, first_action, R, N, correlated)
+    rows = _deviation_rows(
+        A, b, owner, scale, v, depth, size, deviation, position, rows_of, act, first_action, R, N, correlated
+    )
     incentives = rows
     columns = R
     pilot = np.int64(0)
     if comparing:
         columns = R + (2 if kind == FAIR else 1)
-        least = np.inf  # the lowest value is at most this, the highest at least `most`, whatever is played
+        least = np.inf  # the lowest value is at most this, the highest at least `most`
         most = 0.0
+        deep = 0.0
         for i in range(N):
             most = max(most, y[i])
-            if y[i] + deep * unit[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
-                least = y[i] + deep * unit[i] / span
+            deep = max(deep, noise[i] / span)
+            if y[i] + noise[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
+                least = y[i] + noise[i] / span
                 pilot = i
         for r in range(rows):
             A[r, R] = 0.0
             A[r, columns - 1] = 0.0
         lo_rows = rows
-        for i in range(N):  # z - g_i (v_i + deep).sigma <= o_i
+        for i in range(N):  # z - w_i.sigma <= o_i
             for j in range(R):
-                A[rows, j] = -(v[j, i] + deep) * unit[i] / span
+                A[rows, j] = -(v[j, i] * unit[i] + noise[i]) / span
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
             b[rows] = min(y[i], least)
             rows += 1
         if kind == FAIR:
-            for i in range(N):  # w + g_i (v_i + deep).sigma <= top - o_i
+            for i in range(N):  # w + w_i.sigma <= top - o_i
                 for j in range(R):
-                    A[rows, j] = (v[j, i] + deep) * unit[i] / span
+                    A[rows, j] = (v[j, i] * unit[i] + noise[i]) / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = deep - max(y[i] - most, -deep * unit[i] / span)
-                owner[rows] = y[i] - most < -deep * unit[i] / span  # whether it is cut
+                b[rows] = deep - max(y[i] - most, -noise[i] / span)
+                owner[rows] = y[i] - most < -noise[i] / span  # whether it is cut
                 rows += 1
         for j in range(R):
             c[j] = 0.0
         c[R] = 1.0
         c[columns - 1] = 1.0
     else:
-        _weigh(v, R, N, terms, unit, c)
+        _weigh(v, R, N, terms, unit, span, c)
 
     # the dictionary at sigma(a) = 1: the last row is sigma(a) = 1 - sum of the others. Outliers are weighed by their depth, so that
     # their columns are of unit size. To begin with, an objective may be as good at an outlier as elsewhere; that would make
@@ -651,7 +688,7 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
     _read_duals(y, d, nonbasic, n, columns, rows)
     if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
         return UNCERTIFIED
-    if comparing and outliers > 0 and not _within(x[R], y, owner, rows - N if kind == FAIR else rows, rows):
+    if comparing and limited and not _within(x[R], y, owner, rows - N if kind == FAIR else rows, rows):
         return UNCERTIFIED
 
     if kind != ANY:
@@ -678,9 +715,11 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
                 return UNCERTIFIED
 
     _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
-    for least in (SUPPORT, 0.0):  # what is so small is rounding, unless it deters
+    for least in (SUPPORT, 0.0):  # what is so small is rounding, unless it deters; and then floats cannot tell how much is right
         count = _strip(x, depth, R, least, sigma)
-        if count > 0 and _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, y, incentives, rows, columns):
+        if count < 0:
+            return UNCERTIFIED
+        if count > 0 and _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, y, noise, incentives, rows, columns):
             for j in range(R):
                 if sigma[j] > 0.0:
                     chosen[0] = j
@@ -690,33 +729,39 @@ def _solve_program(u, R, N, rows_of, act, deviation, position, first_action, cor
 
 @_inner
 def _strip(x, depth, R, least, sigma):
-    """The distribution without weights up to `least`. Returns how many are left, 0 where it was none."""
+    """The distribution without weights up to `least`. Returns how many are left; 0: it was none, -1: one is too small for floats."""
     total = 0.0
     count = 0
+    tiny = False
     for j in range(R):
         sigma[j] = x[j] if x[j] * depth[j] > least else 0.0
         total += sigma[j]
         count += sigma[j] > 0.0
+        tiny = tiny or 0.0 < sigma[j] < TIE
     for j in range(R):
         sigma[j] /= total
-    return count if total > 0.5 else 0
+    if not total > 0.5:
+        return 0
+    return -1 if tiny else count
 
 
 @_inner
-def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, accepted, incentives, rows, columns):
+def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, missing, noise, incentives, rows, columns):
     """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for."""
     for i in range(N):
-        missing = 0.0
-        gross = 0.0
+        missing[i] = 0.0
+        noise[i] = 0.0
         for j in range(R):
-            missing -= sigma[j] * v[j, i]
-            gross += sigma[j] * u[j, N + i]
-        accepted[i] = STABLE * missing + (NOISE * gross / unit[i] if unit[i] > 0.0 else 0.0)
+            missing[i] -= sigma[j] * v[j, i]
+            noise[i] += NOISE * sigma[j] * u[j, N + i] / (unit[i] if unit[i] > 0.0 else 1.0)
     for r in range(rows):
         slack = b[r]
         for j in range(columns):
             slack -= A[r, j] * (sigma[j] if j < R else x[j])
-        if slack < -(accepted[owner[r]] if r < incentives else LP_CERTIFICATE):
+        accepted = LP_CERTIFICATE
+        if r < incentives:
+            accepted = STABLE * min(scale[r], missing[owner[r]]) + noise[owner[r]]
+        if slack < -accepted:
             return False
     return True
 
@@ -749,6 +794,8 @@ def workspace(R, N, actions, correlated):
         np.empty(rows + 1, np.int64),
         np.empty(N),
         np.empty(columns),
+        np.empty(rows + 1),
+        np.empty(N),
     )
 
 

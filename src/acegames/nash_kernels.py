@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
-from acegames.kernels import finer, leave_outliers_out, measure
+from acegames.kernels import finer, goal_range, leave_outliers_out, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
@@ -80,20 +80,16 @@ def _scale(u, R, N, top, unit, v, tie, order):
 
 
 @_inner
-def _prepare(kind, terms, top, unit, N, scaled, gain, offset):
-    """The objective in terms of utilities in units: scaled weights, and what brings the players to one scale."""
-    span = 0.0
-    largest = 0.0
+def _prepare(kind, terms, top, unit, goal, N, scaled, gain, offset):
+    """The objective in terms of utilities in units: scaled weights, and what brings the players to one scale, that of the objective."""
     lowest = np.inf
     for i in range(N):
-        span = max(span, unit[i])
-        largest = max(largest, abs(terms[i]) * unit[i])
         offset[i] = top[i] + (terms[i] if kind in (EGALITARIAN, FAIR) else 0.0)
         lowest = min(lowest, offset[i])
     for i in range(N):
-        gain[i] = unit[i] / (span if span > 0.0 else 1.0)
-        offset[i] = (offset[i] - lowest) / (span if span > 0.0 else 1.0)
-        scaled[i] = terms[i] * unit[i] / largest if largest > 0.0 else 0.0
+        gain[i] = unit[i] / (goal if goal > 0.0 else 1.0)
+        offset[i] = (offset[i] - lowest) / (goal if goal > 0.0 else 1.0)
+        scaled[i] = terms[i] * gain[i]
 
 
 @_inner
@@ -843,18 +839,19 @@ def _two_players(u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, off
 @_inner
 def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms, limit, P, M, W):
     """What becomes of a stage of several players and joint actions; and its best pure equilibrium, which is the answer if that is PURE."""
-    v, order, top, low, unit, core, tie, scaled, gain, offset, best_v, lower, upper, sigma, searched = P
+    v, order, top, low, unit, core, tie, scaled, gain, offset, best_v, lower, upper, sigma, searched, values = P
     searched[0] = 0
     if not measure(u, R, N, top, low, unit):
         return PURE, np.int64(0)
-    leave_outliers_out(u, R, N, top, unit, sigma)
+    leave_outliers_out(u, R, N, top, unit, values, sigma)
+    goal = goal_range(u, R, N, kind, terms, top, unit, values, sigma)
     for i in range(N):
         core[i] = unit[i]
     status = UNSURE
     best = np.int64(-1)
     for _ in range(ATTEMPTS):
         _scale(u, R, N, top, unit, v, tie, order)
-        _prepare(kind, terms, top, unit, N, scaled, gain, offset)
+        _prepare(kind, terms, top, unit, goal, N, scaled, gain, offset)
         best, objective = _best_pure(
             kind, v, R, N, row, deviation, first_action, position, scaled, gain, offset, best_v
         )
@@ -872,22 +869,21 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
             sigma[j] = j == best
             if status == MIXED:
                 sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
-        if not finer(u, R, N, sigma, kind, terms, top, low, core, unit):
-            stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position, top)
+        if not finer(u, R, N, sigma, kind, top, core, unit):
+            stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position)
             return (status if stable else UNSURE), best
     return UNSURE, best
 
 
 @_inner
-def _pure_is_stable(a, u, N, row, deviation, first_action, position, top):
+def _pure_is_stable(a, u, N, row, deviation, first_action, position):
     """Whether no player gains by a feasible move, by the stage's own numbers."""
     for i in range(N):
         for target in range(first_action[i], first_action[i + 1]):
             to = deviation[row[a], target]
             if 0 <= to < len(position) and position[to] >= 0:
                 gain = u[position[to], i] - u[a, i]
-                accepted = STABLE * (top[i] - u[a, i]) + NOISE * max(u[a, N + i], u[position[to], N + i])
-                if gain > accepted:
+                if gain > NOISE * max(u[a, N + i], u[position[to], N + i]):
                     return False
     return True
 
@@ -919,6 +915,7 @@ def solve_nash(
     P = (
         np.empty((widest, N)), np.empty(widest, np.int64), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
         np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(widest), np.zeros(1, np.int64),
+        np.empty(widest),
     )
     side = big if N == 2 else np.int64(1)
     tall = 2 * side + 5

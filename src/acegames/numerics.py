@@ -18,8 +18,8 @@ LP_CERTIFICATE = 1e-9
 that miss it are solved again in exact arithmetic."""
 
 STABLE = 1e-10
-"""Largest gain by a deviation at an accepted stage, as a share of how far the answer is below the player's best there. A hundredth
-of VERIFY: over as many steps they may add up."""
+"""Largest gain by a deviation at an accepted stage, as a share of the most that it can gain there, and of how far the answer is below the
+player's best. A hundredth of VERIFY: over as many steps they may add up."""
 
 TIE = 1e-9
 """Utilities closer than this, in units of the stage, count as tied, so that the lexicographic choice does not follow rounding
@@ -59,15 +59,15 @@ PRODUCT = 1e-10
 """How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
 far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
 
-ROW_FEASIBLE = 1e-12
-"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: ten times what a pivot of such small
+ROW_FEASIBLE = 1e-14
+"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: what a pivot of such small
 programs rounds off. The answer is held against STABLE afterwards."""
 
 PIVOT = 1e-12
 """Smaller entries of a simplex table are rounding and no pivots; what a small pivot spoils, the certificate notices."""
 
 HARRIS = 1e-11
-"""How far a ratio test may look beyond the tightest row for a larger pivot; ten times what ROW_FEASIBLE forgives."""
+"""How far a ratio test may look beyond the tightest row for a larger pivot; a thousand times what ROW_FEASIBLE forgives."""
 
 NASH_CLEAR = 1e-9
 """In unit utilities: what is larger is no rounding, what is smaller but no tie is left to exact arithmetic (Nash)."""

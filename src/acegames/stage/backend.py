@@ -26,7 +26,7 @@ from acegames.extras import optional
 from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
 from acegames.stage.exact import as_rational
 from acegames.stage.preference import Preference, better
-from acegames.stage.units import first_units
+from acegames.stage.units import first_units, goal_range
 
 Floats = NDArray[np.float64]
 Profile = list[Floats]  # N arrays: probability of each action
@@ -65,7 +65,8 @@ def ask_backend(
     scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
     scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
     best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
-    preference = Preference(concept, players, best_of, units, level)
+    goal = as_rational(goal_range(utility, gross, concept, players, level, unit))
+    preference = Preference(concept, players, best_of, units, goal, level)
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Correlated
 from acegames.numerics import TIE
 from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_units, first_units
+from acegames.stage.units import finer_units, first_units, goal_range
 
 Row = list[Fraction]
 Whole = NDArray[np.object_]  # of Python ints
@@ -44,10 +44,11 @@ def solve_exactly(
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     sizes = np.abs(utility) if gross is None else gross
     unit: Floats | None = first_units(utility, sizes)
+    goal = goal_range(utility, sizes, concept, players, level, first_units(utility, sizes))
     for _ in range(TRIES):
         assert unit is not None
-        sigma = _solved(stage_program(action, rational, concept, players, sizes, level, unit))
-        unit = finer_units(utility, sizes, sigma, concept, players, unit)
+        sigma = _solved(stage_program(action, rational, concept, players, sizes, level, unit, goal))
+        unit = finer_units(utility, sizes, sigma, concept, unit)
         if unit is None:
             break
     return sigma

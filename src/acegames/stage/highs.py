@@ -18,7 +18,7 @@ from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
 from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_units, first_units
+from acegames.stage.units import finer_units, first_units, goal_range
 
 
 class HighsStageSolver:
@@ -73,8 +73,9 @@ class HighsStageSolver:
         unit = first_units(utility, gross)
         if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
             return None
-        sigma = self._solve_program(stage_program(action, utility, concept, players, gross, level, unit))
-        if sigma is None or finer_units(utility, gross, sigma, concept, players, unit) is not None:
+        goal = goal_range(utility, gross, concept, players, level, unit)
+        sigma = self._solve_program(stage_program(action, utility, concept, players, gross, level, unit, goal))
+        if sigma is None or finer_units(utility, gross, sigma, concept, unit) is not None:
             return None
         return sigma if _is_stable(action, utility, gross, sigma, concept) else None
 

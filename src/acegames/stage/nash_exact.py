@@ -50,7 +50,7 @@ from acegames.stage.exact import TRIES, Tableau, as_rational
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, merge_equal
-from acegames.stage.units import finer_units, first_units
+from acegames.stage.units import finer_units, first_units, goal_range
 
 EXACT_PAIRS = 2**13
 """Pairs of supports that are looked at in exact arithmetic at most; some minutes."""
@@ -81,13 +81,14 @@ def solve_nash_exactly(
         TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
     """
     unit: Floats | None = first_units(utility, gross)
+    goal = goal_range(utility, gross, concept, players, level, first_units(utility, gross))
     for _ in range(TRIES):
         assert unit is not None
-        exact = _solved(action, utility, gross, concept, players, level, unit)
+        exact = _solved(action, utility, gross, concept, players, level, unit, goal)
         if exact is None:
             return None
         found = as_floats(exact)
-        unit = finer_units(utility, gross, joint(action, found), concept, players, unit)
+        unit = finer_units(utility, gross, joint(action, found), concept, unit)
         if unit is None:
             break
     return found
@@ -101,6 +102,7 @@ def _solved(
     players: tuple[Hashable, ...],
     level: Floats | None,
     units: Floats,
+    goal: float,
 ) -> list[Mixture] | None:
     """The same in given units."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
@@ -112,7 +114,7 @@ def _solved(
     ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
     v = merge_equal(v, np.array([ties] * len(v), dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, top.tolist(), unit, level)
+    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), level)
     pure = _best_pure(cells, preference)
     if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]

@@ -51,17 +51,16 @@ class Preference:
         players: tuple[Hashable, ...],
         top: Sequence[Fraction],
         units: Sequence[Fraction],
+        goal: Fraction,
         level: NDArray[np.float64] | None = None,
     ) -> None:
         weights = concept.weights(players)
         self.kind = concept.objective if weights is None else "linear"
-        span = max(units) or Fraction(1)
+        span = goal or Fraction(1)
         self.gain = [x / span for x in units]
         high = [x + as_rational(up) for x, up in zip(top, level, strict=True)] if level is not None else top
         self.offset = [(x - min(high)) / span for x in high]
-        scaled = [as_rational(w) * x for w, x in zip(weights or [0.0] * len(units), units, strict=True)]
-        largest = max(map(abs, scaled)) or Fraction(1)
-        self.weights = [w / largest for w in scaled]
+        self.weights = [as_rational(w) * x / span for w, x in zip(weights or [0.0] * len(units), units, strict=True)]
 
     def score(self, v: Sequence[Fraction]) -> Score:
         """What is compared: the objective, then each player's utility; nothing when any equilibrium will do."""

@@ -11,7 +11,7 @@ y = (sigma, auxiliaries) >= 0:
     egalitarian, auxiliary z:                             z - w_i.sigma <= o_i               maximise z
     fair, auxiliaries lo and w = top - hi:                lo - w_i.sigma <= o_i,  w + w_i.sigma <= top - o_i    maximise lo + w
 
-where (u_i + level_i) / span = w_i + o_i brings the players back to one scale, the largest of the units, with w_i >= 0 and o_i >= 0.
+where (u_i + level_i) / span = w_i + o_i brings the players back to one scale, that of the objective, with w_i >= 0 and o_i >= 0.
 Utilities of a player that differ by no more than rounding (`numerics.NOISE` of their gross) count as equal, in every solver alike.
 
 b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
@@ -72,8 +72,11 @@ def stage_program(
     gross: Floats,
     level: Floats | None,
     unit: Floats,
+    goal: float,
 ) -> Program:
     """Build the program of one stage from its feasible joint actions, utilities and gross utilities (R, N), their level and units (N,).
+
+    `goal` is what the objective is counted in.
 
     Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
     """
@@ -91,10 +94,9 @@ def stage_program(
     if concept.objective is None:
         return Program(len(v), deviations, nothing, np.empty((0, len(v))), depth)
     if weights is not None:
-        scaled = np.array([number(w) for w in weights]) * units
-        first = v @ (scaled / (abs(scaled).max() or 1))
+        first = v @ (np.array([number(w) for w in weights]) * units / number(goal or 1.0))
         return Program(len(v), deviations, nothing, np.vstack([first, v.T]), depth)
-    span = units.max() or 1
+    span = number(goal or 1.0)
     if level is not None:
         low = low + [number(x) for x in level]
     alike = ((v + ranges / per) * units / span).T

@@ -2,8 +2,8 @@
 
 The unit of a player is the range of its utilities without outliers: those OUTLIER times as far below its best as its best quarter is. An
 answer that leaves a player M = sum over a of sigma(a) (max_X u_i - u_i(a)) below its best cannot let it gain more than M; where M is far
-smaller than the unit (COARSE), the stage is solved again in a multiple of M. Where players are added up or compared, the largest M
-is what all are counted in, at most. Where nothing is an outlier and answers are not extreme the unit is the range, as it is in most games.
+smaller than the unit (COARSE), the stage is solved again in a multiple of M. Objectives are counted in their own range over joint
+actions, again without outliers. Where nothing is an outlier and answers are not extreme, units are ranges, as they are in most games.
 """
 
 from __future__ import annotations
@@ -22,37 +22,47 @@ Floats = NDArray[np.float64]
 def first_units(utility: Floats, gross: Floats) -> Floats:
     """The range of each player's utilities (R, N) without outliers, (N,); 0 where all is the same to it."""
     top, low = utility.max(axis=0), utility.min(axis=0)
-    units = [_unit(top[i] - utility[:, i], gross[:, i]) for i in range(utility.shape[1])]
-    return np.where(top - low > NOISE * gross.max(axis=0), units, 0.0)
+    found = [core_range(u, NOISE * g[u == u.max()].max()) for u, g in zip(utility.T, gross.T, strict=True)]
+    return np.where(top - low > NOISE * gross.max(axis=0), found, 0.0)
 
 
-def _unit(shortfall: Floats, gross: Floats) -> float:
-    """Of one player, from how far each joint action is below its best."""
-    quarter = max(len(shortfall) // 4, 1)
-    span, noise = float(shortfall.max()), NOISE * float(gross[int(shortfall.argmin())])
+def core_range(values: Floats, noise: float) -> float:
+    """The range of values without outliers; 0 where it is rounding."""
+    shortfall, quarter = np.sort(values.max() - values), max(len(values) // 4, 1)
+    span = float(shortfall[-1])
+    if span <= noise:
+        return 0.0
     if (shortfall * OUTLIER < span).sum() <= quarter:
         return span
-    ordered = np.sort(shortfall)
-    while ordered[quarter] <= noise and quarter < len(ordered) - 1:
+    while shortfall[quarter] <= noise and quarter < len(shortfall) - 1:
         quarter += 1
-    return float(ordered[ordered <= OUTLIER * ordered[quarter]].max())
+    return float(shortfall[shortfall <= OUTLIER * shortfall[quarter]].max())
 
 
-def finer_units(
-    utility: Floats, gross: Floats, sigma: Floats, concept: Concept, players: tuple[Hashable, ...], unit: Floats
-) -> Floats | None:
+def goal_range(
+    utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
+) -> float:
+    """The range of the objective over joint actions, without outliers: what objectives are counted in."""
+    weights, raised = concept.weights(players), utility if level is None else utility + level
+    largest = float((unit * (1.0 if weights is None else np.abs(weights))).max())
+    if weights is not None:
+        values = ((utility - utility.max(axis=0)) * np.array(weights) * (unit > 0)).sum(axis=1)
+    elif concept.objective == "fair":
+        values = raised.min(axis=1) - raised.max(axis=1)
+    else:
+        values = raised.min(axis=1)
+    return min(core_range(values, NOISE * float(gross.sum(axis=1).min())) or largest, largest)
+
+
+def finer_units(utility: Floats, gross: Floats, sigma: Floats, concept: Concept, unit: Floats) -> Floats | None:
     """The units of another try, where the answer sigma (R,) leaves far less to gain than these; None where it does not."""
     if concept.objective is None:
         return None
     played = sigma > 0
     missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
     noise = NOISE * (sigma[:, None] * gross)[played].sum(axis=0)
-    weights = np.abs(concept.weights(players) or np.ones(len(players)))
-    shared = np.divide((weights * missing).max(), weights, out=np.zeros_like(missing), where=weights > 0)
-    own = (missing > noise) & (missing * COARSE < unit)
-    common = (shared > noise) & (shared * COARSE < unit)
-    finer = np.where(own, 8 * missing, np.where(common, 8 * shared, unit))
-    return finer if (own | common).any() else None
+    coarse = (missing > noise) & (missing * COARSE < unit)
+    return np.where(coarse, 8 * missing, unit) if coarse.any() else None
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:
