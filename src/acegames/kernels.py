@@ -157,7 +157,7 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
 
 
 @_inner
-def _certified(A, b, c, x, y, barred, depth, R, columns, rows):
+def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
     """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
 
     The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are.
@@ -168,7 +168,7 @@ def _certified(A, b, c, x, y, barred, depth, R, columns, rows):
         value += c[j] * x[j]
     for r in range(rows):
         fixed += y[r] * b[r]
-        if y[r] < -LP_CERTIFICATE and not barred[columns + r]:
+        if y[r] * size[r] < -LP_CERTIFICATE and not barred[columns + r]:
             return False
     gap = -np.inf
     for j in range(columns):
@@ -473,14 +473,14 @@ def _pure_is_stable(a, u, N, unit, deviation, position, rows_of, first_action):
 
 
 @_inner
-def finer(u, R, N, sigma, kind, top, core, unit):
+def finer(u, R, N, sigma, top, core, unit):
     """Bring units to the size of what the answer leaves the players to gain, where they are far from it. Returns whether any was.
 
     An answer that leaves a player M below its best is judged in units of M. `core` are the units without outliers.
     """
     changed = False
     for i in range(N):
-        if unit[i] == 0.0 or kind == ANY:
+        if unit[i] == 0.0:
             continue
         missing = 0.0
         gross = 0.0
@@ -526,7 +526,7 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         found = _solve_program(
             u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, wide, sigma, W
         )
-        if found != UNCERTIFIED and finer(u, R, N, sigma, kind, top, core, unit):
+        if found != UNCERTIFIED and finer(u, R, N, sigma, top, core, unit):
             wide = False
             continue
         if found <= MIXED:
@@ -580,7 +580,7 @@ def _solve_program(
 
     `goal` is what objectives are counted in. Players are compared within DEEP of these below their best, or all the way where it is `wide`.
     """
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise = W
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise, goals = W
     comparing = kind in (EGALITARIAN, FAIR)
     _scale(u, R, N, top, unit, v)
     outliers = _depths(v, R, N, R + 2, depth)
@@ -625,6 +625,7 @@ def _solve_program(
             A[rows, columns - 1] = 0.0
             A[rows, R] = 1.0
             b[rows] = min(y[i], least)
+            owner[rows] = y[i] > least  # whether it is cut
             rows += 1
         if kind == FAIR:
             for i in range(N):  # w + w_i.sigma <= top - o_i
@@ -677,6 +678,10 @@ def _solve_program(
         if kind == FAIR:
             _pivot(T, rhs, d, m, n, lo_rows + N + pilot, R)
             _swap(basic, nonbasic, lo_rows + N + pilot, R)
+    for r in range(rows):  # how large a slack can be: a small price of a large slack still moves the objective
+        size[r] = 1.0
+        for j in range(columns):
+            size[r] = max(size[r], abs(A[r, j]) / depth[j])
     limit = 20 * (m + n) + 50
     if _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit) < 0:
         return UNCERTIFIED
@@ -686,16 +691,16 @@ def _solve_program(
             return UNCERTIFIED
     _read_point(x, rhs, basic, depth, m, columns)
     _read_duals(y, d, nonbasic, n, columns, rows)
-    if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
+    if not _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
         return UNCERTIFIED
-    if comparing and limited and not _within(x[R], y, owner, rows - N if kind == FAIR else rows, rows):
+    if comparing and limited and not _within(x[R], y, owner, incentives, rows):
         return UNCERTIFIED
 
     if kind != ANY:
-        for r in range(rows):  # how large a slack can be: a small price of a large slack still moves the objective
-            size[r] = 1.0
-            for j in range(columns):
-                size[r] = max(size[r], abs(A[r, j]) / depth[j])
+        best = 0.0
+        for j in range(columns):
+            best += c[j] * x[j]
+            goals[j] = c[j]
         for level in range(N):
             ties = False
             for k in range(n):
@@ -711,10 +716,15 @@ def _solve_program(
                 return UNCERTIFIED
             _read_point(x, rhs, basic, depth, m, columns)
             _read_duals(y, d, nonbasic, n, columns, rows)
-            if not _certified(A, b, c, x, y, barred, depth, R, columns, rows):
+            if not _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
                 return UNCERTIFIED
 
     _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
+    if kind != ANY:
+        for j in range(columns):
+            best -= goals[j] * x[j]
+        if best > 4.0 * TIE:
+            return UNCERTIFIED  # ties gave the objective away: outliers are played with more than a tiny chance
     for least in (SUPPORT, 0.0):  # what is so small is rounding, unless it deters; and then floats cannot tell how much is right
         count = _strip(x, depth, R, least, sigma)
         if count < 0:
@@ -796,6 +806,7 @@ def workspace(R, N, actions, correlated):
         np.empty(columns),
         np.empty(rows + 1),
         np.empty(N),
+        np.empty(columns),
     )
 
 

@@ -869,7 +869,7 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
             sigma[j] = j == best
             if status == MIXED:
                 sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
-        if not finer(u, R, N, sigma, kind, top, core, unit):
+        if not finer(u, R, N, sigma, top, core, unit):
             stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position)
             return (status if stable else UNSURE), best
     return UNSURE, best

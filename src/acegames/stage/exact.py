@@ -23,13 +23,10 @@ from numpy.typing import NDArray
 from acegames.concepts import Correlated
 from acegames.numerics import TIE
 from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_units, first_units, goal_range
+from acegames.stage.units import first_units, goal_range
 
 Row = list[Fraction]
 Whole = NDArray[np.object_]  # of Python ints
-
-TRIES = 6
-"""Programs of one stage, each in units that the one before shows; they are a thousandth of those before, so that few are needed."""
 
 
 def solve_exactly(
@@ -43,28 +40,35 @@ def solve_exactly(
     """Return sigma of one stage game, rounded to floats only at the very end."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     sizes = np.abs(utility) if gross is None else gross
-    unit: Floats | None = first_units(utility, sizes)
-    goal = goal_range(utility, sizes, concept, players, level, first_units(utility, sizes))
-    for _ in range(TRIES):
-        assert unit is not None
-        sigma = _solved(stage_program(action, rational, concept, players, sizes, level, unit, goal))
-        unit = finer_units(utility, sizes, sigma, concept, unit)
-        if unit is None:
-            break
-    return sigma
-
-
-def _solved(program: Program) -> Floats:
-    table = Tableau(program)
-    if not table.make_feasible():
-        raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
-    for level in program.levels:
-        table.maximise([as_rational(x) for x in level])
-    sigma: Floats = np.array([float(x) for x in table.point()[: program.rows]])
+    unit = first_units(utility, sizes)
+    goal = goal_range(utility, sizes, concept, players, level, unit)
+    program = stage_program(action, rational, concept, players, sizes, level, unit, goal)
+    best = _best_point(program, program.weight_size, program.slack_size)
+    if best is None:  # outliers are played, with more than a tiny chance
+        ones = np.ones(len(program.weight_size), dtype=object)
+        best = _best_point(program, ones, np.maximum(abs(program.A).max(axis=1, initial=0), 1), strict=False)
+    assert best is not None
+    sigma: Floats = np.array([float(x) for x in best[: program.rows]])
     total = 0.0
     for x in sigma.tolist():  # one after the other: the bits must not depend on how a library adds up
         total += x
     return sigma / total
+
+
+def _best_point(program: Program, weights: Any, slacks: Any, *, strict: bool = True) -> Row | None:
+    """The best point of the program, level by level; None where ties that were judged by these sizes gave the objective away."""
+    table = Tableau(program, weights, slacks)
+    if not table.make_feasible():
+        raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
+    first = None
+    for level in program.levels:
+        row = [as_rational(x) for x in level]
+        table.maximise(row)
+        first = first or (row, sum(x * y for x, y in zip(row, table.point(), strict=False)))
+    point = table.point()
+    if strict and first is not None and sum(x * y for x, y in zip(first[0], point, strict=False)) < first[1] - 4 * TIE:
+        return None
+    return point
 
 
 def as_rational(x: Any) -> Fraction:
@@ -84,11 +88,12 @@ class Tableau:
     `basis[r]` is basic in row r, where it has `over`. A slack is counted in the units that make its row whole.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, weight_size: Any = None, slack_size: Any = None) -> None:
         columns, slacks = program.A.shape[1], len(program.b)
+        sizes = (program.weight_size, program.slack_size) if weight_size is None else (weight_size, slack_size)
         self.width, self.over = columns + slacks, 1
         self.barred = [False] * self.width
-        self.size = [as_rational(x) for x in (*program.weight_size, *program.slack_size)]
+        self.size = [as_rational(x) for part in sizes for x in part]
         self.rows: Whole = np.zeros((slacks + 1, self.width + 1), dtype=object)
         for j, (row, b) in enumerate(zip(program.A, program.b, strict=True)):
             numbers, times = whole([*map(as_rational, row), as_rational(b)])

@@ -75,7 +75,7 @@ class HighsStageSolver:
             return None
         goal = goal_range(utility, gross, concept, players, level, unit)
         sigma = self._solve_program(stage_program(action, utility, concept, players, gross, level, unit, goal))
-        if sigma is None or finer_units(utility, gross, sigma, concept, unit) is not None:
+        if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
             return None
         return sigma if _is_stable(action, utility, gross, sigma, concept) else None
 

@@ -46,11 +46,14 @@ from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
 from acegames.stage import StageBatch, StageStrategies
-from acegames.stage.exact import TRIES, Tableau, as_rational
+from acegames.stage.exact import Tableau, as_rational
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, merge_equal
 from acegames.stage.units import finer_units, first_units, goal_range
+
+TRIES = 6
+"""Searches at one stage, each in units that the one before shows; they are a thousandth of those before, so that few are needed."""
 
 EXACT_PAIRS = 2**13
 """Pairs of supports that are looked at in exact arithmetic at most; some minutes."""
@@ -88,7 +91,7 @@ def solve_nash_exactly(
         if exact is None:
             return None
         found = as_floats(exact)
-        unit = finer_units(utility, gross, joint(action, found), concept, unit)
+        unit = finer_units(utility, gross, joint(action, found), unit)
         if unit is None:
             break
     return found

@@ -54,10 +54,8 @@ def goal_range(
     return min(core_range(values, NOISE * float(gross.sum(axis=1).min())) or largest, largest)
 
 
-def finer_units(utility: Floats, gross: Floats, sigma: Floats, concept: Concept, unit: Floats) -> Floats | None:
+def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> Floats | None:
     """The units of another try, where the answer sigma (R,) leaves far less to gain than these; None where it does not."""
-    if concept.objective is None:
-        return None
     played = sigma > 0
     missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
     noise = NOISE * (sigma[:, None] * gross)[played].sum(axis=0)
