@@ -1,7 +1,7 @@
 """A large negative reward is how people write "never do this". It must hide nothing: not from the solver, and not from the verifier.
 
-A strictly dominated action has no probability in any correlated equilibrium, nor in any Nash equilibrium, so the game without it has the same
-ones: an oracle that never sees the penalty. Gains and stakes are computed here from the definitions, in fractions.
+A strictly dominated action has no probability in any correlated equilibrium, nor in any Nash equilibrium, so the game without it has
+the same ones: an oracle that never sees the penalty. Gains and stakes are computed here from the definitions, in fractions.
 """
 
 import itertools
