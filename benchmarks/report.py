@@ -136,6 +136,26 @@ def write(results, folder: Path):
         )
     )
     parts.append(
+        "## Penalties\n\nTwo players, 3x3 actions, two budgets, one core. One action is dominated, by 1 or by far more; *repaired* are stage games that were "
+        "solved in rational numbers, which is where the time goes.\n"
+    )
+    parts.append(
+        table(
+            ("concept", "penalty", "pairs", "repaired", "seconds of the core", "against a penalty of 1"),
+            [
+                (
+                    f"`{r['concept']}`",
+                    f"{r['penalty']:g}",
+                    f"{r['pairs']:,}",
+                    f"{r['repaired']:,}",
+                    f"{r['seconds']:.2f}",
+                    f"{r['ratio']:.2f}",
+                )
+                for r in results["penalties"]
+            ],
+        )
+    )
+    parts.append(
         "## The shield\n\nTwo players, 3x3 actions, two budgets. Building it, and what one core answers in batches of 4,096 random situations, in millions a "
         "second: masks of rows, rows and masks of (t, state, spent), steps to the next rows; beside it thousands a second asked one at a time.\n"
     )

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +159,7 @@ def _ours(actions, u, kind):
     action = np.tile(np.array(actions, dtype=np.int32), (many, 1))
     flat = u.reshape(-1, players)
     batch = StageBatch(ptr, action, flat)
+    both = np.hstack([flat, batch.rounded])
     sigma = BatchStageSolver().solve(batch, kind(), tuple(range(players))).sigma
     answers = np.add.reduceat(sigma * flat.sum(axis=1), ptr[:-1])
     counts = action.max(axis=0).astype(np.int64) + 1
@@ -171,14 +173,13 @@ def _ours(actions, u, kind):
         kernels.solve_batch(
             ptr,
             action,
-            flat,
+            both,
             deviation,
             first,
             kind is ace.CE,
             1.0,
             kind_code,
             weights,
-            batch.blur,
             sigma,
             status,
             work_space,
@@ -337,6 +338,41 @@ def approximation():
     return found
 
 
+# -- (f) penalties ---------------------------------------------------------------------------------------------------------
+
+PENALTIES = (1.0, 1e3, 1e6, 1e9)
+
+
+def penalties():
+    """The same game with an action that is dominated by little, and by more and more, on one core."""
+    engine, found = ace.LocalEngine(threads=1), []
+    games = {size: _penalised(random_game(12, 25, 40), size) for size in PENALTIES}
+    for concept in (ace.CE(), ace.CCE(), ace.CE("egalitarian"), ace.CCE("fair"), ace.Nash()):
+        seconds = {size: [] for size in PENALTIES}
+        for _ in range(3):
+            for size, game in games.items():
+                started = time.process_time()
+                solution = ace.solve(game, concept, engine=engine)
+                seconds[size].append(time.process_time() - started)
+                if len(seconds[size]) == 1:
+                    assert ace.verify(game, solution.policy, concept).ok
+                    facts = {"pairs": solution.stats.pairs, "repaired": solution.stats.repaired}
+                    found.append({"concept": str(concept), "penalty": size, **facts})
+        plain = statistics.median(seconds[PENALTIES[0]])
+        for row in found[-len(PENALTIES) :]:
+            row["seconds"] = statistics.median(seconds[row["penalty"]])
+            row["ratio"] = row["seconds"] / plain
+    return found
+
+
+def _penalised(game, size):
+    """Player 1's last action pays less than everything else, by this much and a little."""
+    layer = game.layers[0]
+    reward, never = np.array(layer.reward), layer.action[:, 0] == layer.action[:, 0].max()
+    reward[never, 0] = reward[:, 0].min() - size - np.abs(reward[never, 0])
+    return replace(game, layers=(replace(layer, reward=reward),))
+
+
 def _fine_game(m, horizon=12):
     """Two players, two actions each; every step has costs of its own, with as many digits as a float has."""
     rng = np.random.default_rng(5)
@@ -461,7 +497,17 @@ def main():
     started = time.perf_counter()
     path, only = HERE / "results.json", sys.argv[1:]
     results = json.loads(path.read_text()) if only else {}
-    for part in (start_up, stage_programs, knapsacks, growth, constraints, approximation, shield, whole_solve):
+    for part in (
+        start_up,
+        stage_programs,
+        knapsacks,
+        growth,
+        constraints,
+        approximation,
+        penalties,
+        shield,
+        whole_solve,
+    ):
         if only and part.__name__ not in only:
             continue
         print(f"{part.__name__} ...", flush=True)
