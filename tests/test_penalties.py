@@ -234,6 +234,37 @@ def test_ties_do_not_give_the_objective_away():
         assert sigma @ forced[:, 1] == pytest.approx(3, abs=1e-6)
 
 
+def test_what_adds_up_to_a_constant_has_no_range():
+    """Three players share nothing: whatever is played the welfare is 0 but for rounding, so ties decide, as they do in whole numbers."""
+    for seed in range(12):
+        whole = np.random.default_rng(seed).integers(-9, 10, (8, 3)).astype(float)
+        whole[0] = 0
+        whole[:, 2] = -whole[:, 0] - whole[:, 1]
+        tenths = whole / 10
+        tenths[:, 2] = -tenths[:, 0] - tenths[:, 1]
+        for solver in SOLVERS:
+            (plain,), (rounded,) = (
+                answers([(grid(2, 2, 2), u)], ace.CE(), solver, ("p", "q", "r")) for u in (whole, tenths)
+            )
+            assert rounded @ tenths == pytest.approx(plain @ whole / 10, abs=1e-6)
+
+
+@pytest.mark.parametrize(("size", "spread"), [(1e6, 1.0), (1e9, 1e-6), (1e12, 1e-3), (1e15, 1.0)])
+@pytest.mark.parametrize("kind", [ace.CE, ace.CCE])
+def test_penalties_that_the_objective_wants_are_played(kind, size, spread):
+    """All pay nothing at (0, 0), which is stable; elsewhere p has lost all, plays for a little, and q has five."""
+    utility = np.zeros((3, 3, 2))
+    utility[0, 1:], utility[1:, 0] = (-spread, -1), (-2 * size, -1)
+    for a, k in itertools.product((1, 2), repeat=2):
+        win = 1 if a == k else -1
+        utility[a, k] = (-size + spread * win, 5 - win)
+    utility[0, 1:, 0] = -2 * size
+    flat = utility.reshape(9, 2)
+    (sigma,) = answers([(grid(3, 3), flat)], kind("q"))
+    right = solve_exactly(grid(3, 3), flat, kind("q"), PLAYERS)
+    assert sigma @ flat[:, 1] == pytest.approx(right @ flat[:, 1], abs=1e-6)
+
+
 # -- whole games
 
 

@@ -180,6 +180,8 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
                 price -= y[r] * A[r, j]
         if j < R:
             gap = max(gap, (price + fixed - value) / depth[j])
+            if price + fixed - value > max(LP_CERTIFICATE, 8.0 * NOISE * depth[j]):
+                return False  # an outlier that should be played
         elif price > LP_CERTIFICATE:
             return False
     return abs(gap) <= LP_CERTIFICATE
@@ -380,23 +382,33 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 
 @_inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
-    """The range of the objective over joint actions, without outliers: what objectives are counted in."""
-    noise = np.inf
+    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
+    noise = 0.0  # of what is no outlier, with a margin
     for i in range(N):
-        largest = max(largest, unit[i] * (1.0 if kind in (EGALITARIAN, FAIR) else abs(terms[i])))
+        weight = 1.0 if comparing else abs(terms[i])
+        largest = max(largest, unit[i] * weight)
+        noise += OUTLIER * NOISE * weight * abs(top[i] + (terms[i] if comparing else 0.0))
+    for j in range(R):  # the gross utility of joint actions, in order
+        here = 0.0
+        for i in range(N):
+            here += u[j, N + i] * (1.0 if comparing else abs(terms[i]))
+        k = j
+        while k > 0 and shortfall[k - 1] > here:
+            shortfall[k] = shortfall[k - 1]
+            k -= 1
+        shortfall[k] = here
+    noise += OUTLIER * NOISE * shortfall[min(max(R // 4, 1), R - 1)]
     for j in range(R):
         least = np.inf
         most = -np.inf
         total = 0.0
-        gross = 0.0
         for i in range(N):
             least = min(least, u[j, i] + terms[i])
             most = max(most, u[j, i] + terms[i])
             total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
-            gross += u[j, N + i]
         values[j] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
-        noise = min(noise, NOISE * gross)
     found = core_range(values, R, noise, shortfall)
     return min(found, largest) if found > 0.0 else largest
 
@@ -531,11 +543,14 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
             continue
         if found <= MIXED:
             return found
-        if wide:
+        wider = kind in (EGALITARIAN, FAIR)
+        for i in range(N):
+            if 0.0 < unit[i] < top[i] - low[i]:
+                unit[i] = top[i] - low[i]
+                wider = True
+        if wide or not wider:
             return UNCERTIFIED
         wide = True
-        for i in range(N):
-            unit[i] = top[i] - low[i] if unit[i] > 0.0 else 0.0
     return UNCERTIFIED
 
 

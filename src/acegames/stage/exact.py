@@ -66,7 +66,11 @@ def _best_point(program: Program, weights: Any, slacks: Any, *, strict: bool = T
         table.maximise(row)
         first = first or (row, sum(x * y for x, y in zip(row, table.point(), strict=False)))
     point = table.point()
-    if strict and first is not None and sum(x * y for x, y in zip(first[0], point, strict=False)) < first[1] - 4 * TIE:
+    if (
+        strict
+        and first is not None
+        and sum(x * y for x, y in zip(first[0], point, strict=False)) < first[1] - Fraction(4 * TIE)
+    ):
         return None
     return point
 

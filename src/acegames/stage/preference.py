@@ -60,7 +60,9 @@ class Preference:
         self.gain = [x / span for x in units]
         high = [x + as_rational(up) for x, up in zip(top, level, strict=True)] if level is not None else top
         self.offset = [(x - min(high)) / span for x in high]
-        self.weights = [as_rational(w) * x / span for w, x in zip(weights or [0.0] * len(units), units, strict=True)]
+        given = weights or [0.0] * len(units)
+        largest = as_rational(max(map(abs, given)) or 1.0)
+        self.weights = [as_rational(w) * x / (largest * span) for w, x in zip(given, units, strict=True)]
 
     def score(self, v: Sequence[Fraction]) -> Score:
         """What is compared: the objective, then each player's utility; nothing when any equilibrium will do."""

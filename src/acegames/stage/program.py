@@ -94,7 +94,8 @@ def stage_program(
     if concept.objective is None:
         return Program(len(v), deviations, nothing, np.empty((0, len(v))), depth)
     if weights is not None:
-        first = v @ (np.array([number(w) for w in weights]) * units / number(goal or 1.0))
+        largest = number(max(map(abs, weights)) or 1.0)
+        first = v @ (np.array([number(w) for w in weights]) * units / (largest * number(goal or 1.0)))
         return Program(len(v), deviations, nothing, np.vstack([first, v.T]), depth)
     span = number(goal or 1.0)
     if level is not None:

@@ -42,16 +42,21 @@ def core_range(values: Floats, noise: float) -> float:
 def goal_range(
     utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
 ) -> float:
-    """The range of the objective over joint actions, without outliers: what objectives are counted in."""
-    weights, raised = concept.weights(players), utility if level is None else utility + level
-    largest = float((unit * (1.0 if weights is None else np.abs(weights))).max())
+    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    given, raised = concept.weights(players), utility if level is None else utility + level
+    weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
+    counted = np.ones(len(unit)) if weights is None else np.abs(weights)
+    largest = float((unit * counted).max())
+    top = (raised if weights is None else utility).max(axis=0)
+    usual = np.sort((gross * counted).sum(axis=1))[min(max(len(gross) // 4, 1), len(gross) - 1)]
+    noise = OUTLIER * NOISE * float((counted * np.abs(top)).sum() + usual)  # of what is no outlier, with a margin
     if weights is not None:
-        values = ((utility - utility.max(axis=0)) * np.array(weights) * (unit > 0)).sum(axis=1)
+        values = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
     elif concept.objective == "fair":
         values = raised.min(axis=1) - raised.max(axis=1)
     else:
         values = raised.min(axis=1)
-    return min(core_range(values, NOISE * float(gross.sum(axis=1).min())) or largest, largest)
+    return min(core_range(values, noise) or largest, largest)
 
 
 def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> Floats | None:
