@@ -346,7 +346,7 @@ PENALTIES = (1.0, 1e3, 1e6, 1e9)
 def penalties():
     """The same game with an action that is dominated by little, and by more and more, on one core."""
     engine, found = ace.LocalEngine(threads=1), []
-    games = {size: _penalised(random_game(12, 25, 40), size) for size in PENALTIES}
+    games = {size: _penalised(random_game(8, 16, 24), size) for size in PENALTIES}
     for concept in (ace.CE(), ace.CCE(), ace.CE("egalitarian"), ace.CCE("fair"), ace.Nash()):
         seconds = {size: [] for size in PENALTIES}
         for _ in range(3):
