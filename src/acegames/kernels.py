@@ -10,7 +10,7 @@ player's own rows, which are dual feasible in the same way. Ties (reduced costs 
 on the optimal face, level by level. Ratio tests are Harris's two passes; after many pivots Bland's rule takes over. Each
 level's answer is certified by weak duality from the stage's own numbers; status 2 asks the caller to repair exactly.
 
-Kernels that call each other live in one file, because numba's cache does not see changes across files.
+`nash_kernels` calls some of these; `kernel_cache` compiles callers again when this file changes, which numba alone would not see.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def _merge_equal(v, u, i, R, N, unit, order, sorted_v):
 # u (R, 2N) holds the utilities of the feasible joint actions, then the gross utilities: the same sums of rewards without their
 # signs. Rounding is a share of these, NOISE. Utilities are counted from the player's best, in units: v = (u - top) / unit. A
 # unit is the range that matters: that of the utilities without outliers far below, and if the answer shows a player closer
-# to its best, a multiple of that distance (`stage.program` has the reasons).
+# to its best, a multiple of that distance (`stage.units` has the reasons).
 
 
 @_inner

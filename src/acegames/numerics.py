@@ -106,8 +106,8 @@ DRAWN_OVER = 1e-12
 """Share by which a spending must exceed a budget to be marked in a picture, where both are floats already."""
 
 SUPPORT = 1e-12
-"""Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero. (Probabilities of
-the game itself are never cut: 1e-300 is still possible.)"""
+"""Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero, unless a deviation would gain
+without them. (Probabilities of the game itself are never cut: 1e-300 is still possible.)"""
 
 VERIFY = 1e-8
 """Largest gain by a deviation that the verifier accepts in a situation, as a share of the stake there: of the best total that safe play
