@@ -36,8 +36,8 @@ from acegames.numerics import (
 
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
-DEEP = 8.0  # units below the best in which players are compared where there are outliers; tried first
-ATTEMPTS = 3  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
+DEEP, DEEPER = 8.0, 1024.0  # units below their best in which players are compared where there are outliers: first, and then
+ATTEMPTS = 4  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
 _jit: Any = kernel  # numba infers the types
@@ -533,24 +533,27 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
     goal = goal_range(u, R, N, kind, terms, top, unit, c, x)
     for i in range(N):
         core[i] = unit[i]
-    wide = False
+    deep = DEEP
+    widened = False
     for _ in range(ATTEMPTS):
         found = _solve_program(
-            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, wide, sigma, W
+            u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, deep, sigma, W
         )
         if found != UNCERTIFIED and finer(u, R, N, sigma, top, core, unit):
-            wide = False
             continue
         if found <= MIXED:
             return found
-        wider = kind in (EGALITARIAN, FAIR)
+        if kind in (EGALITARIAN, FAIR) and deep == DEEP:
+            deep = DEEPER
+            continue
+        if widened:
+            return UNCERTIFIED
         for i in range(N):
             if 0.0 < unit[i] < top[i] - low[i]:
                 unit[i] = top[i] - low[i]
-                wider = True
-        if wide or not wider:
+                widened = True
+        if not widened:
             return UNCERTIFIED
-        wide = True
     return UNCERTIFIED
 
 
@@ -570,7 +573,7 @@ def _depths(v, R, N, columns, depth):
 
 @_inner
 def _within(least, y, owner, first, rows):
-    """Whether what was assumed of values, that they lie within DEEP units of the best, does not bind: then nothing beyond is better."""
+    """Whether what was assumed of values, that they lie within so many units of the best, does not bind: then nothing beyond is better."""
     for r in range(first, rows):
         if owner[r] and y[r] > 0.0:
             return False
@@ -589,11 +592,11 @@ def _start(worth, depth, careful):
 
 @_inner
 def _solve_program(
-    u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, wide, sigma, W
+    u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, deep, sigma, W
 ):
     """As `solve_stage`, by the linear program in the present units.
 
-    `goal` is what objectives are counted in. Players are compared within DEEP of these below their best, or all the way where it is `wide`.
+    `goal` is what objectives are counted in. Players are compared within `deep` of these below their best.
     """
     v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise, goals = W
     comparing = kind in (EGALITARIAN, FAIR)
@@ -604,7 +607,7 @@ def _solve_program(
     limited = False
     for i in range(N):
         range_i = top[i] - low[i] if unit[i] > 0.0 else 0.0
-        noise[i] = range_i if wide else min(range_i, DEEP * min(unit[i], OUTLIER * span))  # how far below its best a player is compared
+        noise[i] = min(range_i, deep * min(unit[i], OUTLIER * span))  # how far below its best a player is compared
         limited = limited or noise[i] < range_i
         y[i] = top[i] - noise[i] + (terms[i] if comparing else 0.0)  # the offsets o_i, until the rows are built
         lowest = min(lowest, y[i])
@@ -623,10 +626,10 @@ def _solve_program(
         columns = R + (2 if kind == FAIR else 1)
         least = np.inf  # the lowest value is at most this, the highest at least `most`
         most = 0.0
-        deep = 0.0
+        above = 0.0
         for i in range(N):
             most = max(most, y[i])
-            deep = max(deep, noise[i] / span)
+            above = max(above, noise[i] / span)
             if y[i] + noise[i] / span < least:  # the player whose best is lowest bounds the objective most tightly
                 least = y[i] + noise[i] / span
                 pilot = i
@@ -648,7 +651,7 @@ def _solve_program(
                     A[rows, j] = (v[j, i] * unit[i] + noise[i]) / span
                 A[rows, R] = 0.0
                 A[rows, R + 1] = 1.0
-                b[rows] = deep - max(y[i] - most, -noise[i] / span)
+                b[rows] = above - max(y[i] - most, -noise[i] / span)
                 owner[rows] = y[i] - most < -noise[i] / span  # whether it is cut
                 rows += 1
         for j in range(R):

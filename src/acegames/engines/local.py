@@ -442,7 +442,8 @@ class Stages:
         code: NDArray[Any],
     ) -> tuple[PolicyLayer, Floats | None, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
-        repairs = [self._repair(t, here, cells, stage, value, code) for run in found for stage in run.open]
+        known: dict[bytes, Floats] = {}
+        repairs = [self._repair(t, here, cells, stage, value, code, known) for run in found for stage in run.open]
         records = [r for r in (*found, *repairs) if len(r.mixed_cell)]
         if not records:
             return *_file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
@@ -457,15 +458,25 @@ class Stages:
         return *_file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
 
     def _repair(
-        self, t: int, here: LayerSpace, cells: Ints, stage: OpenStage, value: Floats, code: NDArray[Any]
+        self,
+        t: int,
+        here: LayerSpace,
+        cells: Ints,
+        stage: OpenStage,
+        value: Floats,
+        code: NDArray[Any],
+        known: dict[bytes, Floats],
     ) -> Run:
-        """Solve a stage exactly, from the very numbers that the kernel had."""
+        """Solve a stage exactly, from the very numbers that the kernel had; many stages of a layer are the same, and in `known`."""
         state, _ = here.spent(np.array([stage.cell]) if self.space.dense else cells[[stage.cell]])
         table, n = self.game.layer(t), len(self.players)
         action = table.action[int(table.row_ptr[state[0]]) + stage.row]
         utility, gross = stage.utility[:, :n], stage.utility[:, n:]
         assert not isinstance(self.concept, Nash)
-        sigma = solve_exactly(action, utility, self.concept, self.players, gross, self.base.above[t])
+        key = action.tobytes() + stage.utility.tobytes()
+        if key not in known:
+            known[key] = solve_exactly(action, utility, self.concept, self.players, gross, self.base.above[t])
+        sigma = known[key]
         played = np.flatnonzero(sigma > 0)
         value[stage.cell] = weighted_sum(sigma[played].tolist(), stage.utility[played])
         code[stage.cell] = 1 + stage.row[played[0]] if len(played) == 1 else 0

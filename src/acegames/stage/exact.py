@@ -1,32 +1,31 @@
-"""The stage program in rational arithmetic: a small dense simplex that is never wrong, only slow.
+"""The stage program in exact arithmetic: a small dense simplex that is never wrong, only slower.
 
-The utilities are dyadic rationals, so nothing is lost on the way in (the program is built from them in rationals too: rounding its
-coefficients could leave it without a solution). Start at the first joint action with every slack
-basic; that is primal feasible only up to the incentive rows, so a first phase drives their violation out; then each
-level is maximised in turn, and columns with a strictly negative reduced cost are barred from later levels, which keeps the
-search on the optimal face (spec 4's lexicographic ties). Bland's rule: it ends.
+The utilities are whole numbers once they are multiplied by a power of two, so nothing is lost on the way in (rounding the program's
+coefficients could leave it without a solution). Start at a joint action with every slack basic; that is primal feasible only up to the
+incentive rows, so a first phase drives their violation out; then each level is maximised in turn, and columns with a
+strictly negative reduced cost are barred from later levels, which keeps the search on the optimal face (spec 4's
+lexicographic ties). The steepest column enters; after many steps Bland's rule, so that it ends.
 
-The table is kept in whole numbers over one denominator (Edmonds; Bareiss): every entry is a minor of the first table, so a
+The dictionary is kept in whole numbers over one denominator (Edmonds; Bareiss): every entry is a minor of the first one, so a
 pivot's divisions leave no remainder, and there are no common factors to look for as fractions would at every step.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Correlated
-from acegames.numerics import TIE
-from acegames.stage.program import Floats, Program, stage_program
+from acegames.numerics import NOISE, TIE
+from acegames.stage.program import Floats, Program, common_denominator, stage_program
 from acegames.stage.units import first_units, goal_range
 
-Row = list[Fraction]
-Whole = NDArray[np.object_]  # of Python ints
+Rational = Fraction | int
+TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
+STEEPEST = 50  # steps in a row that the steepest column may enter; most programs take fewer than ten
 
 
 def solve_exactly(
@@ -38,15 +37,19 @@ def solve_exactly(
     level: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     sizes = np.abs(utility) if gross is None else gross
     unit = first_units(utility, sizes)
     goal = goal_range(utility, sizes, concept, players, level, unit)
-    program = stage_program(action, rational, concept, players, sizes, level, unit, goal)
-    best = _best_point(program, program.weight_size, program.slack_size)
+    given = [utility, unit, np.array([goal])] + ([] if level is None else [level])
+    times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
+    times *= float(concept.floor).as_integer_ratio()[1]
+    program = stage_program(
+        action, _whole(utility, times), concept, players, _whole(NOISE * sizes, times),
+        None if level is None else _whole(level, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
+    )  # fmt: skip
+    best = _best_point(program)
     if best is None:  # outliers are played, with more than a tiny chance
-        ones = np.ones(len(program.weight_size), dtype=object)
-        best = _best_point(program, ones, np.maximum(abs(program.A).max(axis=1, initial=0), 1), strict=False)
+        best = _best_point(program, strict=False)
     assert best is not None
     sigma: Floats = np.array([float(x) for x in best[: program.rows]])
     total = 0.0
@@ -55,116 +58,150 @@ def solve_exactly(
     return sigma / total
 
 
-def _best_point(program: Program, weights: Any, slacks: Any, *, strict: bool = True) -> Row | None:
-    """The best point of the program, level by level; None where ties that were judged by these sizes gave the objective away."""
-    table = Tableau(program, weights, slacks)
+def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
+    """So many times the numbers, rounded down."""
+    ratios = (x.as_integer_ratio() for x in numbers.ravel().tolist())
+    found = np.empty(numbers.size, dtype=object)
+    found[:] = [part * times // whole for part, whole in ratios]
+    return found.reshape(numbers.shape)
+
+
+def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
+    """The best point of the program, level by level; None where ties that were judged by depth gave the objective away."""
+    table = Dictionary(program, by_depth=strict)
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
-    first = None
-    for level in program.levels:
-        row = [as_rational(x) for x in level]
-        table.maximise(row)
-        first = first or (row, sum(x * y for x, y in zip(row, table.point(), strict=False)))
-    point = table.point()
-    if (
-        strict
-        and first is not None
-        and sum(x * y for x, y in zip(first[0], point, strict=False)) < first[1] - Fraction(4 * TIE)
-    ):
+    levels = program.levels.tolist()
+    units = np.broadcast_to(program.level_unit, len(levels)).tolist()
+    best: Rational = 0
+    for k, (level, unit) in enumerate(zip(levels, units, strict=True)):
+        table.maximise(level, unit)
+        best = best if k else table.worth(level)
+    if strict and levels and TIE_WHOLE * (best - table.worth(levels[0])) > 4 * TIE_PART * units[0]:
         return None
-    return point
+    return table.point()
 
 
-def as_rational(x: Any) -> Fraction:
-    """A Fraction of plain Python ints; numpy's would overflow."""
-    return Fraction(x.item() if isinstance(x, np.generic) else x)
+class Dictionary:
+    """over * x_basic = rhs - T x_nonbasic, in whole numbers; the variables are the weights y, then the slacks of the rows.
 
-
-def whole(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
-    """The numbers times their common denominator, and that."""
-    denominator = math.lcm(*(x.denominator for x in numbers))
-    return [x.numerator * (denominator // x.denominator) for x in numbers], denominator
-
-
-class Tableau:
-    """Rows [coefficients | right-hand side] over the columns y, slacks, in whole numbers; the entries are those divided by `over`.
-
-    `basis[r]` is basic in row r, where it has `over`. A slack is counted in the units that make its row whole.
+    A slack is counted in the units that make its row whole. `size` is how large a variable can be, about: ties are judged by that.
     """
 
-    def __init__(self, program: Program, weight_size: Any = None, slack_size: Any = None) -> None:
-        columns, slacks = program.A.shape[1], len(program.b)
-        sizes = (program.weight_size, program.slack_size) if weight_size is None else (weight_size, slack_size)
-        self.width, self.over = columns + slacks, 1
-        self.barred = [False] * self.width
-        self.size = [as_rational(x) for part in sizes for x in part]
-        self.rows: Whole = np.zeros((slacks + 1, self.width + 1), dtype=object)
-        for j, (row, b) in enumerate(zip(program.A, program.b, strict=True)):
-            numbers, times = whole([*map(as_rational, row), as_rational(b)])
-            self.rows[j, :columns], self.rows[j, -1] = numbers[:-1], numbers[-1]
-            self.rows[j, columns + j] = 1
-            self.size[columns + j] *= times
-        self.rows[-1, : program.rows] = self.rows[-1, -1] = 1
-        self.basis = [columns + j for j in range(slacks)] + [-1]
+    def __init__(self, program: Program, *, by_depth: bool = True) -> None:
+        columns, slacks, rows = program.A.shape[1], len(program.b), program.rows
+        depth = program.depth.tolist() if by_depth and program.depth is not None else [1] * rows
+        slack = program.slack_size if by_depth else np.maximum(abs(program.A).max(axis=1, initial=0), program.row_unit)
+        auxiliary = np.broadcast_to(program.row_unit, slacks).tolist()[-1:] * (columns - rows)
+        self.size: list[Rational] = [*(Fraction(1, x) for x in depth), *auxiliary, *slack.tolist()]
+        self.over, self.T, self.rhs, self.objective = 1, [], [], [0] * columns
+        for r, (row, b) in enumerate(zip(program.A.tolist(), program.b.tolist(), strict=True)):
+            numbers, times = common_denominator([*row, b])
+            self.T.append(numbers[:-1])
+            self.rhs.append(numbers[-1])
+            self.size[columns + r] *= times
+        self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one; its slack leaves at once, for good
+        self.rhs.append(1)
+        self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
+        self.barred = [False] * (columns + slacks)
         self._pivot(slacks, 0)
+        self._forget(0)
 
-    def point(self) -> Row:
+    def point(self) -> list[Fraction]:
         """The present weights and slacks."""
-        y = [Fraction(0)] * self.width
-        for number, k in zip(self.rows[:, -1], self.basis, strict=True):
-            y[k] = Fraction(number, self.over)
-        return y
+        found = [Fraction(0)] * len(self.size)
+        for k, number in zip(self.basic, self.rhs, strict=True):
+            found[k] = Fraction(number, self.over)
+        return found
+
+    def worth(self, level: Sequence[Rational]) -> Rational:
+        """A level's value at the present point."""
+        at_hand = (level[k] * number for k, number in zip(self.basic, self.rhs, strict=True) if k < len(level))
+        return Fraction(sum(at_hand), self.over)
 
     def make_feasible(self) -> bool:
         """Phase one: an artificial column covers every violated row and is driven to zero; False where that cannot be."""
-        if all(x >= 0 for x in self.rows[:, -1]):
+        if min(self.rhs) >= 0:
             return True
-        artificial = self.width
-        column = np.array([-self.over if x < 0 else 0 for x in self.rows[:, -1]], dtype=object)
-        self.rows = np.insert(self.rows, artificial, column, axis=1)
-        self.width += 1
+        artificial = len(self.size)
+        self.size.append(1)
         self.barred.append(False)
-        self._pivot(min(range(len(self.rows)), key=lambda r: self.rows[r, -1]), artificial)
+        self.nonbasic.append(artificial)
+        for row, number in zip(self.T, self.rhs, strict=True):
+            row.append(-self.over if number < 0 else 0)
+        self.objective = [0] * len(self.nonbasic)
+        self._pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
         self._improve([0] * artificial + [-1])
-        if artificial in self.basis:
-            r = self.basis.index(artificial)
-            if self.rows[r, -1] != 0:
+        if artificial in self.basic:
+            r = self.basic.index(artificial)
+            if self.rhs[r] != 0:
                 return False
-            self._pivot(r, next(k for k in range(artificial) if self.rows[r, k] != 0))
-        self.rows = np.delete(self.rows, artificial, axis=1)
-        self.width -= 1
+            self._pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
+        self._forget(self.nonbasic.index(artificial))
+        self.size.pop()
         self.barred.pop()
         return True
 
-    def maximise(self, objective: Row) -> None:
-        """Move to the best point of the face that earlier calls left, and leave only what is as good."""
-        numbers, times = whole(objective)
-        reduced = self._improve(numbers + [0] * (self.width - len(numbers)))
-        for k, d in enumerate(reduced):
-            self.barred[k] = self.barred[k] or Fraction(d, self.over * times) * self.size[k] < -TIE
+    def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
+        """Move to the best point of the face that earlier calls left, and leave only what is as good, to a TIE of the unit."""
+        numbers, times = common_denominator(level)
+        self._improve(numbers)
+        tie = TIE_PART * self.over * times * unit
+        for k, gain in zip(self.nonbasic, self.objective, strict=True):
+            size = self.size[k]
+            if -gain * size.numerator * TIE_WHOLE > tie * size.denominator:
+                self.barred[k] = True
 
-    def _improve(self, objective: list[int]) -> Whole:
-        """Pivot while the objective grows; returns its reduced costs, times `over`."""
-        while True:
-            reduced = self._reduced(objective)
-            entering = next((k for k in range(self.width) if reduced[k] > 0 and not self.barred[k]), None)
-            if entering is None:
-                return reduced
-            column, last = self.rows[:, entering], self.rows[:, -1]
-            leaving = min((Fraction(last[r], column[r]), k, r) for r, k in enumerate(self.basis) if column[r] > 0)
-            self._pivot(leaving[2], entering)
+    def _improve(self, level: list[int]) -> None:
+        """Pivot while the objective grows; leaves what it gains by each variable that is not basic, times `over`."""
+        self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
+        for k, row in zip(self.basic, self.T, strict=True):
+            if k < len(level) and level[k]:
+                self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
+        steps = 0
+        while rising := [j for j, d in enumerate(self.objective) if d > 0 and not self.barred[self.nonbasic[j]]]:
+            bland = steps > STEEPEST
+            j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
+            self._pivot(self._leaving(j), j)
+            steps += 1
 
-    def _reduced(self, objective: list[int]) -> Whole:
-        reduced: Whole = np.array(objective[: self.width], dtype=object) * self.over
-        for r, k in enumerate(self.basis):
-            if objective[k]:
-                reduced = reduced - objective[k] * self.rows[r, :-1]
-        return reduced
+    def _leaving(self, j: int) -> int:
+        """The row that binds first when variable j grows; of several the variable with the lowest number."""
+        found = -1
+        for r, row in enumerate(self.T):
+            if row[j] <= 0:
+                continue
+            lead = self.rhs[r] * self.T[found][j] - self.rhs[found] * row[j] if found >= 0 else -1
+            if lead < 0 or (lead == 0 and self.basic[r] < self.basic[found]):
+                found = r
+        assert found >= 0, "a stage program is bounded"
+        return found
 
-    def _pivot(self, r: int, k: int) -> None:
-        if self.rows[r, k] < 0:
-            self.rows[r] = -self.rows[r]
-        row, pivot = self.rows[r].copy(), self.rows[r, k]
-        self.rows = (self.rows * pivot - np.outer(self.rows[:, k], row)) // self.over
-        self.rows[r], self.over = row, pivot
-        self.basis[r] = k
+    def _pivot(self, r: int, j: int) -> None:
+        """Exchange the basic variable of row r and the other one of column j."""
+        row, last, sign = self.T[r], self.rhs[r], 1 if self.T[r][j] > 0 else -1
+        pivot, over = row[j], sign * self.over
+        for i, other in enumerate(self.T):
+            if i != r:
+                self.rhs[i] = (self.rhs[i] * pivot - other[j] * last) // over
+                self.T[i] = _eliminated(other, row, j, over, sign)
+        self.objective = _eliminated(self.objective, row, j, over, sign)
+        self.T[r], self.rhs[r] = [sign * x for x in row], sign * last
+        self.T[r][j] = over
+        self.over = sign * pivot
+        self.basic[r], self.nonbasic[j] = self.nonbasic[j], self.basic[r]
+
+    def _forget(self, j: int) -> None:
+        """Leave out the variable of column j, which is zero for good."""
+        for row in (*self.T, self.nonbasic, self.objective):
+            del row[j]
+
+
+def _eliminated(other: list[int], row: list[int], j: int, over: int, sign: int) -> list[int]:
+    """A row of the dictionary after a pivot at row[j]."""
+    pivot, f = row[j], other[j]
+    if f == 0:
+        return [x * pivot // over for x in other] if pivot != over else other
+    found = [(x * pivot - f * y) // over for x, y in zip(other, row, strict=True)]
+    found[j] = -sign * f
+    return found

@@ -74,7 +74,8 @@ class HighsStageSolver:
         if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
             return None
         goal = goal_range(utility, gross, concept, players, level, unit)
-        sigma = self._solve_program(stage_program(action, utility, concept, players, gross, level, unit, goal))
+        program = stage_program(action, utility, concept, players, NOISE * gross, level, unit, goal)
+        sigma = self._solve_program(program.counted())
         if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
             return None
         return sigma if _is_stable(action, utility, gross, sigma, concept) else None

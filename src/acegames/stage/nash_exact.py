@@ -46,10 +46,10 @@ from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
 from acegames.stage import StageBatch, StageStrategies
-from acegames.stage.exact import Tableau, as_rational
+from acegames.stage.exact import Dictionary
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
-from acegames.stage.program import Floats, Program, merge_equal
+from acegames.stage.program import Floats, Program, as_rational, merge_equal
 from acegames.stage.units import finer_units, first_units, goal_range
 
 TRIES = 6
@@ -247,7 +247,7 @@ def _maximin(u: Matrix) -> Mixture:
     """Maximise z subject to z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
     own, others, least = sorted({a for a, _ in u}), sorted({k for _, k in u}), min(u.values())
     A = np.array([[least - u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
-    table = Tableau(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
+    table = Dictionary(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
     table.make_feasible()
     table.maximise([Fraction(0)] * len(own) + [Fraction(1)])
     return {a: p for a, p in zip(own, table.point(), strict=False) if p > 0}
@@ -421,7 +421,7 @@ class _Side:
         return least > 0 and least >= self.least
 
     def _solve(self, *levels: list[Fraction]) -> list[Fraction] | None:
-        table = Tableau(self.program)
+        table = Dictionary(self.program)
         if not table.make_feasible():
             return None
         for level in levels:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.numerics import TIE
-from acegames.stage.exact import as_rational
+from acegames.stage.program import as_rational
 
 SAME = Fraction(TIE)  # a float would turn sums into floats
 Interval = tuple[Fraction, Fraction]

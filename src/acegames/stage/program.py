@@ -1,8 +1,7 @@
 """The linear program of one stage game (spec 4), in a form that every solver of it shares.
 
-Utilities are counted from the player's best, in units of its own (`stage.units`): v_i = (u_i - max_X u_i) / unit_i, so that no player's
-incentives drown in another's large numbers. A deviation out of X is valued at `floor` ranges below the worst. For weights
-y = (sigma, auxiliaries) >= 0:
+Utilities are counted from the player's best, v_i = u_i - max_X u_i. A deviation out of X is valued at `floor` ranges below the worst.
+For weights y = (sigma, auxiliaries) >= 0:
 
     maximise, lexicographically,  objective, v_1, ..., v_N   subject to   A y <= b,   sum(sigma) = 1
 
@@ -11,16 +10,20 @@ y = (sigma, auxiliaries) >= 0:
     egalitarian, auxiliary z:                             z - w_i.sigma <= o_i               maximise z
     fair, auxiliaries lo and w = top - hi:                lo - w_i.sigma <= o_i,  w + w_i.sigma <= top - o_i    maximise lo + w
 
-where (u_i + level_i) / span = w_i + o_i brings the players back to one scale, that of the objective, with w_i >= 0 and o_i >= 0.
-Utilities of a player that differ by no more than rounding (`numerics.NOISE` of their gross) count as equal, in every solver alike.
+where u_i + level_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. Utilities of a player that differ by no more than rounding
+(`numerics.NOISE` of their gross) count as equal, in every solver alike.
+
+A program says what each row and each level is counted in: a player's own unit (`stage.units`), so that no player's incentives drown in
+another's large numbers, and the objective's. Floats are divided by it; whole numbers stay as they are.
 
 b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -28,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CE, Correlated
-from acegames.numerics import NOISE, OUTLIER
+from acegames.numerics import OUTLIER
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
-"""Floats, or objects that are Fractions."""
+"""Floats, or objects that are whole numbers or Fractions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,25 +46,29 @@ class Program:
     A: Numbers  # (J, rows + auxiliaries)
     b: Numbers  # (J,)
     levels: Numbers  # (L, rows + auxiliaries); none: any feasible point
-    depth: Numbers | None = (
-        None  # (rows,) how far a joint action is below the best of a player, where it is an outlier, else 1
-    )
-
-    @property
-    def weight_size(self) -> Numbers:
-        """How large each weight can be, about: an outlier is played with a chance of one in its depth."""
-        size: Numbers = np.ones(self.A.shape[1], dtype=self.A.dtype)
-        if self.depth is not None:
-            size[: self.rows] = size[: self.rows] / self.depth
-        return size
+    row_unit: Numbers | int = 1  # (J,) what each row is counted in, and auxiliaries, which are in some rows only
+    level_unit: Numbers | int = 1  # (L,)
+    depth: Numbers | None = None  # (rows,) units below a player's best, where outliers are, else 1; None: no outliers
 
     @property
     def slack_size(self) -> Numbers:
-        """How far each row's slack can change, about: a small price of a large slack still moves the objective."""
-        change, weight = self.A.copy(), self.weight_size
-        change[:, : self.rows] -= self.A[:, [int(np.argmax(weight[: self.rows]))]]
-        size: Numbers = np.maximum((abs(change) * weight).max(axis=1, initial=0), 1)
+        """How far each row's slack can change, about: a small price of a large slack still moves the objective.
+
+        An outlier is played with a chance of one in its depth.
+        """
+        first = 0 if self.depth is None else int(np.argmin(self.depth))
+        change = abs(self.A[:, : self.rows] - self.A[:, [first]])
+        if self.depth is not None:
+            change = change // self.depth
+        size: Numbers = np.maximum(change.max(axis=1, initial=0), self.row_unit)
         return size
+
+    def counted(self) -> Program:
+        """The same in units, for floats."""
+        A, levels = self.A.copy(), self.levels.copy()
+        A[:, : self.rows] /= np.reshape(self.row_unit, (-1, 1))
+        levels[:, : self.rows] /= np.reshape(self.level_unit, (-1, 1))
+        return Program(self.rows, A, self.b / self.row_unit, levels, depth=self.depth)
 
 
 def stage_program(
@@ -69,48 +76,58 @@ def stage_program(
     utility: Numbers,
     concept: Correlated,
     players: tuple[Hashable, ...],
-    gross: Floats,
-    level: Floats | None,
-    unit: Floats,
-    goal: float,
+    blur: Numbers,
+    level: Numbers | None,
+    unit: Numbers,
+    goal: Any,
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions, utilities and gross utilities (R, N), their level and units (N,).
+    """Build the program of one stage from its feasible joint actions, utilities and their rounding (R, N), their level and units (N,).
 
-    `goal` is what the objective is counted in.
-
-    Utilities may be floats or, in an array of objects, Fractions; the program is in the same arithmetic.
+    `goal` is what the objective is counted in. All in floats; or all in whole numbers, which ranges times the floor must be as well.
     """
-    number = Fraction if utility.dtype == object else float
-    units = np.array([number(x) for x in unit])
+    exact, cares = utility.dtype == object, unit > 0
     low, top = utility.min(axis=0), utility.max(axis=0)
-    ranges = np.where(units > 0, top - low, 0 * units)
-    per = np.where(units > 0, units, 1)
-    v = (utility - top) / per * (units > 0)
-    v = merge_equal(v, np.array([[number(NOISE * x) for x in row] for row in gross.tolist()]) / per)
-    deviations = deviation_rows(action, v, -(1 + number(concept.floor)) * ranges / per - (units == 0), concept)
-    nothing = np.zeros(len(deviations), dtype=int)
-    depth = np.where((-v).max(axis=1) > OUTLIER, (-v).max(axis=1), 1)
-    weights = concept.weights(players)
+    ranges = (top - low) * cares
+    v = merge_equal((utility - top) * cares, blur)
+    part, whole = float(concept.floor).as_integer_ratio()
+    below = ranges * part // whole if exact else ranges * float(concept.floor)
+    deviations, owner = deviation_rows(action, v, -ranges - below - ~cares, concept)
+    per, goal, nothing = np.where(cares, unit, 1), goal or 1, np.zeros(len(deviations), dtype=int)
+    depth = (-v // per).max(axis=1)
+    depth = np.where(depth > OUTLIER, depth, 1) if (depth > OUTLIER).any() else None
     if concept.objective is None:
-        return Program(len(v), deviations, nothing, np.empty((0, len(v))), depth)
-    if weights is not None:
-        largest = number(max(map(abs, weights)) or 1.0)
-        first = v @ (np.array([number(w) for w in weights]) * units / (largest * number(goal or 1.0)))
-        return Program(len(v), deviations, nothing, np.vstack([first, v.T]), depth)
-    span = number(goal or 1.0)
+        return Program(len(v), deviations, nothing, np.empty((0, len(v))), per[owner], depth=depth)
+    given = concept.weights(players)
+    if given is not None:
+        weights: Any = np.array(common_denominator([*map(as_rational, given)])[0] if exact else given, dtype=v.dtype)
+        first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
+        levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
+        return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
     if level is not None:
-        low = low + [number(x) for x in level]
-    alike = ((v + ranges / per) * units / span).T
+        low = low + level
     fair = concept.objective == "fair"
-    program = _compare_players(v, alike, ranges / span, (low - low.min()) / span, deviations, fair=fair)
-    return replace(program, depth=depth)
+    A, b, levels = _compare_players(v, ranges, low - low.min(), deviations, fair=fair)
+    row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))
+    return Program(len(v), A, b, levels, row_unit, np.append(goal, per), depth)
+
+
+def as_rational(x: Any) -> Fraction:
+    """A Fraction of plain Python ints; numpy's would overflow."""
+    return Fraction(x.item() if isinstance(x, np.generic) else x)
+
+
+def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], int]:
+    """The numbers times their common denominator, and that."""
+    denominator = math.lcm(*(x.denominator for x in numbers))
+    return [x.numerator * (denominator // x.denominator) for x in numbers], denominator
 
 
 def _compare_players(
-    v: Numbers, alike: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool
-) -> Program:
-    """Offsets are cut to where they matter: the lowest value is at most `least`, the highest at least `most`, whatever is played."""
+    v: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool
+) -> tuple[Numbers, Numbers, Numbers]:
+    """A, b and levels. Offsets are cut to where they matter: the lowest value is at most `least`, the highest at least `most`."""
     rows, n = v.shape
+    alike = (v + gain).T
     least, most = (offset + gain).min(), offset.max()
     above = gain.max()  # the highest is at most this much above `most`
     auxiliaries = 2 if fair else 1
@@ -124,7 +141,7 @@ def _compare_players(
         b.append(above - np.maximum(offset - most, -gain))
     levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
     levels[0, rows:] = 1
-    return Program(rows, np.vstack(blocks), np.concatenate(b), levels)
+    return np.vstack(blocks), np.concatenate(b), levels
 
 
 def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
@@ -138,21 +155,25 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
     return merged
 
 
-def deviation_rows(action: NDArray[np.int32], v: Numbers, outside: Numbers, concept: Correlated) -> Numbers:
-    """Return the rows A of the incentive constraints A sigma <= 0, but for those that cannot bind; `outside` (N,) is the worth out of X."""
+def deviation_rows(
+    action: NDArray[np.int32], v: Numbers, outside: Numbers, concept: Correlated
+) -> tuple[Numbers, NDArray[np.int64]]:
+    """The rows A of the incentive constraints A sigma <= 0, but for those that cannot bind, and whose they are; `outside` (N,) is the
+    worth out of X.
+    """
     rows, n = v.shape
-    position = {tuple(a): r for r, a in enumerate(action.tolist())}
-    found = []
+    joint = [*map(tuple, action.tolist())]
+    position = {a: r for r, a in enumerate(joint)}
+    found, owner = [], []
     for i in range(n):
-        choices = np.unique(action[:, i])
+        choices = sorted({a[i] for a in joint})
         for d in choices:
-            target = action.copy()
-            target[:, i] = d
-            to = np.array([position.get(tuple(a), -1) for a in target.tolist()])
+            to = np.array([position.get((*a[:i], d, *a[i + 1 :]), -1) for a in joint])
             gain = np.where(to >= 0, v[to, i], outside[i]) - v[:, i]
-            if isinstance(concept, CE):
-                found += [np.where(action[:, i] == told, gain, 0) for told in choices if told != d]
-            else:
-                found.append(gain)
-    kept = [g for g in found if (g > 0).any()]
-    return np.array(kept, dtype=v.dtype).reshape(len(kept), rows)
+            tolds = [action[:, i] == told for told in choices if told != d] if isinstance(concept, CE) else [True]
+            for told in tolds:
+                row = gain * told
+                if (row > 0).any():
+                    found.append(row)
+                    owner.append(i)
+    return np.array(found, dtype=v.dtype).reshape(len(found), rows), np.array(owner, dtype=np.int64)
