@@ -37,7 +37,8 @@ from acegames.numerics import (
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 DEEP, DEEPER = 8.0, 1024.0  # units below their best in which players are compared where there are outliers: first, and then
-ATTEMPTS = 4  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
+STRICT = 16  # joint actions up to which nothing but the exact optimum will do; see `_residuals_hold`
+ATTEMPTS = 5  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
 _jit: Any = kernel  # numba infers the types
@@ -160,16 +161,27 @@ def _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit):
 def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
     """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
 
-    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are.
+    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
+    are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
     """
+    accepted = LP_CERTIFICATE if R <= STRICT else 16.0 * LP_CERTIFICATE
     value = 0.0
     fixed = 0.0
+    lever = 0.0
     for j in range(columns):
         value += c[j] * x[j]
     for r in range(rows):
         fixed += y[r] * b[r]
-        if y[r] * size[r] < -LP_CERTIFICATE and not barred[columns + r]:
+        if y[r] * size[r] < -accepted and not barred[columns + r]:
             return False
+        if y[r] != 0.0:
+            over = -b[r]
+            for j in range(columns):
+                over += A[r, j] * x[j]
+                lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
+            lever += abs(y[r]) * max(over, 0.0)
+    if lever > 0.1 * TIE and R <= STRICT:
+        return False
     gap = -np.inf
     for j in range(columns):
         if barred[j]:
@@ -180,11 +192,11 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
                 price -= y[r] * A[r, j]
         if j < R:
             gap = max(gap, (price + fixed - value) / depth[j])
-            if price + fixed - value > max(LP_CERTIFICATE, 8.0 * NOISE * depth[j]):
-                return False  # an outlier that should be played
-        elif price > LP_CERTIFICATE:
+            if price + fixed - value > accepted:
+                return False  # it should be played, though it may be an outlier
+        elif price > accepted:
             return False
-    return abs(gap) <= LP_CERTIFICATE
+    return abs(gap) <= accepted
 
 
 @_inner
@@ -510,6 +522,37 @@ def finer(u, R, N, sigma, top, core, unit):
 
 
 @_inner
+def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
+    """What objectives are to be counted in: a multiple of what the answer leaves to gain, where it is far less than `goal`."""
+    comparing = kind in (EGALITARIAN, FAIR)
+    gross = 0.0
+    best = -np.inf  # of the objective, at most
+    here = 0.0
+    least = np.inf
+    most = -np.inf
+    bound = np.inf
+    for i in range(N):
+        mean = terms[i] if comparing else 0.0
+        for j in range(R):
+            if sigma[j] > 0.0:
+                mean += sigma[j] * u[j, i]
+                gross += sigma[j] * u[j, N + i] * (1.0 if comparing else abs(terms[i]))
+        least = min(least, mean)
+        most = max(most, mean)
+        bound = min(bound, top[i] + terms[i])
+    for j in range(R):
+        worth = 0.0
+        for i in range(N):
+            worth += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
+        best = max(best, worth)
+        here += sigma[j] * worth if sigma[j] > 0.0 else 0.0
+    missing = most - least if kind == FAIR else bound - least if kind == EGALITARIAN else best - here
+    if missing > OUTLIER * NOISE * gross and missing * COARSE < goal:
+        return 8.0 * missing
+    return goal
+
+
+@_inner
 def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, sigma, W):
     """Write an equilibrium of one stage game into sigma[:R].
 
@@ -539,8 +582,11 @@ def solve_stage(u, R, N, rows_of, act, deviation, position, first_action, correl
         found = _solve_program(
             u, R, N, rows_of, act, deviation, position, first_action, correlated, floor, kind, terms, goal, deep, sigma, W
         )
-        if found != UNCERTIFIED and finer(u, R, N, sigma, top, core, unit):
-            continue
+        if found != UNCERTIFIED:
+            closer = finer_goal(u, R, N, kind, terms, top, unit, sigma, goal) if kind != ANY else goal
+            if finer(u, R, N, sigma, top, core, unit) or closer < goal:
+                goal = closer
+                continue
         if found <= MIXED:
             return found
         if kind in (EGALITARIAN, FAIR) and deep == DEEP:
@@ -598,7 +644,7 @@ def _solve_program(
 
     `goal` is what objectives are counted in. Players are compared within `deep` of these below their best.
     """
-    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise, goals = W
+    v, A, b, c, T, rhs, d, x, y, basic, nonbasic, barred, chosen, top, low, unit, size, owner, _, depth, scale, noise, goals, missing = W
     comparing = kind in (EGALITARIAN, FAIR)
     _scale(u, R, N, top, unit, v)
     outliers = _depths(v, R, N, R + 2, depth)
@@ -703,7 +749,7 @@ def _solve_program(
     limit = 20 * (m + n) + 50
     if _dual_simplex(T, rhs, d, basic, nonbasic, m, n, limit) < 0:
         return UNCERTIFIED
-    if careful:
+    if outliers > 0:  # the objective as it is, and to the last digit: prices of outliers are these times their depth
         _reduced_costs(d, c, T, basic, nonbasic, depth, m, n, columns)
         if _primal_simplex(T, rhs, d, basic, nonbasic, barred, m, n, limit) < 0:
             return UNCERTIFIED
@@ -719,10 +765,13 @@ def _solve_program(
         for j in range(columns):
             best += c[j] * x[j]
             goals[j] = c[j]
+        levels = 0
         for level in range(N):
             ties = False
             for k in range(n):
                 if d[k] * (size[nonbasic[k] - columns] if nonbasic[k] >= columns else 1.0) > TIE:
+                    if d[k] < PIVOT:
+                        return UNCERTIFIED  # it may be no more than rounding, of a large slack
                     barred[nonbasic[k]] = True
                 ties = ties or not barred[nonbasic[k]]
             if not ties:
@@ -736,28 +785,38 @@ def _solve_program(
             _read_duals(y, d, nonbasic, n, columns, rows)
             if not _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
                 return UNCERTIFIED
+            missing[level] = 0.0
+            for j in range(R):
+                missing[level] += v[j, level] * x[j]
+            levels = level + 1
 
     _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
     if kind != ANY:
         for j in range(columns):
             best -= goals[j] * x[j]
+        for level in range(levels):
+            for j in range(R):
+                missing[level] -= v[j, level] * x[j]
+            best = max(best, missing[level])
         if best > 4.0 * TIE:
-            return UNCERTIFIED  # ties gave the objective away: outliers are played with more than a tiny chance
-    for least in (SUPPORT, 0.0):  # what is so small is rounding, unless it deters; and then floats cannot tell how much is right
-        count = _strip(x, depth, R, least, sigma)
-        if count < 0:
-            return UNCERTIFIED
-        if count > 0 and _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, y, noise, incentives, rows, columns):
+            return UNCERTIFIED  # ties gave a level away: outliers are played with more than a tiny chance
+    for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):  # what is so small is rounding, unless it deters
+        count, tiny = _strip(x, depth, R, least, sigma)
+        if count > 0 and _residuals_hold(
+            u, v, R, N, A, b, x, sigma, unit, owner, scale, y, noise, incentives, rows, columns, tiny
+        ):
             for j in range(R):
                 if sigma[j] > 0.0:
                     chosen[0] = j
             return PURE if count == 1 else MIXED
+        if least == 0.0:
+            _refine(T, rhs, basic, nonbasic, A, b, x, depth, m, n, R, columns)
     return ROUGH
 
 
 @_inner
 def _strip(x, depth, R, least, sigma):
-    """The distribution without weights up to `least`. Returns how many are left; 0: it was none, -1: one is too small for floats."""
+    """The distribution without weights up to `least`. Returns how many are left, 0: it was none; and whether one is tiny."""
     total = 0.0
     count = 0
     tiny = False
@@ -768,14 +827,15 @@ def _strip(x, depth, R, least, sigma):
         tiny = tiny or 0.0 < sigma[j] < TIE
     for j in range(R):
         sigma[j] /= total
-    if not total > 0.5:
-        return 0
-    return -1 if tiny else count
+    return (count if total > 0.5 else 0), tiny
 
 
 @_inner
-def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, missing, noise, incentives, rows, columns):
-    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for."""
+def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, missing, noise, incentives, rows, columns, tiny):
+    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for.
+
+    Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would deter as well.
+    """
     for i in range(N):
         missing[i] = 0.0
         noise[i] = 0.0
@@ -784,11 +844,16 @@ def _residuals_hold(u, v, R, N, A, b, x, sigma, unit, owner, scale, missing, noi
             noise[i] += NOISE * sigma[j] * u[j, N + i] / (unit[i] if unit[i] > 0.0 else 1.0)
     for r in range(rows):
         slack = b[r]
+        own = 0.0
         for j in range(columns):
-            slack -= A[r, j] * (sigma[j] if j < R else x[j])
+            part = A[r, j] * (sigma[j] if j < R else x[j])
+            slack -= part
+            own += abs(part)
         accepted = LP_CERTIFICATE
         if r < incentives:
-            accepted = STABLE * min(scale[r], missing[owner[r]]) + noise[owner[r]]
+            least = min(scale[r], missing[owner[r]])
+            strict = tiny and R <= STRICT
+            accepted = 4.0 * NOISE * own + 0.25 * NOISE * least if strict else STABLE * least + noise[owner[r]]
         if slack < -accepted:
             return False
     return True
@@ -825,6 +890,7 @@ def workspace(R, N, actions, correlated):
         np.empty(rows + 1),
         np.empty(N),
         np.empty(columns),
+        np.empty(N),
     )
 
 

@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from acegames.kernel_cache import kernel
-from acegames.kernels import finer, goal_range, leave_outliers_out, measure
+from acegames.kernels import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
@@ -869,9 +869,11 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
             sigma[j] = j == best
             if status == MIXED:
                 sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
-        if not finer(u, R, N, sigma, top, core, unit):
+        closer = finer_goal(u, R, N, kind, terms, top, unit, sigma, goal) if kind != ANY else goal
+        if not finer(u, R, N, sigma, top, core, unit) and closer == goal:
             stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position)
             return (status if stable else UNSURE), best
+        goal = closer
     return UNSURE, best
 
 

@@ -68,6 +68,36 @@ def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> 
     return np.where(coarse, 8 * missing, unit) if coarse.any() else None
 
 
+def finer_goal(
+    utility: Floats,
+    gross: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    level: Floats | None,
+    unit: Floats,
+    sigma: Floats,
+    goal: float,
+) -> float:
+    """What the objective is counted in at another try, where the answer leaves far less of it to gain than `goal`; else `goal`.
+
+    The most that can be gained: up to the best joint action of a linear objective, the lowest of the players' best, or a gap of zero.
+    """
+    if concept.objective is None:
+        return goal
+    given, played = concept.weights(players), sigma > 0
+    weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
+    raised = utility if level is None else utility + level
+    mean = (sigma[:, None] * raised)[played].sum(axis=0)
+    counted = np.ones(len(unit)) if weights is None else np.abs(weights)
+    noise = OUTLIER * NOISE * float((sigma[:, None] * gross * counted)[played].sum())
+    if weights is not None:
+        worth = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
+        missing = float(worth.max() - (sigma * worth)[played].sum())
+    else:
+        missing = float((mean.max() if concept.objective == "fair" else raised.max(axis=0).min()) - mean.min())
+    return 8 * missing if missing > noise and missing * COARSE < goal else goal
+
+
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:
     """The sum of weights times rows, one after the other: the same bits wherever it runs, which a library's product does not promise."""
     total = np.zeros(rows.shape[1])
