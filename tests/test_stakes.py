@@ -371,3 +371,12 @@ def test_a_gain_says_its_share():
     assert Gain(1.0, 0.0, 0.0, None).share == Gain(1.0, math.inf, 0.0, None).share == math.inf
     assert math.isnan(Gain(math.nan, 1.0, 0.0, None).share)
     assert Gain(1.0, math.inf, 0.0, None).accepted == Gain(1.0, 1.0, math.inf, None).accepted == 0
+
+
+def test_a_gain_is_accepted_up_to_the_bound_and_with_it():
+    from acegames.verify._tolerance import Gain
+
+    at, over = Gain(VERIFY, 1.0, 0.0, None), Gain(2 * VERIFY, 1.0, 0.0, None)
+    assert PACKAGE._refused(at, at, None) is None and PACKAGE._refused(at, at, at.accepted) is None
+    assert PACKAGE._refused(over, at, None) is PACKAGE._refused(at, over, None) is over
+    assert PACKAGE._refused(over, over, at.accepted) is over

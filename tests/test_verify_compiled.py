@@ -16,6 +16,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
 from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify._feasible import feasible_stages
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
 
@@ -189,6 +190,14 @@ def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
         horizon=horizon,
         initial="s",
     )
+
+
+def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further():
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 8]), states=3, constraints=0)  # where all is safe
+        entries = sum(len(stage.row) for stage in feasible_stages(game, Units(game)))
+        assert feasible_stages(game, Units(game), entries) is not None
+        assert feasible_stages(game, Units(game), entries - 1) is None
 
 
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):

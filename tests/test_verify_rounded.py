@@ -20,6 +20,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import plain
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
 from acegames.terminal import certificate_data, print_json
@@ -411,6 +412,56 @@ def test_damaged_policies_are_judged_as_the_oracle_judges_them():
     assert caught["gain"] > 10
 
 
+class Reckless:
+    """Any legal joint action, whatever it counts as."""
+
+    def __init__(self, found, seed):
+        self.game, self.tracker = found.game, found.policy.tracker
+        self.seed, self.distribution = seed, functools.cache(self._distribution)
+
+    def _distribution(self, t, state, counted):
+        s, layer = self.game.state_index(state), self.game.layer(t)
+        rng = np.random.default_rng([self.seed, t, s, *(int(1000 * abs(Fraction(str(c)))) for c in counted)])
+        chosen = rng.permutation(layer.rows(s))[: int(rng.integers(1, 3))]
+        return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
+
+
+def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
+    """In games that change with time too, with several starts, and joint actions that are not legal."""
+    seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
+    for k, found in enumerate(cases(range(40))):
+        policy = Reckless(found, k)
+        certificate = verify(found.game, policy, found.concept)
+        truth = brute(found, policy)
+        worst, over = truth.spending()
+        assert (exactly(certificate.max_spent), exactly(certificate.excess)) == (worst, over)
+        cells = [r.cell if r is not None and r.direction == "down" else 0 for r in found.rules]
+
+        def broken(t, spent, found=found, cells=cells):
+            limits = (b + (t + 1) * cell for b, cell in zip(found.game.budgets[t], cells, strict=True))
+            return [x > limit for x, limit in zip(spent, limits, strict=True)]
+
+        first = next((t for t, nodes in truth.realised() if any(any(broken(t, n[2])) for n in nodes)), None)
+        if first is None:
+            assert certificate.witness is None
+            seen["kept"] += 1
+            continue
+        history, reason = certificate.witness.history, certificate.witness.reason
+        count = lambda cost, rules=found.rules: tuple(map(by_hand, rules, cost))  # noqa: E731
+        assert oracle.is_history(found.game, policy.distribution, history, count)
+        assert len(history) == first + 1 and reason in certificate.problems
+        total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))
+        named = [
+            f"can bring {label!r} to {plain(x)}, over" in reason
+            for label, x in zip(found.game.constraints, total, strict=True)
+        ]
+        assert sum(named) == 1 and broken(first, total)[named.index(True)]
+        seen["broken"] += 1
+        seen["later"] += first > 0
+        seen["times"] += len(found.game.layers) > 1
+    assert min(seen.values()) >= 5, seen
+
+
 def coarser(rng, found, m):
     rule = found.rules[m]
     return None if rule is None or rule.direction == "ignore" else replace(rule, cell=rule.cell * 2)
@@ -640,7 +691,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
     certificate = verify(game, policy, CE())
     assert not certificate.ok
     assert any(sentence in p for p in certificate.problems), certificate.problems
-    assert np.isnan(certificate.regret).all()
+    assert certificate.pairs == 0 and np.isnan(certificate.regret).all()
     assert "Safety could not be judged" in str(certificate)
 
 
