@@ -236,6 +236,13 @@ def started_twice(header, arrays):
     header["game"]["initial"] *= 2
 
 
+def without_players(header, arrays):
+    """Nobody is there who could gain anything."""
+    header["game"] |= {"players": [], "actions": []}
+    header["claims"] |= {"gain": [], "values": []}
+    arrays |= {"0.action": arrays["0.action"][:, :0], "0.reward": arrays["0.reward"][:, :0]}
+
+
 def nearly_independent(header, arrays):
     """One combination of what the players may do never comes, though that is hardly seen in the numbers."""
     header["concept"] = "Nash"
@@ -290,6 +297,7 @@ FALSE = {
     "costs that count for nothing": (counted_as_nothing, 1, "as costs are rounded (--rounded accepts that)"),
     "costs that count for too much": (counted_as_too_much, 1, "safe deviations are left out"),
     "pointers that overflow": (told(("0.row_ptr", slice(0, 3)), [0, 2**63 - 1, -(2**63)]), 2, "pointers"),
+    "nobody who plays": (without_players, 2, "not actions for each player"),
     "an initial state twice": (started_twice, 2, "comes twice"),
     "a claim that is no number": (claimed("gain", [True, 1.0]), 2, "no number"),
     "a claim too many": (claimed("gain", [1.0, 1.0, 1.0]), 2, "zip"),

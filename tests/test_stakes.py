@@ -362,6 +362,21 @@ def test_numbers_that_overflow_are_not_accepted():
     assert not certificate.ok and certificate.regret[0] == 2
 
 
+@pytest.mark.usefixtures("way")
+def test_what_overflows_off_the_path_is_neither_accepted_nor_forgotten():
+    """Nobody goes to the abyss, whose total is no float; before it a thousand-millionth is gained, which would be accepted."""
+    pay = [
+        {"s": {("stay",): (1.0,), ("sit",): (0.0,), ("go",): (0.0,)}},
+        *([{"s": {("stay",): (0.0,)}, "abyss": {("fall",): (-1.7e308,)}}] * 2),
+    ]
+    game = game_of(pay, "s", ("p",), lambda t, s, a: "abyss" if a[0] in ("go", "fall") else "s")
+    table = {(t, s): ("stay" if s == "s" else "fall",) for t in (1, 2) for s in ("s", "abyss")}
+    certificate = verify(game, Told({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
+    assert not certificate.ok and certificate.values[0] == pytest.approx(1)
+    assert np.isnan(certificate.regret).all() and np.isnan(certificate.share).all()
+    assert certificate.where == certificate.share_where == ((1, "abyss", ()),)
+
+
 def test_a_gain_says_its_share():
     from acegames.verify._tolerance import Gain
 

@@ -192,6 +192,25 @@ def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
     )
 
 
+@pytest.mark.parametrize("costs", [(0, 0), (-1, 0), (-1, -1), (0, 1)])
+def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
+    """Nothing may cost anything, and still a budget below zero cannot be kept."""
+    for bound in (-(10**30), *range(-4, 4), 10**30):
+        for budget in ([[bound], [bound]], [[bound], [math.inf]], [[math.inf], [bound]]):
+            game = ace.MarkovGame.from_functions(
+                players=["me"],
+                actions=lambda t, s: [range(2)],
+                outcomes=lambda t, s, a: [(1.0, s, costs[a[0]])],
+                reward=lambda t, s, a: [0.0],
+                budget=budget,
+                horizon=2,
+                initial="s",
+            )
+            subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
+            for how in ("plain", "dense", "hashed"):
+                assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
+
+
 def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further():
     for seed in range(10):
         game = oracle.random_game(np.random.default_rng([seed, 8]), states=3, constraints=0)  # where all is safe

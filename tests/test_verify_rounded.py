@@ -628,6 +628,38 @@ def test_amounts_beyond_64_bits_stay_exact():
     assert same.excess.tolist() == [0]
 
 
+WIDE = {
+    "two costs": [
+        (0, (0, 0)),
+        (0, (2**32, 0)),
+        (0, (0, 2**32 - 1)),
+    ],  # 2^64 combinations: the first two lie that far apart
+    "many states": [(0, (0,)), (16, (0,)), (8, (2**60 - 1,))],  # 16 states of 2^60 counts
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_counts_too_wide_for_64_bits_are_told_apart(kind):
+    """Whichever of three ways the policy knows no answer after, it is found, whatever two of them have in common in the last 64 bits."""
+    ways, width = WIDE[kind], len(WIDE[kind][0][1])
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1 / 3, k, c) for k, c in ways] if t == 0 else [(1.0, s, (0,) * width)],
+        reward=lambda t, s, a: [0.0],
+        budget=[[2**61] * width] * 2,
+        horizon=2,
+        initial=dict.fromkeys(range(17), 1 / 17),
+    )
+    tracker = CostTracker(game.constraints, (Fraction(1),) * width, (Rounding(Fraction(1), "down"),) * width)
+    for k, c in ways:
+        policy = SimpleNamespace(
+            tracker=tracker,
+            distribution=lambda t, state, spent, hush=(1, k, c): {} if (t, state, spent) == hush else {("go",): 1.0},
+        )
+        assert f"At t=1, state {k}, counted {c}: probabilities" in verify(game, policy, CCE()).witness.reason
+
+
 # -- is the rounding itself sound -----------------------------------------------------------------------------------
 
 
