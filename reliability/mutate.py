@@ -123,6 +123,7 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/policy_support.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verify", VERIFY),
+    "verify/_kernels.py": ("verify_compiled", "stakes"),
     "verify/_rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
     "checker/ace_check.py": ("checker", "stakes", "certify", "changing_games"),
 }

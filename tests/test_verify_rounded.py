@@ -605,6 +605,27 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     assert "counted (1,)" in certificate.witness.reason
 
 
+@pytest.mark.parametrize("rounding", [(Rounding(Fraction(1, 2), "down"),), ()], ids=["rounded", "exact"])
+@pytest.mark.parametrize("silent", ["first", "second"])
+def test_of_two_faults_at_the_same_time_the_first_is_told(silent, rounding):
+    """From one start the budget is broken, from the other there is no answer."""
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1.0, s, 9 if a == ("go",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"fuel": 1},
+        horizon=1,
+        initial={"first": 0.5, "second": 0.5},
+    )
+    policy = SimpleNamespace(
+        tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=rounding),
+        distribution=lambda t, state, spent: {} if state == silent else {("go",): 1.0},
+    )
+    reason = verify(game, policy, CCE()).witness.reason
+    assert "state 'first'" in reason and ("sum to 0" if silent == "first" else "over its budget of 1") in reason
+
+
 def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on():
     game = solo([Fraction(9, 10), Fraction(2, 10)], horizon=3, budget=1)
     answers = itertools.cycle([{("go",): 1.0}, {("stay",): 1.0}, {("go",): 1.0}])
