@@ -340,6 +340,41 @@ def test_verdicts_do_not_change_with_the_unit_or_the_zero_of_rewards():
                 np.testing.assert_allclose(two.share, one.share, atol=1e-5)  # last digits of 2**30
 
 
+@pytest.mark.parametrize("level", [0.0, 1e9, 1e14])
+@pytest.mark.usefixtures("way")
+def test_a_level_of_one_player_hides_no_gain_and_a_penalty_does_not_switch_that_off(level, tmp_path):
+    """One of two players has huge rewards that differ by one, and a safe action that is never played and worth nothing."""
+    worth = {"better": level + 1, "good": level, "never": 0.0}
+    pay = [{"s": {(a, b): (x, float(b == "yes")) for a, x in worth.items() for b in ("yes", "no")}}] * 2
+    for choice, ok in (("better", True), ("good", False)):
+        policy = Told({(0, "s"): (choice, "yes"), (1, "s"): ("better", "yes")})
+        certificate, checked = verdicts(game_of(pay, "s"), policy, CE(), tmp_path / "a.proof")
+        assert certificate.regret.tolist() == [float(not ok), 0.0] and certificate.ok == ok
+        assert [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+
+
+@pytest.mark.usefixtures("way")
+def test_probabilities_that_do_not_quite_sum_to_one_lose_nothing(tmp_path):
+    """A millionth of a millionth less than one: that is no reason to take the sure way to the same million."""
+    ways = {
+        "sure": [(1.0, "rich", ())],
+        "split": [(0.5, "rich", ()), (0.5 - 9e-13, "also", ())],
+        "lose": [(1.0, "poor", ())],
+    }
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [tuple(ways) if t == 0 else ("-",)],
+        outcomes=lambda t, s, a: ways.get(a[0], [(1.0, s, ())]),
+        reward=lambda t, s, a: [1e6 * (t == 1 and s != "poor")],
+        horizon=2,
+        initial="s",
+    )
+    assert game.layer(0).prob.min() == 0.5 - 9e-13
+    policy = Told({(0, "s"): ("split",), **{(1, s): ("-",) for s in ("rich", "also", "poor")}})
+    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    assert certificate.ok and [done.returncode for done in checked] == [0, 0], certificate
+
+
 def test_no_more_is_accepted_than_was():
     """A stake is never more than what safe rewards can differ by over all steps, of which 1e-8 was accepted before."""
     for rng, game, fa in random_cases(40, 14, CE()):

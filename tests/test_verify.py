@@ -290,8 +290,8 @@ def test_thirds_reach_the_policy_as_fractions():
     assert certificate.max_spent.tolist() == [Fraction(2, 3)]
 
 
-def test_costs_beyond_64_bits():
-    huge = 10**30
+@pytest.mark.parametrize("huge", [2**62 - 10, 10**30])
+def test_costs_beyond_64_bits_alone_or_in_sum(huge):
     game = solo(lambda t, s, a: [(1.0, s, huge if a == "x" else 1)], horizon=3, budget=2 * huge + 1)
     fine = Call(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
     certificate = verify(game, fine, CCE())
