@@ -300,6 +300,16 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
     assert verify(game, policy, CE(), tol=1.1e-3).ok and not verify(game, policy, CE(), tol=0.9e-3).ok
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize(("thrown_away", "ok"), [(1e-9, True), (1e-7, False)])
+def test_shares_are_judged_and_not_amounts(unit, thrown_away, ok, tmp_path):
+    """What is little in one unit is much in another."""
+    game = game_of([{"s": {("a",): (unit,), ("b",): (0.0,)}}], "s", ("p",))
+    policy = Told({(0, "s"): {("a",): 1 - thrown_away, ("b",): thrown_away}})
+    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+
+
 def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
     """0.1 and then 0.2, or 0.3 and then nothing: as floats the first is more, by all that is at stake."""
     pay = [
