@@ -145,6 +145,18 @@ def test_all_passes_agree_on_random_policies(passes, faults):
     assert all(seen[kind] >= 5 for kind in expected[faults]), seen
 
 
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
+def test_all_passes_agree_on_what_rounding_can_have_changed(passes, concept):
+    """A bound that is too small would make rounding a gain, and one that is too large a gain rounding."""
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 9]), horizon=3, rewards="dyadic", stationary=False)
+        policy = Singly(random_policy(game, seed, faults=0.0))
+        plain, hashed = (passes(how, game, policy, concept) for how in ("plain", "hashed"))
+        np.testing.assert_array_equal(plain.rounding, hashed.rounding)
+        assert plain.tol.tolist() == hashed.tol.tolist() or not plain.pairs
+        assert not plain.pairs or (plain.rounding > 0).any()
+
+
 def test_all_passes_agree_on_solved_games(passes):
     solved = 0
     for seed in range(150):
