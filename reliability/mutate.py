@@ -334,7 +334,7 @@ def learn_tests(copies: list[Path], shorts: list[str], plain: bool, folder: Path
     kept.mkdir(parents=True, exist_ok=True)
     answers = {}
     for file in files:
-        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
+        digest = hashlib.sha256((copies[0] / file).read_bytes()).hexdigest()[:16]
         answers[file] = kept / f"{Path(file).stem}-{digest}.json"
     todo = [file for file in files if not answers[file].exists()]
     running: dict[int, Path] = {}
