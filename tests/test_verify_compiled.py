@@ -231,6 +231,21 @@ def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further()
         assert feasible_stages(game, Units(game), entries - 1) is None
 
 
+def test_what_cannot_be_recovered_is_not_followed():
+    """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, in either pass."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("spend", "save")],
+        outcomes=lambda t, s, a: [(1.0, s, 2**t if a == ("spend",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"c": ace.almost_sure(3)},
+        horizon=20,
+        initial="s",
+    )
+    assert feasible_stages(game, Units(game), 1000) is not None
+    assert max(map(len, _compiled._within_budget(_packed.Packed.of(game, Units(game))))) < 100
+
+
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):
     game = line(horizon=400, budget=300)
     solution = ace.solve(game)
