@@ -301,6 +301,14 @@ def test_costs_beyond_64_bits_alone_or_in_sum(huge):
     assert not verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok
 
 
+@pytest.mark.parametrize("bound", [-(10**30), 0, math.inf])
+def test_a_single_step_may_cost_more_than_64_bits(bound):
+    game = solo(lambda t, s, a: [(1.0, s, 10**30 if a == "x" else -(10**30))], horizon=1, budget=[[bound]])
+    certificate = verify(game, Call(lambda t, s, c: {("y",): 1.0}), CCE())
+    assert certificate.ok and certificate.max_spent.tolist() == [-(10**30)]
+    assert verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok == (bound == math.inf)
+
+
 def test_negative_costs_and_an_almost_sure_budget():
     """Refuelling: where only the total is bounded the middle may exceed it, else it may not."""
 
