@@ -16,6 +16,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
 from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify._feasible import feasible_stages
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
 
@@ -144,6 +145,18 @@ def test_all_passes_agree_on_random_policies(passes, faults):
     assert all(seen[kind] >= 5 for kind in expected[faults]), seen
 
 
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
+def test_all_passes_agree_on_what_rounding_can_have_changed(passes, concept):
+    """A bound that is too small would make rounding a gain, and one that is too large a gain rounding."""
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 9]), horizon=3, rewards="dyadic", stationary=False)
+        policy = Singly(random_policy(game, seed, faults=0.0))
+        plain, hashed = (passes(how, game, policy, concept) for how in ("plain", "hashed"))
+        np.testing.assert_array_equal(plain.rounding, hashed.rounding)
+        assert plain.tol.tolist() == hashed.tol.tolist() or not plain.pairs
+        assert not plain.pairs or (plain.rounding > 0).any()
+
+
 def test_all_passes_agree_on_solved_games(passes):
     solved = 0
     for seed in range(150):
@@ -189,6 +202,48 @@ def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
         horizon=horizon,
         initial="s",
     )
+
+
+@pytest.mark.parametrize("costs", [(0, 0), (-1, 0), (-1, -1), (0, 1)])
+def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
+    """Nothing may cost anything, and still a budget below zero cannot be kept."""
+    for bound in (-(10**30), *range(-4, 4), 10**30):
+        for budget in ([[bound], [bound]], [[bound], [math.inf]], [[math.inf], [bound]]):
+            game = ace.MarkovGame.from_functions(
+                players=["me"],
+                actions=lambda t, s: [range(2)],
+                outcomes=lambda t, s, a: [(1.0, s, costs[a[0]])],
+                reward=lambda t, s, a: [0.0],
+                budget=budget,
+                horizon=2,
+                initial="s",
+            )
+            subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
+            for how in ("plain", "dense", "hashed"):
+                assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
+
+
+def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further():
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 8]), states=3, constraints=0)  # where all is safe
+        entries = sum(len(stage.row) for stage in feasible_stages(game, Units(game)))
+        assert feasible_stages(game, Units(game), entries) is not None
+        assert feasible_stages(game, Units(game), entries - 1) is None
+
+
+def test_what_cannot_be_recovered_is_not_followed():
+    """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, in either pass."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("spend", "save")],
+        outcomes=lambda t, s, a: [(1.0, s, 2**t if a == ("spend",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"c": ace.almost_sure(3)},
+        horizon=20,
+        initial="s",
+    )
+    assert feasible_stages(game, Units(game), 1000) is not None
+    assert max(map(len, _compiled._within_budget(_packed.Packed.of(game, Units(game))))) < 100
 
 
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):

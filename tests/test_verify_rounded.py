@@ -20,6 +20,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import plain
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
 from acegames.terminal import certificate_data, print_json
@@ -411,6 +412,56 @@ def test_damaged_policies_are_judged_as_the_oracle_judges_them():
     assert caught["gain"] > 10
 
 
+class Reckless:
+    """Any legal joint action, whatever it counts as."""
+
+    def __init__(self, found, seed):
+        self.game, self.tracker = found.game, found.policy.tracker
+        self.seed, self.distribution = seed, functools.cache(self._distribution)
+
+    def _distribution(self, t, state, counted):
+        s, layer = self.game.state_index(state), self.game.layer(t)
+        rng = np.random.default_rng([self.seed, t, s, *(int(1000 * abs(Fraction(str(c)))) for c in counted)])
+        chosen = rng.permutation(layer.rows(s))[: int(rng.integers(1, 3))]
+        return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
+
+
+def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
+    """In games that change with time too, with several starts, and joint actions that are not legal."""
+    seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
+    for k, found in enumerate(cases(range(40))):
+        policy = Reckless(found, k)
+        certificate = verify(found.game, policy, found.concept)
+        truth = brute(found, policy)
+        worst, over = truth.spending()
+        assert (exactly(certificate.max_spent), exactly(certificate.excess)) == (worst, over)
+        cells = [r.cell if r is not None and r.direction == "down" else 0 for r in found.rules]
+
+        def broken(t, spent, found=found, cells=cells):
+            limits = (b + (t + 1) * cell for b, cell in zip(found.game.budgets[t], cells, strict=True))
+            return [x > limit for x, limit in zip(spent, limits, strict=True)]
+
+        first = next((t for t, nodes in truth.realised() if any(any(broken(t, n[2])) for n in nodes)), None)
+        if first is None:
+            assert certificate.witness is None
+            seen["kept"] += 1
+            continue
+        history, reason = certificate.witness.history, certificate.witness.reason
+        count = lambda cost, rules=found.rules: tuple(map(by_hand, rules, cost))  # noqa: E731
+        assert oracle.is_history(found.game, policy.distribution, history, count)
+        assert len(history) == first + 1 and reason in certificate.problems
+        total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))
+        named = [
+            f"can bring {label!r} to {plain(x)}, over" in reason
+            for label, x in zip(found.game.constraints, total, strict=True)
+        ]
+        assert sum(named) == 1 and broken(first, total)[named.index(True)]
+        seen["broken"] += 1
+        seen["later"] += first > 0
+        seen["times"] += len(found.game.layers) > 1
+    assert min(seen.values()) >= 5, seen
+
+
 def coarser(rng, found, m):
     rule = found.rules[m]
     return None if rule is None or rule.direction == "ignore" else replace(rule, cell=rule.cell * 2)
@@ -554,6 +605,27 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     assert "counted (1,)" in certificate.witness.reason
 
 
+@pytest.mark.parametrize("rounding", [(Rounding(Fraction(1, 2), "down"),), ()], ids=["rounded", "exact"])
+@pytest.mark.parametrize("silent", ["first", "second"])
+def test_of_two_faults_at_the_same_time_the_first_is_told(silent, rounding):
+    """From one start the budget is broken, from the other there is no answer."""
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1.0, s, 9 if a == ("go",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"fuel": 1},
+        horizon=1,
+        initial={"first": 0.5, "second": 0.5},
+    )
+    policy = SimpleNamespace(
+        tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=rounding),
+        distribution=lambda t, state, spent: {} if state == silent else {("go",): 1.0},
+    )
+    reason = verify(game, policy, CCE()).witness.reason
+    assert "state 'first'" in reason and ("sum to 0" if silent == "first" else "over its budget of 1") in reason
+
+
 def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on():
     game = solo([Fraction(9, 10), Fraction(2, 10)], horizon=3, budget=1)
     answers = itertools.cycle([{("go",): 1.0}, {("stay",): 1.0}, {("go",): 1.0}])
@@ -575,6 +647,38 @@ def test_amounts_beyond_64_bits_stay_exact():
     assert same.ok, str(same)
     assert same.max_spent.tolist() == [2 * huge + 2]
     assert same.excess.tolist() == [0]
+
+
+WIDE = {
+    "two costs": [
+        (0, (0, 0)),
+        (0, (2**32, 0)),
+        (0, (0, 2**32 - 1)),
+    ],  # 2^64 combinations: the first two lie that far apart
+    "many states": [(0, (0,)), (16, (0,)), (8, (2**60 - 1,))],  # 16 states of 2^60 counts
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_counts_too_wide_for_64_bits_are_told_apart(kind):
+    """Whichever of three ways the policy knows no answer after, it is found, whatever two of them have in common in the last 64 bits."""
+    ways, width = WIDE[kind], len(WIDE[kind][0][1])
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1 / 3, k, c) for k, c in ways] if t == 0 else [(1.0, s, (0,) * width)],
+        reward=lambda t, s, a: [0.0],
+        budget=[[2**61] * width] * 2,
+        horizon=2,
+        initial=dict.fromkeys(range(17), 1 / 17),
+    )
+    tracker = CostTracker(game.constraints, (Fraction(1),) * width, (Rounding(Fraction(1), "down"),) * width)
+    for k, c in ways:
+        policy = SimpleNamespace(
+            tracker=tracker,
+            distribution=lambda t, state, spent, hush=(1, k, c): {} if (t, state, spent) == hush else {("go",): 1.0},
+        )
+        assert f"At t=1, state {k}, counted {c}: probabilities" in verify(game, policy, CCE()).witness.reason
 
 
 # -- is the rounding itself sound -----------------------------------------------------------------------------------
@@ -640,7 +744,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
     certificate = verify(game, policy, CE())
     assert not certificate.ok
     assert any(sentence in p for p in certificate.problems), certificate.problems
-    assert np.isnan(certificate.regret).all()
+    assert certificate.pairs == 0 and np.isnan(certificate.regret).all()
     assert "Safety could not be judged" in str(certificate)
 
 
