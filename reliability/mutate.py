@@ -9,8 +9,8 @@ that fails. Mutants of compiled functions run as plain Python, where an index ou
 copies of the repository, one for each job; every mutant gets a process of its own, forked from one that has imported the libraries.
 
 What was found is kept in a JSON file after every mutant, and the next run goes on there (`--fresh` begins anew, `--survivors` runs
-those that survived again, after tests were added). Survivors that no test can notice are listed, with the reason, in survivors.md
-beside this file.
+those that survived again, with more of the tests or after tests were added). Survivors that no test can notice are listed, with
+the reason, in survivors.md beside this file.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ EXCUSES = Path(__file__).with_name("survivors.md")
 COPIED = ("src", "tests", "checker", "reliability", "examples", "docs", "benchmarks")
 LONGEST = 4.0  # seconds of tests of one file that a mutant is given to, the quick ones first
 IN_ALL = 12.0  # and of all files
+PATIENCE = 5  # times as much for those that survived before
 SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
@@ -115,6 +116,7 @@ def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 TESTED: dict[str, tuple[str, ...]] = {
     **_each("feasibility", FEASIBLE),
+    "feasibility/space.py": (*FEASIBLE, "saved_policies"),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
     "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy.py": (*POLICY, "tables"),
@@ -377,15 +379,15 @@ def _learn(copy: Path, file: str, targets: list[str], plain: bool, answer: Path)
     return 0
 
 
-def tests_for(mutant: Mutant, short: str, known: Known) -> list[str]:
+def tests_for(mutant: Mutant, short: str, known: Known, patience: int) -> list[str]:
     """The tests that call the mutant's function, file by file, the quick ones first; code outside of functions concerns them all."""
     at_import = mutant.function not in mutant.functions
     found = list(known.seconds) if at_import else known.calls.get(f"{mutant.module}:{mutant.function}", [])
-    chosen, spent, most = [], 0.0, LONGEST / 4 if at_import else LONGEST
+    chosen, spent, most = [], 0.0, patience * (LONGEST / 4 if at_import else LONGEST)
     for name in TESTED[short]:
         total = 0.0
         for test in sorted(found, key=known.seconds.__getitem__):
-            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, IN_ALL - spent):
+            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, patience * IN_ALL - spent):
                 chosen.append(test)
                 total += known.seconds[test]
         spent += total
@@ -405,14 +407,16 @@ def make_copy(folder: Path) -> Path:
     return folder
 
 
-def run_all(chosen: list[tuple[Mutant, str]], known: Known, copies: list[Path], plain: bool, results: Results) -> None:
+def run_all(
+    chosen: list[tuple[Mutant, str]], known: Known, copies: list[Path], plain: bool, results: Results, patience: int
+) -> None:
     """Run mutants, as many at a time as there are copies."""
     todo, free, running = list(reversed(chosen)), list(range(len(copies))), {}
     stamp = int(time.time()) - 10**7
     while todo or running:
         while todo and free:
             mutant, short = todo.pop()
-            tests = tests_for(mutant, short, known)
+            tests = tests_for(mutant, short, known, patience)
             if not tests:
                 results.add(mutant, "survived", 0.0, 0)
                 continue
@@ -554,7 +558,7 @@ def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: 
             begun = time.monotonic()
             known = learn_tests(copies, shorts, plain, results.path.parent)
             learnt = time.monotonic()
-            run_all(todo, known, copies, plain, results)
+            run_all(todo, known, copies, plain, results, PATIENCE if again else 1)
             ended = time.monotonic()
             print(
                 f"{', '.join(shorts)}: {len(known.seconds)} tests learnt in {learnt - begun:.0f} s, {len(todo)} mutants in "

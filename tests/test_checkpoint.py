@@ -148,6 +148,7 @@ def test_an_interrupt_stores_what_was_solved(folder, tmp_path, wanted, monkeypat
     monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # nothing would be written yet
     break_off(folder, 3)
     assert [p.name for p in groups(folder)] == ["layers-00000005-00000007.bin"]
+    assert not caplog.text
     again, resumed = solve(folder)
     assert resumed == 3
     assert f"3 of {LAYERS} layers are in {folder}" in caplog.text
