@@ -15,7 +15,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
-from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify import _bulk, _compiled, _kernels, _packed, _reading, verify
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
 
@@ -139,7 +139,7 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
     """4 or 5 are spent and all of it must come back; the most that may be spent is more than what any later budget leaves."""
     game = ace.MarkovGame.from_functions(
         players=["me"],
-        actions=lambda t, s: [(4, 5)] if t == 0 else [(-5, -4)],
+        actions=lambda t, s: [(4, 5)] if t == 0 else [(-4, -5)],
         outcomes=lambda t, s, a: [(1.0, s, a[0])],
         reward=lambda t, s, a: [float(a[0])],
         budget=[(5,), (0,)],
@@ -153,6 +153,19 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
     ):
         found = agreed(passes, game, lambda t, s, c, late=late: {(late(c[0]) if t else 5,): 1.0}, CCE())
         assert found.pairs == 3 and words in str(found), str(found)
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
+    """Run as plain Python, where an index beyond what was allocated is an error."""
+    for name, kernel in vars(_kernels).items():
+        monkeypatch.setattr(_kernels, name, getattr(kernel, "py_func", kernel))
+    for seed in range(400, 408):
+        game = oracle.random_game(
+            np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
+        )
+        with np.errstate(over="ignore"):  # hashes wrap around
+            agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
 
 
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])

@@ -24,7 +24,7 @@ from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
 from acegames.terminal import certificate_data, print_json
 from acegames.tracker import CostTracker, Rounding
-from acegames.verify import _rounded_walk, _rounding, verify
+from acegames.verify import _counted, _rounded_walk, _rounding, verify
 
 INF = math.inf
 
@@ -854,7 +854,7 @@ def test_gaps_in_a_distribution_are_no_cells():
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 
-def test_several_random_constraints_fall_into_every_combination_of_cells():
+def test_several_random_constraints_fall_into_every_combination_of_cells(monkeypatch):
     rules = (Rounding(Fraction(1, 2), "down"), Rounding(Fraction(1), "up"))
     game = MarkovGame.from_functions(
         players=["me"],
@@ -876,12 +876,17 @@ def test_several_random_constraints_fall_into_every_combination_of_cells():
         return {("go",): 1.0}
 
     tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
-    certificate = verify(game, SimpleNamespace(tracker=tracker, distribution=distribution), CCE())
+    policy = SimpleNamespace(tracker=tracker, distribution=distribution)
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
+    certificate = verify(game, policy, CCE())
     assert certificate.ok, str(certificate)
     assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
     assert certificate.max_spent.tolist() == [2, 4]
     assert certificate.counting == ("down", "up")
     assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 4)
+    with pytest.raises(TooLarge, match="random costs make 5 outcomes of one time step"):
+        verify(game, policy, CCE())
 
 
 def test_exact_policies_cannot_count_random_costs():
