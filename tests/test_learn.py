@@ -545,9 +545,12 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
 
 @pytest.mark.parametrize("t", [-1, 3, True, 1.0, "1", None])
 def test_a_time_that_is_none_is_refused(t):
+    """Whatever the policy itself would answer."""
     found = risky([0, 1])
-    with pytest.raises(ace.UnknownPair, match="must be a whole number between 0 and 2"):
-        found.policy(ace.solve(found.game)).distribution(t, "s", 0)
+    always = type("Always", (), {"distribution": lambda self, t, state, spent: {("go",): 1.0}})()
+    for policy in (found.policy(ace.solve(found.game)), found.policy(always)):
+        with pytest.raises(ace.UnknownPair, match="must be a whole number between 0 and 2"):
+            policy.distribution(t, "s", 0)
 
 
 def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
