@@ -107,6 +107,7 @@ def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 TESTED: dict[str, tuple[str, ...]] = {
     **_each("feasibility", FEASIBLE),
+    "feasibility/space.py": ("engine", "saved_policies", *FEASIBLE[:-1]),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
     "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy.py": (*POLICY, "tables"),

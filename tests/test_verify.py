@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -450,9 +452,68 @@ def test_tolerance():
         [VERIFY * (7 - 6), VERIFY * (7 - 2)]
     )  # the best there is, less the worst that is played
     assert certificate.share == pytest.approx([1e-3, 0], rel=1e-6)
+    assert "as a share of the stake, at most 0.001 at t=0, state 's', spent ()" in str(certificate)
+    for tol in (None, 1e-4):  # the second player gains nothing
+        assert "\nNot stable: by a safe deviation some player gains 0.001," in str(
+            verify(game, slightly, CCE(), tol=tol)
+        )
     large, small = verify(one_shot({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
     assert 1e-4 < large < 1e-2  # rounding, for nothing is at stake
     assert small == 0
+
+
+def test_what_is_just_accepted_is_called_stable():
+    game = one_shot(CHICKEN)
+    polite = Table({(0, "s"): ("yield", "yield")})
+    certificate = verify(game, polite, CCE(), tol=1)
+    assert certificate.regret.tolist() == [1, 1]
+    assert certificate.ok and "\nStable: no player gains more than 1 " in str(certificate)
+    certificate = verify(game, polite, CCE(), tol=0.999)
+    assert not certificate.ok and "\nNot stable: by a safe deviation some player gains 1," in str(certificate)
+    certificate = verify(game, polite, CCE())
+    share = float(certificate.share.max())
+    assert "\nStable: " in str(replace(certificate, accepted_share=share))
+    assert "\nNot stable: " in str(replace(certificate, accepted_share=0.999 * share))
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [
+        0,
+        2.5,
+        1234567890123456,
+        10**400 + 1,
+        0.1234567891,
+        0.12345678912,
+        0.1234567890123456,
+        Fraction(-1, 3),
+        Fraction(1234567, 9999991),
+        Fraction(10**400, 3),
+    ],
+    ids=lambda x: f"{str(x)[:20]} of {len(str(x))}",
+)
+def test_amounts_are_said_exactly_or_a_little_above(amount):
+    game = solo(lambda t, s, a: [(1.0, s, amount)], horizon=1, budget=10**401)
+    words = str(verify(game, Table({(0, "s"): ("x",)}), CE()))
+    said = re.search(r"worst spending: constraint 0 (\S+) of", words)[1]
+    above = Fraction(said) - Fraction(str(amount))
+    if isinstance(amount, int) or len(str(amount)) <= 12:
+        assert above == 0
+    else:
+        assert 0 < above <= abs(amount) * Fraction(1, 10**8) and len(said.strip("-0.")) <= 9
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [((2, 2, 2), " of 2"), ((math.inf, math.inf, 2), " on the way, with 2 allowed at the end"), ((math.inf,) * 3, " (no limit)"),
+     ((3, 2, 2), ", with 3, 2, 2 allowed over time"), ((3, math.inf, 2.5), ", with 3, inf, 5/2 allowed over time"),
+     ((2, 2, math.inf), ", with 2, 2, inf allowed over time")],
+)  # fmt: skip
+def test_every_kind_of_budget_is_said(schedule, words):
+    game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=[(b,) for b in schedule])
+    certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE())
+    assert certificate.limits == (words,)
+    assert f"worst spending: constraint 0 0{words})" in str(certificate)
 
 
 def test_huge_rewards_do_not_crash():

@@ -15,7 +15,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
-from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify import _bulk, _compiled, _kernels, _packed, _reading, verify
 from acegames.verify._feasible import feasible_stages
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
@@ -113,6 +113,62 @@ def assert_same(one, two, *, exactly=True):
         )  # which of tied choices comes first is rounding
 
 
+def agreed(passes, game, answer, concept):
+    """What the plain passes say of a policy, once the compiled ones have said the same."""
+    plain = passes("plain", game, Singly(answer), concept)
+    for how in ("dense", "hashed"):
+        assert_same(passes(how, game, Singly(answer), concept), plain)
+    return plain
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+@pytest.mark.parametrize("faults", [0.0, 0.1])
+def test_all_passes_agree_on_games_that_change_with_time(passes, faults, concept):
+    kinds = {"three players": 0, "one step": 0, "several starts": 0, "infeasible": 0, "judged": 0}
+    for seed in range(300, 316):
+        shape = {"players": 3, "constraints": 1} if seed % 4 == 0 else {"horizon": 1} if seed % 4 == 1 else {}
+        game = oracle.random_game(np.random.default_rng(seed), rewards="dyadic", stationary=False, **shape)
+        found = agreed(passes, game, random_policy(game, seed, faults=faults), concept)
+        kinds["three players"] += len(game.players) == 3
+        kinds["one step"] += game.horizon == 1
+        kinds["several starts"] += len(game.initial) > 1
+        kinds["infeasible" if not found.pairs else "judged"] += 1
+    assert min(kinds.values()) > 0, kinds
+
+
+def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
+    """4 or 5 are spent and all of it must come back; the most that may be spent is more than what any later budget leaves."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [(4, 5)] if t == 0 else [(-4, -5)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0])],
+        reward=lambda t, s, a: [float(a[0])],
+        budget=[(5,), (0,)],
+        horizon=2,
+        initial="s",
+    )
+    for late, words in (
+        (lambda spent: -spent, "Stable: no player gains more than 0"),
+        (lambda spent: -5, "gains 1 by a safe deviation at t=1, state 's', spent (4,)"),
+        (lambda spent: -4, "which can bring 0 to 1, over its budget of 0"),
+    ):
+        found = agreed(passes, game, lambda t, s, c, late=late: {(late(c[0]) if t else 5,): 1.0}, CCE())
+        assert found.pairs == 3 and words in str(found), str(found)
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
+    """Run as plain Python, where an index beyond what was allocated is an error."""
+    for name, kernel in vars(_kernels).items():
+        monkeypatch.setattr(_kernels, name, getattr(kernel, "py_func", kernel))
+    for seed in range(400, 408):
+        game = oracle.random_game(
+            np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
+        )
+        with np.errstate(over="ignore"):  # hashes wrap around
+            agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
+
+
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
 def test_all_passes_agree_on_random_policies(passes, faults):
     seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
@@ -121,13 +177,11 @@ def test_all_passes_agree_on_random_policies(passes, faults):
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2])
         concept = [CE(), CCE()][seed // 2 % 2]
         answer = random_policy(game, seed, faults=faults)
-        plain = passes("plain", game, Singly(answer), concept)
         scale = [Fraction(1, k) for k in Units(game).scale]
         finer = [u / int(rng.integers(1, 8)) for u in scale]
-        for how in ("dense", "hashed"):
-            assert_same(passes(how, game, Singly(answer), concept), plain)
+        plain = agreed(passes, game, answer, concept)
+        for how in ("plain", "dense", "hashed"):
             assert_same(passes(how, game, Both(game, answer, finer), concept), plain)
-        assert_same(passes("plain", game, Both(game, answer, finer), concept), plain)
         if not plain.pairs:
             seen["infeasible"] += 1
         elif plain.witness is not None:

@@ -25,7 +25,7 @@ from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
 from acegames.terminal import certificate_data, print_json
 from acegames.tracker import CostTracker, Rounding
-from acegames.verify import _rounded_walk, _rounding, verify
+from acegames.verify import _counted, _rounded_walk, _rounding, verify
 
 INF = math.inf
 
@@ -594,6 +594,53 @@ def test_a_broken_allowance_has_a_true_history():
     assert certificate.witness.reason in certificate.problems
 
 
+def test_a_history_is_made_of_costs_that_occur_together():
+    """Costs that count alike become one; the history that shows the trouble must have true ones, dear for the constraint in question."""
+    costs = {"go": [(1.9, 0.1), (1.5, 0.9), (1.1, 0.4)], "run": [(2.4, 0.2), (2.6, 0.7)], "stay": [(0, 0)]}
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [tuple(costs)],
+        outcomes=lambda t, s, a: [(1 / len(costs[a[0]]), "s", c) for c in costs[a[0]]],
+        reward=lambda t, s, a: [0.0],
+        budget={"fuel": 9, "noise": 1.5},
+        horizon=4,
+        initial="s",
+    )
+    rules = (Rounding(Fraction(1), "down"), None)
+    for m, plan in enumerate((["run"] * 4, ["go", "run", "stay", "go"])):
+        policy = SimpleNamespace(
+            tracker=SimpleNamespace(constraints=game.constraints, units=(Fraction(1), Fraction(1, 10)), rounding=rules),
+            distribution=lambda t, s, c, plan=plan: {(plan[t],): 1.0},
+        )
+        certificate = verify(game if m else replace(game, budgets=((2, INF),) * 4), policy, CCE())
+        history = certificate.witness.history
+        assert history and all(step.cost in costs[step.action[0]] for step in history)
+        total = [sum(Fraction(str(step.cost[k])) for step in history) for k in range(2)]
+        assert total[m] > (Fraction("1.5") if m else 2 + len(history))
+
+
+def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
+    game = solo([Fraction(11, 10)], horizon=2, budget=3)
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 1), CCE())  # goes once, could go twice
+    assert not certificate.ok
+    assert certificate.regret.tolist() == [1]
+    assert (
+        "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player gains 1, the most in any of "
+        in str(certificate)
+    )
+
+
+def test_no_more_is_promised_than_the_last_budget_needs():
+    """A cell per step, up to the last time that has a budget."""
+    for budgets, cells in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
+        game = replace(
+            solo([Fraction(1, 2)], horizon=4, budget=2),
+            budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
+        )
+        certificate = verify(game, Greedy(game, Rounding(Fraction(1, 4), "down"), 0, 100), CCE())
+        assert exactly(certificate.allowance) == [cells * Fraction(1, 4)]
+
+
 def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     game = solo([Fraction(7, 10)], horizon=3, budget=9)
     policy = Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100)
@@ -911,7 +958,7 @@ def test_gaps_in_a_distribution_are_no_cells():
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 
-def test_several_random_constraints_fall_into_every_combination_of_cells():
+def test_several_random_constraints_fall_into_every_combination_of_cells(monkeypatch):
     rules = (Rounding(Fraction(1, 2), "down"), Rounding(Fraction(1), "up"))
     game = MarkovGame.from_functions(
         players=["me"],
@@ -933,12 +980,17 @@ def test_several_random_constraints_fall_into_every_combination_of_cells():
         return {("go",): 1.0}
 
     tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
-    certificate = verify(game, SimpleNamespace(tracker=tracker, distribution=distribution), CCE())
+    policy = SimpleNamespace(tracker=tracker, distribution=distribution)
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
+    certificate = verify(game, policy, CCE())
     assert certificate.ok, str(certificate)
     assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
     assert certificate.max_spent.tolist() == [2, 4]
     assert certificate.counting == ("down", "up")
     assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 4)
+    with pytest.raises(TooLarge, match="random costs make 5 outcomes of one time step"):
+        verify(game, policy, CCE())
 
 
 def test_exact_policies_cannot_count_random_costs():
