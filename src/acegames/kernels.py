@@ -394,7 +394,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 
 @_inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
-    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
     noise = 0.0  # of what is no outlier, with a margin
@@ -412,16 +412,25 @@ def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
             k -= 1
         shortfall[k] = here
     noise += OUTLIER * NOISE * shortfall[min(max(R // 4, 1), R - 1)]
-    for j in range(R):
-        least = np.inf
-        most = -np.inf
-        total = 0.0
-        for i in range(N):
-            least = min(least, u[j, i] + terms[i])
-            most = max(most, u[j, i] + terms[i])
-            total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
-        values[j] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
-    found = core_range(values, R, noise, shortfall)
+    count = 0
+    for usual in (True, False):  # joint actions that are no outlier for anyone, if there are any
+        for j in range(R):
+            least = np.inf
+            most = -np.inf
+            total = 0.0
+            deep = False
+            for i in range(N):
+                least = min(least, u[j, i] + terms[i])
+                most = max(most, u[j, i] + terms[i])
+                total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
+                deep = deep or (unit[i] > 0.0 and top[i] - u[j, i] > OUTLIER * unit[i])
+            if not (usual and deep):
+                values[count] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
+                count += 1
+        if count > 1:
+            break
+        count = 0
+    found = core_range(values, count, noise, shortfall)
     return min(found, largest) if found > 0.0 else largest
 
 
@@ -462,6 +471,12 @@ def _best_pure(u, R, N, terms, top, unit, c, out):
     left = 0
     for j in range(R):
         out[j] = c[j] < least
+        if not out[j] and j != best:  # the same, from where the other one is
+            close = c[best]
+            for i in range(N):
+                if unit[i] > 0.0:
+                    close -= abs(terms[i]) * (TIE * (top[i] - u[j, i]) + NOISE * max(u[j, N + i], u[best, N + i]))
+            out[j] = c[j] < close
         left += not out[j]
     if left == 1:
         return best

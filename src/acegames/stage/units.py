@@ -42,7 +42,7 @@ def core_range(values: Floats, noise: float) -> float:
 def goal_range(
     utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
 ) -> float:
-    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
     given, raised = concept.weights(players), utility if level is None else utility + level
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
@@ -56,7 +56,8 @@ def goal_range(
         values = raised.min(axis=1) - raised.max(axis=1)
     else:
         values = raised.min(axis=1)
-    return min(core_range(values, noise) or largest, largest)
+    usual = values[((utility.max(axis=0) - utility <= OUTLIER * unit) | (unit == 0)).all(axis=1)]
+    return min(core_range(usual if len(usual) > 1 else values, noise) or largest, largest)
 
 
 def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> Floats | None:
