@@ -24,6 +24,9 @@ from acegames.kernel_cache import kernel
 from acegames.numerics import (
     COARSE,
     HARRIS,
+    HIGH_PRICE,
+    LARGE_CERTIFICATE,
+    LEVER,
     LP_CERTIFICATE,
     NOISE,
     OUTLIER,
@@ -164,7 +167,7 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
     The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
     are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
     """
-    accepted = LP_CERTIFICATE if R <= STRICT else 16.0 * LP_CERTIFICATE
+    accepted = LP_CERTIFICATE if R <= STRICT else LARGE_CERTIFICATE
     value = 0.0
     fixed = 0.0
     lever = 0.0
@@ -180,7 +183,7 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
                 over += A[r, j] * x[j]
                 lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
             lever += abs(y[r]) * max(over, 0.0)
-    if lever > 0.1 * TIE and R <= STRICT:
+    if lever > LEVER and R <= STRICT:
         return False
     gap = -np.inf
     for j in range(columns):
@@ -197,6 +200,31 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
         elif price > accepted:
             return False
     return abs(gap) <= accepted
+
+
+@_inner
+def _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, columns, rows):
+    """Whether reduced costs, by which ties go, are what they are from the program's own numbers; looked at where prices are high."""
+    high = 0.0
+    for r in range(rows):
+        high = max(high, abs(y[r]))
+    if high <= HIGH_PRICE:
+        return True
+    level = -np.inf  # what a joint action that is played is worth
+    for j in range(R):
+        if x[j] > 0.0:
+            price = c[j]
+            for r in range(rows):
+                price -= y[r] * A[r, j]
+            level = max(level, price)
+    for k in range(n):
+        if nonbasic[k] < R:
+            price = c[nonbasic[k]]
+            for r in range(rows):
+                price -= y[r] * A[r, nonbasic[k]]
+            if abs((level - price) / depth[nonbasic[k]] - d[k]) > LEVER:
+                return False
+    return True
 
 
 @_inner
@@ -783,6 +811,8 @@ def _solve_program(
         levels = 0
         for level in range(N):
             ties = False
+            if not _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, columns, rows):
+                return UNCERTIFIED
             for k in range(n):
                 if d[k] * (size[nonbasic[k] - columns] if nonbasic[k] >= columns else 1.0) > TIE:
                     if d[k] < PIVOT:
@@ -799,6 +829,8 @@ def _solve_program(
             _read_point(x, rhs, basic, depth, m, columns)
             _read_duals(y, d, nonbasic, n, columns, rows)
             if not _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
+                return UNCERTIFIED
+            if comparing and limited and not _within(x[R], y, owner, incentives, rows):
                 return UNCERTIFIED
             missing[level] = 0.0
             for j in range(R):
