@@ -21,7 +21,7 @@ LARGE_CERTIFICATE = 16 * LP_CERTIFICATE
 """The same for stage programs of many joint actions: rational numbers take seconds there, and prices have more sums to round in."""
 
 LEVER = 1e-10
-"""How much an objective may owe to rows that are violated by rounding (violations times prices): a tenth of TIE, so that ties can be told."""
+"""How much an objective may owe to rows that rounding violates (violations times prices): a tenth of TIE, so that ties can be told."""
 
 HIGH_PRICE = 100.0
 """Prices of a stage program above this are looked at twice: what pivots rounded off, times such a price, may pass for no tie."""
