@@ -299,3 +299,8 @@ def test_totals_near_the_limit():
     engines = (ace.LocalEngine(), ENGINES["sparse"], ace.ReferenceEngine())
     values = [ace.solve(game, engine=e).values[0] for e in engines]
     assert values[0] == values[1] == values[2] == 1
+
+
+def test_the_cells_of_a_space_are_those_of_its_times():
+    space = plan(big_game(), lattice(big_game()), clip=True)
+    assert space.total == sum(layer.total for layer in space.layers[:-1]) > 0

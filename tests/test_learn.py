@@ -1243,3 +1243,14 @@ def test_what_cannot_be_explored():
         learn.explore(true_game(), coverage=2)
     with pytest.raises(ace.InvalidOption, match="max_samples: got 0"):
         learn.explore(true_game(), max_samples=0)
+
+
+def test_a_runner_draws_as_its_policy_says(monkeypatch):
+    """Every joint action, as often as its probability; the games above leave one to choose."""
+    found = risky([0, 1, 1, 0])
+    policy = found.policy(ace.solve(found.game))
+    chances = {("a",): 0.25, ("b",): 0.625, ("c",): 0.125}
+    monkeypatch.setattr(type(policy), "distribution", lambda *_: chances)
+    runner = policy.start(rng=0)
+    drawn = Counter(runner.act() for _ in range(4000))
+    assert all(abs(drawn[a] / 4000 - p) < 0.03 for a, p in chances.items())

@@ -576,6 +576,7 @@ HEADERS = {
     "actions of a player twice": put("actions", [["d", "y"], ["y", "y"]]),
     "missing action": put("actions", [["d"], ["d", "y"]]),
     "initial out of range": put("initial", [[7, 1.0]]),
+    "initial just out of range": put("initial", [[2, 1.0]]),
     "negative initial": put("initial", [[-1, 1.0]]),
     "no initial": put("initial", []),
     "initial that is a number": put("initial", 0),
