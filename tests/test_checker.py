@@ -597,7 +597,7 @@ def test_interrupted_or_unheard_it_says_nothing_more(tmp_path, monkeypatch):
 def test_what_a_deviator_gets_is_bounded_from_above(values, told):
     """In floats, and by each of its sums: adding up the best replies to several recommendations as well."""
     plan = {(k, 0): 1 / len(values) for k in range(len(values))}
-    worth = {a: x for a, x in zip(plan, values, strict=True)}
+    worth = dict(zip(plan, values, strict=True))
     floats = SimpleNamespace(exact=False, number=float)
     bound = Fraction(CHECK.deviation(floats, 0, plan, worth, told, 1, False))
     shares = {a: Fraction(p) / sum(map(Fraction, plan.values())) for a, p in plan.items()}
