@@ -855,3 +855,13 @@ def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):
     result = CliRunner().invoke(app, ["solve", "drones", "--checkpoint", str(tmp_path / "file")])
     assert result.exit_code == 2
     assert "CheckpointError" in result.stderr
+
+
+def test_left_twice_it_closes_nothing_of_anyone_else(folder):
+    """Numbers of files are given out again at once."""
+    checkpoint = module.Checkpoint(folder, ace.CE(), {})
+    checkpoint._lock = os.open(os.devnull, os.O_RDONLY)
+    checkpoint.__exit__()
+    other = os.open(os.devnull, os.O_RDONLY)
+    checkpoint.__exit__()
+    os.close(other)

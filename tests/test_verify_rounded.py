@@ -9,6 +9,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -426,6 +427,10 @@ class Reckless:
         return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
 
 
+def _counted_by_hand(rules, cost):
+    return tuple(map(by_hand, rules, cost))
+
+
 def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
     """In games that change with time too, with several starts, and joint actions that are not legal."""
     seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
@@ -447,7 +452,7 @@ def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
             seen["kept"] += 1
             continue
         history, reason = certificate.witness.history, certificate.witness.reason
-        count = lambda cost, rules=found.rules: tuple(map(by_hand, rules, cost))  # noqa: E731
+        count = partial(_counted_by_hand, found.rules)
         assert oracle.is_history(found.game, policy.distribution, history, count)
         assert len(history) == first + 1 and reason in certificate.problems
         total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))

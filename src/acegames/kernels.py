@@ -203,7 +203,7 @@ def _certified(A, b, c, x, y, barred, depth, size, R, columns, rows):
 
 
 @_inner
-def _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, columns, rows):
+def _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, rows):
     """Whether reduced costs, by which ties go, are what they are from the program's own numbers; looked at where prices are high."""
     high = 0.0
     for r in range(rows):
@@ -811,7 +811,7 @@ def _solve_program(
         levels = 0
         for level in range(N):
             ties = False
-            if not _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, columns, rows):
+            if not _prices_agree(A, c, d, x, y, nonbasic, depth, n, R, rows):
                 return UNCERTIFIED
             for k in range(n):
                 if d[k] * (size[nonbasic[k] - columns] if nonbasic[k] >= columns else 1.0) > TIE:
