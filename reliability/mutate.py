@@ -9,8 +9,8 @@ that fails. Mutants of compiled functions run as plain Python, where an index ou
 copies of the repository, one for each job; every mutant gets a process of its own, forked from one that has imported the libraries.
 
 What was found is kept in a JSON file after every mutant, and the next run goes on there (`--fresh` begins anew, `--survivors` runs
-those that survived again, after tests were added). Survivors that no test can notice are listed, with the reason, in survivors.md
-beside this file.
+those that survived again, after tests were added, or with `--longest 60` by slow tests too). Survivors that no test can notice
+are listed, with the reason, in survivors.md beside this file.
 """
 
 from __future__ import annotations
@@ -39,25 +39,17 @@ from mutants import Mutant, mutants, source_of, telling
 ROOT = Path(__file__).resolve().parents[1]
 EXCUSES = Path(__file__).with_name("survivors.md")
 COPIED = ("src", "tests", "checker", "reliability", "examples", "docs", "benchmarks")
-LONGEST = 4.0  # seconds of tests of one file that a mutant is given to, the quick ones first
-IN_ALL = 12.0  # and of all files
+LONGEST = (
+    4.0  # seconds of tests of one file that a mutant is given to, the quick ones first; of all files four times that
+)
 SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
 FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
 POLICY = ("saved_policies", "policy", "safety_properties", "changing_games", "simulate", "checkpoint")
 VERIFY = (
-    *(
-        "safety_properties",
-        "verify",
-        "stakes",
-        "verify_compiled",
-        "mutations",
-        "nash_games",
-        "verify_rounded",
-        "changing_games",
-    ),
-    *("certify", "tolerances"),
+    *("verify", "verify_compiled", "verify_rounded", "stakes", "safety_properties", "mutations", "nash_games"),
+    *("changing_games", "certify", "tolerances"),
 )
 SHIELD = ("shield", "shield_products", "changing_games", "adapters_shielded")
 ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")
@@ -115,6 +107,7 @@ def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 TESTED: dict[str, tuple[str, ...]] = {
     **_each("feasibility", FEASIBLE),
+    "feasibility/space.py": ("engine", "saved_policies", *FEASIBLE[:-1]),
     "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
     "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
     "policy.py": (*POLICY, "tables"),
@@ -131,6 +124,8 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/policy_support.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verify", VERIFY),
+    "verify/_kernels.py": ("verify_compiled", "stakes"),
+    "verify/_rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
     "checker/ace_check.py": ("checker", "stakes", "certify", "changing_games"),
 }
 """Files, below src/acegames or the repository, and the tests that should notice changes of them, the most to the point first."""
@@ -340,7 +335,7 @@ def learn_tests(copies: list[Path], shorts: list[str], plain: bool, folder: Path
     kept.mkdir(parents=True, exist_ok=True)
     answers = {}
     for file in files:
-        digest = hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
+        digest = hashlib.sha256((copies[0] / file).read_bytes()).hexdigest()[:16]
         answers[file] = kept / f"{Path(file).stem}-{digest}.json"
     todo = [file for file in files if not answers[file].exists()]
     running: dict[int, Path] = {}
@@ -377,15 +372,15 @@ def _learn(copy: Path, file: str, targets: list[str], plain: bool, answer: Path)
     return 0
 
 
-def tests_for(mutant: Mutant, short: str, known: Known) -> list[str]:
+def tests_for(mutant: Mutant, short: str, known: Known, longest: float) -> list[str]:
     """The tests that call the mutant's function, file by file, the quick ones first; code outside of functions concerns them all."""
     at_import = mutant.function not in mutant.functions
     found = list(known.seconds) if at_import else known.calls.get(f"{mutant.module}:{mutant.function}", [])
-    chosen, spent, most = [], 0.0, LONGEST / 4 if at_import else LONGEST
+    chosen, spent, most = [], 0.0, longest / 4 if at_import else longest
     for name in TESTED[short]:
         total = 0.0
         for test in sorted(found, key=known.seconds.__getitem__):
-            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, IN_ALL - spent):
+            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, 4 * longest - spent):
                 chosen.append(test)
                 total += known.seconds[test]
         spent += total
@@ -405,14 +400,16 @@ def make_copy(folder: Path) -> Path:
     return folder
 
 
-def run_all(chosen: list[tuple[Mutant, str]], known: Known, copies: list[Path], plain: bool, results: Results) -> None:
+def run_all(
+    chosen: list[tuple[Mutant, str]], known: Known, copies: list[Path], plain: bool, results: Results, longest: float
+) -> None:
     """Run mutants, as many at a time as there are copies."""
     todo, free, running = list(reversed(chosen)), list(range(len(copies))), {}
     stamp = int(time.time()) - 10**7
     while todo or running:
         while todo and free:
             mutant, short = todo.pop()
-            tests = tests_for(mutant, short, known)
+            tests = tests_for(mutant, short, known, longest)
             if not tests:
                 results.add(mutant, "survived", 0.0, 0)
                 continue
@@ -512,6 +509,7 @@ def main() -> None:
     options.add_argument("--results", type=Path, default=ROOT / ".mutants" / "results.json")
     options.add_argument("--fresh", action="store_true", help="forget earlier results")
     options.add_argument("--survivors", action="store_true", help="run those that survived again")
+    options.add_argument("--longest", type=float, default=LONGEST, help="seconds of tests of one file for each mutant")
     options.add_argument("--show", action="store_true", help="only show what is known")
     asked = options.parse_args()
     shorts = [s for s in TESTED if asked.module is None or any(part in s for part in asked.module)]
@@ -525,7 +523,7 @@ def main() -> None:
     if asked.survivors:
         drawn = {s: [m for m in found if _survived(results.found.get(m.name), m)] for s, found in every.items()}
     if not asked.show:
-        _run(drawn, results, asked.jobs, again=asked.survivors)
+        _run(drawn, results, asked.jobs, again=asked.survivors, longest=asked.longest)
     shown = every if asked.sample is None else drawn
     wanted = {m.name: results.found[m.name] for found in shown.values() for m in found if m.name in results.found}
     print(table(wanted, Counter({s: len(found) for s, found in every.items()})))
@@ -539,7 +537,7 @@ def _drawn(found: list[Mutant], sample: int | None, seed: str) -> list[Mutant]:
     return [found[k] for k in sorted(order[:sample])]
 
 
-def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: bool) -> None:
+def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: bool, longest: float) -> None:
     """Learn what the tests of each group of files do, then run its mutants."""
     warm()
     groups: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
@@ -554,7 +552,7 @@ def _run(drawn: dict[str, list[Mutant]], results: Results, jobs: int, *, again: 
             begun = time.monotonic()
             known = learn_tests(copies, shorts, plain, results.path.parent)
             learnt = time.monotonic()
-            run_all(todo, known, copies, plain, results)
+            run_all(todo, known, copies, plain, results, longest)
             ended = time.monotonic()
             print(
                 f"{', '.join(shorts)}: {len(known.seconds)} tests learnt in {learnt - begun:.0f} s, {len(todo)} mutants in "

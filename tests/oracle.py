@@ -10,6 +10,7 @@ a stage has can hang on one.
     root_values       backward induction with it
     deviation_gains   the largest gains by feasible deviations from a given policy, by definition         (spec 7)
     gains_and_stakes  the same in every situation, and what is at stake there                             (spec 7)
+    is_history        whether play by a given policy can go a certain way
     random_game       small games that cover the model; `games()` wraps it for hypothesis
 """
 
@@ -26,6 +27,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import exact
 
 INF = math.inf
 NOTHING = Fraction(1, 2**80)  # reduced costs below this are what `shorten` left of a tie
@@ -454,6 +456,26 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
         return (*key[:2], g.cost(key[2]))
 
     return [{place(x): (deviate(i, x) - obey(i, x), best(i, x) - worst(i, x)) for x in found} for i in range(g.players)]
+
+
+# -- histories --------------------------------------------------------------------------------------------------
+
+
+def is_history(game: MarkovGame, policy, history, count=lambda cost: cost) -> bool:
+    """Whether play from the start can go this way, by a policy that is asked by what it counts of true costs."""
+    g, here = spell_out(game), {s for s, _ in game.initial}
+    spent = counted = (Fraction(0),) * g.width
+    for t, step in enumerate(history):
+        state, cost = game.state_index(step.state), tuple(map(exact, step.cost))
+        moves = [m for m in g.moves[t][state] if game.joint_action(m.action) == step.action]
+        results = {(s, g.cost(whole)) for m in moves for _, s, whole in m.outcomes}
+        after = game.state_index(step.next_state)
+        if (step.t, tuple(map(exact, step.spent))) != (t, spent) or state not in here or (after, cost) not in results:
+            return False
+        if not policy(t, step.state, counted).get(step.action, 0):
+            return False
+        here, spent, counted = {after}, add(spent, cost), add(counted, count(cost))
+    return True
 
 
 # -- random games -----------------------------------------------------------------------------------------------

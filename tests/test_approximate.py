@@ -242,6 +242,14 @@ def test_very_low_costs_are_cut_off():
     assert rule.lowest is not None and rule.lowest <= 1 - 6 * rule.of(Fraction(371, 1000)) < rule.lowest + rule.cell
 
 
+@pytest.mark.parametrize("unit", [1, 10**20])
+def test_costs_that_are_coarse_already_stay_as_they_are_however_large(unit):
+    game = single({"a": 2 * unit, "b": unit}, [4 * unit], 3)
+    assert round_costs(game, 0.5).rounding == (None,)
+    solution = ace.solve(game, epsilon=0.5)
+    assert solution.values.tolist() == [1] and solution.guarantee.excess == (0,)
+
+
 def test_each_constraint_may_have_its_own_epsilon():
     game = ace.MarkovGame.from_functions(
         players=["me"],
@@ -619,6 +627,13 @@ class NegativeExponential:
 def test_negative_budgets_of_costs_without_a_lower_bound():
     curve = ace.budget_curve(single({"a": NegativeExponential()}, [0]), epsilon=0.1, budgets=[-2, -1, -0.5, 0])
     assert curve.feasible.tolist() == [False, True, True, True]
+    either = single({"a": NegativeExponential(), "b": 0}, [0])
+    assert ace.budget_curve(either, epsilon=0.1, budgets=[-2, -1, -0.5, 0]).feasible.tolist() == [
+        False,
+        True,
+        True,
+        True,
+    ]
     with pytest.raises(ace.Infeasible, match="rounded down") as error:
         ace.solve(single({"a": (NegativeExponential(), 3)}, [0, 5]), epsilon=0.1)
     low, high = error.value.minimal_budgets[0]

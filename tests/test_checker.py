@@ -236,6 +236,13 @@ def started_twice(header, arrays):
     header["game"]["initial"] *= 2
 
 
+def without_players(header, arrays):
+    """Nobody is there who could gain anything."""
+    header["game"] |= {"players": [], "actions": []}
+    header["claims"] |= {"gain": [], "values": []}
+    arrays |= {"0.action": arrays["0.action"][:, :0], "0.reward": arrays["0.reward"][:, :0]}
+
+
 def nearly_independent(header, arrays):
     """One combination of what the players may do never comes, though that is hardly seen in the numbers."""
     header["concept"] = "Nash"
@@ -290,6 +297,7 @@ FALSE = {
     "costs that count for nothing": (counted_as_nothing, 1, "as costs are rounded (--rounded accepts that)"),
     "costs that count for too much": (counted_as_too_much, 1, "safe deviations are left out"),
     "pointers that overflow": (told(("0.row_ptr", slice(0, 3)), [0, 2**63 - 1, -(2**63)]), 2, "pointers"),
+    "nobody who plays": (without_players, 2, "not actions for each player"),
     "an initial state twice": (started_twice, 2, "comes twice"),
     "a claim that is no number": (claimed("gain", [True, 1.0]), 2, "no number"),
     "a claim too many": (claimed("gain", [1.0, 1.0, 1.0]), 2, "zip"),
@@ -437,6 +445,22 @@ def test_a_game_that_grows_beyond_bounds_is_refused(tmp_path, monkeypatch):
             CHECK.check(proof.path)
 
 
+def bold(path, game):
+    """A file about a game and a policy of a single number."""
+    counted = [[str(x) for x in values] for values in game.content()["cost_values"]]
+    header = {"name": "", "concept": "CE", "game": game.content(), "counted": counted}
+    header["claims"] = {
+        "spent": ["0"] * len(counted),
+        "excess": ["0"] * len(counted),
+        "values": [[0.0, 9.0]],
+        "gain": [1.0],
+    }
+    truth = load(ROOT / "reliability" / "proof_truth.py")
+    arrays = {f"0.{f}": getattr(game.layers[0], f) for f in truth.TYPES} | {"policy.prob": np.ones(1)}
+    path.write_bytes(truth.pack(header, arrays))
+    return path
+
+
 def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
     """300 outcomes of different costs at each of 5 steps: some 300^5 situations, refused before they take what may be taken."""
     outcomes = [(1 / 300, "s", {f"c{m}": pow(k + 1, m + 2, 9973) for m in range(3)}) for k in range(300)]
@@ -449,13 +473,7 @@ def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
         outcomes=lambda t, s, a: outcomes,
         reward=lambda t, s, a: (1.0,),
     )
-    counted = [[str(x) for x in values] for values in game.content()["cost_values"]]
-    header = {"name": "", "concept": "CE", "game": game.content(), "counted": counted}
-    header["claims"] = {"spent": ["0"] * 3, "excess": ["0"] * 3, "values": [[0.0, 9.0]], "gain": [1.0]}
-    truth = load(ROOT / "reliability" / "proof_truth.py")
-    arrays = {f"0.{f}": getattr(game.layers[0], f) for f in truth.TYPES} | {"policy.prob": np.ones(1)}
-    path = tmp_path / "hostile.proof"
-    path.write_bytes(truth.pack(header, arrays))
+    path = bold(tmp_path / "hostile.proof", game)
     monkeypatch.setattr(CHECK, "MOST_BYTES", 2**23)
     tracemalloc.start()
     with pytest.raises(ValueError, match="the game is too large"):
@@ -463,6 +481,22 @@ def test_a_small_file_cannot_take_much_memory(tmp_path, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 2**20 < peak < 2**23
+
+
+def test_many_ways_to_few_situations_take_memory_too(tmp_path, monkeypatch):
+    """60 actions that lead to each of 100 states: as much again as the states themselves."""
+    outcomes = [(1 / 100, f"s{k}", ()) for k in range(100)]
+    game = ace.MarkovGame.from_functions(
+        players=("p",),
+        actions=lambda t, s: [range(60 if s == "s0" else 1)],
+        horizon=8,
+        initial="s0",
+        outcomes=lambda t, s, a: outcomes if s == "s0" else [(1.0, "s0", ())],
+        reward=lambda t, s, a: (1.0,),
+    )
+    monkeypatch.setattr(CHECK, "MOST_BYTES", 2**19)
+    with pytest.raises(ValueError, match="the game is too large"):
+        CHECK.check(bold(tmp_path / "hostile.proof", game))
 
 
 def test_labels_cannot_speak_to_the_terminal(tmp_path):

@@ -148,6 +148,7 @@ def test_an_interrupt_stores_what_was_solved(folder, tmp_path, wanted, monkeypat
     monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # nothing would be written yet
     break_off(folder, 3)
     assert [p.name for p in groups(folder)] == ["layers-00000005-00000007.bin"]
+    assert not caplog.text
     again, resumed = solve(folder)
     assert resumed == 3
     assert f"3 of {LAYERS} layers are in {folder}" in caplog.text
@@ -262,6 +263,18 @@ def test_a_damaged_layer_is_computed_again_and_set_aside(damage, folder, tmp_pat
             assert bad.with_name(f"{bad.name}.damaged").read_bytes() == left
         assert {p: p.read_bytes() for p in groups(folder)} == good
         assert solve(folder)[1] == LAYERS  # and all is well again
+
+
+def test_layers_between_others_are_stored_by_themselves(folder, tmp_path, wanted, monkeypatch):
+    solve(folder)
+    for group in (groups(folder)[2], groups(folder)[3], groups(folder)[6]):
+        group.unlink()
+    monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # the three that are missing would go into one file
+    again, resumed = solve(folder)
+    assert saved(again, tmp_path) == wanted
+    assert [p.name for p in groups(folder) if p.name[7:15] != p.name[16:24]] == ["layers-00000004-00000005.bin"]
+    again, resumed = solve(folder)
+    assert resumed == LAYERS and saved(again, tmp_path) == wanted
 
 
 def test_swapped_layers_are_noticed(folder, tmp_path, wanted):
@@ -474,6 +487,8 @@ HOSTILE = {
     **{f"{c} {v}": number(c, v) for c in module.COLUMNS for v in (-1, 3, 2**62)},
     "actions out of range": code,
     "longer": lambda content: content.extend(bytes(8)),
+    "no room for its layers": lambda content: content.__delitem__(slice(module.HEAD + 8, None)),
+    "no room for its arrays": lambda content: content.__delitem__(slice(module.HEAD + 56, None)),
 }
 del HOSTILE["programs 3"], HOSTILE["repaired 3"]  # a count that may well be
 

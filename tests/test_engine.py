@@ -182,6 +182,22 @@ def test_wide_boxes_take_the_sparse_path_by_themselves():
     assert ace.verify(game, found.policy, ace.CCE()).ok
 
 
+@pytest.mark.parametrize(("budget", "fits"), [(2**31 - 2, True), (2**31 - 1, False), (2**31, False), (2**33, False)])
+def test_lines_that_32_bits_cannot_number_are_never_held_cell_by_cell(budget, fits):
+    """However many of the cells could be reached."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        horizon=40,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: [(0, 1, 10**8, 2**31)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0])],
+        reward=lambda t, s, a: [0.0],
+    )
+    space = plan(game, lattice(game), clip=False)
+    assert space.dense == fits == (space.size.max() < 2**31)
+
+
 def test_too_large_is_said_beforehand_with_help():
     game = big_game(horizon=30, budget=100)
     needs = ace.estimate(game, ace.CE())

@@ -195,6 +195,17 @@ def test_costs_that_fit_no_unit(costs):
         assert "64" in str(caught.value)
 
 
+def test_budgets_too_far_apart_for_minimal_ones():
+    """Small costs, and a schedule whose first budget is beyond what 64-bit integers hold next to the last."""
+    game = walk([1, 1], [(10**20,), (2,)])
+    found = ace.feasibility(game)
+    assert found.feasible
+    with pytest.raises(
+        ace.TooLarge, match=r"costs and budgets together need the unit 1, of which 1.00e\+20 do not fit"
+    ):
+        _ = found.minimal_budgets
+
+
 def test_large_costs_that_fit():
     game = walk([2**58, 1], [2**58 + 1])
     found = ace.feasibility(game)

@@ -543,6 +543,16 @@ def test_an_unknown_cost_counts_as_the_next_larger_known_one():
         policy.start().observe(("go",), "much", "s")
 
 
+@pytest.mark.parametrize("t", [-1, 3, True, 1.0, "1", None])
+def test_a_time_that_is_none_is_refused(t):
+    """Whatever the policy itself would answer."""
+    found = risky([0, 1])
+    always = type("Always", (), {"distribution": lambda self, t, state, spent: {("go",): 1.0}})()
+    for policy in (found.policy(ace.solve(found.game)), found.policy(always)):
+        with pytest.raises(ace.UnknownPair, match="must be a whole number between 0 and 2"):
+            policy.distribution(t, "s", 0)
+
+
 def test_for_costs_that_were_seen_it_is_the_ordinary_policy():
     found = learn.estimate(true_game(), samples_per_pair=50, rng=1)
     solution = ace.solve(found.game)
@@ -827,6 +837,40 @@ def test_support_of_a_policy_speaks_of_what_it_plays():
     bound["possible_next"] = lambda t, s, a: [s, "tired"]
     certain = learn.estimate(true_game(), samples_per_pair=40, rng=0, **bound)
     assert "never breaks a budget" in str(certain.support_of(ace.solve(certain.game)))
+
+
+def test_support_of_a_policy_follows_it_from_state_to_state():
+    found = learn.estimate(true_game(budget={"effort": 6}), samples_per_pair=40, rng=0)
+    solution = ace.solve(found.game)
+    support = found.support_of(solution)
+    played = ace.simulate(found.game, solution.policy, episodes=300, rng=0)
+    visited = {(t, found.game.states[s]) for t in range(3) for s in played.state[:, t].tolist()}
+    assert {(0, "fresh"), (1, "tired"), (2, "fresh")} < visited <= {(p.t, p.state) for p in support.pairs}
+    assert {p.state for p in support.pairs if p.t == 0} == {"fresh"}
+
+
+class Cautious:
+    """Always walks, and says so of every action."""
+
+    def distribution(self, t, state, spent):
+        return {("rush",): 0.0, ("walk",): 1.0}
+
+
+def test_support_of_a_policy_leaves_out_what_is_never_played():
+    found = learn.estimate(true_game(), samples_per_pair=40, rng=0)
+    support = found.support_of(Cautious())
+    assert [(p.t, p.state, p.action) for p in support.pairs] == [(t, "fresh", ("walk",)) for t in range(3)]
+
+
+def test_support_says_whether_it_rests_on_what_the_user_said():
+    for given, rests in (
+        ({}, False),
+        ({"worst_cost": 3}, True),
+        ({"possible_next": lambda t, s, a: [s, "tired"]}, True),
+    ):
+        found = learn.estimate(true_game(), samples_per_pair=40, rng=0, **given)
+        support = found.support_of(ace.solve(found.game))
+        assert support.assumed == ("if the bounds given are true" in str(support)) == rests
 
 
 # -- convergence ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import acegames as ace
 from acegames.cli import app
 from acegames.engines import local
 from acegames.errors import BadFile
+from acegames.numerics import PRODUCT
 from acegames.stage import nash as nash_stage
 from acegames.stage import nash_exact
 from oracle import random_game
@@ -463,8 +464,24 @@ def test_the_combination_that_is_missing_is_named():
         players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1), (0, 1)],
         outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (0, 0),
     )  # fmt: skip
-    odd = Changed(ace.solve(game, ace.Nash()).policy, (0, "s", ()), {(0, 0): 1 - 2e-12, (0, 1): 1e-12, (1, 0): 1e-12})
-    assert "(1, 1) is played with probability 0," in ace.verify(game, odd, ace.Nash()).problems[0]
+    odd = Changed(ace.solve(game, ace.Nash()).policy, (0, "s", ()), {(0, 0): 1 - 3e-12, (0, 1): 1e-12, (1, 0): 2e-12})
+    words = "(1, 1) is played with probability 0, and would be with 2e-24 if they did."
+    assert words in ace.verify(game, odd, ace.Nash()).problems[0]
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("shift", [0.05, 1.5 * PRODUCT])
+def test_the_joint_action_that_is_furthest_off_is_named(shift):
+    """All nine are off, or that one alone by more than is accepted."""
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"], horizon=1, initial="s", actions=lambda t, s: [(0, 1, 2), (0, 1, 2)],
+        outcomes=lambda t, s, a: [(1.0, s, None)], reward=lambda t, s, a: (0, 0),
+    )  # fmt: skip
+    weight = (-0.5, 1.0, -0.5)  # each player draws as often as before
+    together = {a: 1 / 9 + shift * weight[a[0]] * weight[a[1]] for a in itertools.product(range(3), range(3))}
+    policy = Changed(ace.solve(game, ace.Nash()).policy, (0, "s", ()), together)
+    words = f"(1, 1) is played with probability {1 / 9 + shift:.6g}, and would be with 0.111111 if they did."
+    assert [p.endswith(words) for p in ace.verify(game, policy, ace.Nash()).problems] == [True]
 
 
 @pytest.mark.usefixtures("way")

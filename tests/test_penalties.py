@@ -323,3 +323,103 @@ def test_what_a_penalty_leaves_of_a_policy_in_a_checkpoint(tmp_path):
         solution.save(tmp_path / name)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "again").read_bytes()
     assert run.is_dir()
+
+
+# -- what the objective and the ties are worth beside penalties ----------------------------------------------------------
+
+
+def diagonal(k, size, cells):
+    """Both must choose the same action, of which the first few are worth something; all else is a penalty for both."""
+    utility = np.full((k, k, 2), -size)
+    for i, worth in enumerate(cells):
+        utility[i, i] = worth
+    return grid(k, k), utility.reshape(-1, 2)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [1e6, 1e9, 1e12])
+@pytest.mark.parametrize(
+    ("concept", "k", "cells", "expected"),
+    [
+        (ace.Nash(), 4, [(3, 1), (0, 5), (0, 3), (0, 2)], (0, 5)),
+        (ace.CE(), 4, [(3, 1), (0, 5), (0, 3), (0, 2)], (0, 5)),
+        (ace.CE("egalitarian"), 3, [(2, 0), (1, 1)], (1, 1)),
+        (ace.CCE("egalitarian"), 5, [(2, 0), (1, 1)], (1, 1)),
+        (ace.Nash("egalitarian"), 3, [(2, 0), (1, 1)], (1, 1)),
+        (ace.CE("fair"), 4, [(9, 1), (3, 2)], None),
+    ],
+    ids=repr,
+)
+def test_the_objective_counts_though_nearly_everything_is_a_penalty(concept, k, cells, expected, size, solver):
+    action, utility = diagonal(k, size, cells)
+    (sigma,) = answers([(action, utility)], concept, solver)
+    worth = sigma @ utility
+    if expected is None:  # a mixture of both, and of penalties for whoever is better off
+        assert abs(worth[0] - worth[1]) <= 1 + 1e-6
+    else:
+        assert worth == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
+def test_a_small_good_block_in_a_field_of_penalties(size, solver):
+    """The best coarse correlated equilibrium of the 2x2 block, whatever lies around it."""
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        block = rng.random((4, 2))
+        field = -size * (1 + rng.random((16, 2)))
+        field[[0, 1, 4, 5]] = block
+        (alone,) = answers([(grid(2, 2), block)], ace.CCE())
+        (sigma,) = answers([(grid(4, 4), field)], ace.CCE(), solver)
+        assert (sigma @ field).sum() == pytest.approx((alone @ block).sum(), abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("size", [1e2, 1e3, 3e3, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize(
+    ("concept", "shape", "table", "expected"),
+    [
+        (ace.CCE("egalitarian"), (2, 2), [[0.8, 0.2], [0.3, 0.7], [0.4, "P"], [0.9, "P"]], 0.9),
+        (ace.CE("egalitarian"), (2, 3), [[0, 0.8], [0.1, 0.8], [0.1, 0.4], [1.2, "P"], [1.1, "P"], [1.6, "P"]], 1.6),
+        (ace.CCE("p"), (3, 3), [[1.00002, 2], [2, "P"], [1, 0], [4e-5, 2], [2e-5, "P"], [1.00004, "P"], [0, "P"],
+                                [1.00004, "P"], [1.00004, "P"]], 1.00004),
+    ],
+    ids=["coarse", "correlated", "outlier that pays"],
+)  # fmt: skip
+def test_ties_are_told_apart_beside_a_penalty_that_nobody_can_avoid(concept, shape, table, expected, size, solver):
+    utility = np.array([[-size if x == "P" else x for x in row] for row in table], dtype=float)
+    (sigma,) = answers([(grid(*shape), utility)], concept, solver)
+    if concept.objective == "p" and size < 1e9:  # then player q would rather be safe
+        assert (sigma @ utility)[0] >= 1.00002 - 1e-9
+    else:
+        assert (sigma @ utility)[0] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_player_of_the_tie_rule_is_given_away(solver):
+    """All equilibria that are best for p are as bad for it; of these q's best counts, before anything that r may gain."""
+    P = 1e9
+    utility = np.array(
+        [[-P, .9, .5], [.6, -P, -P], [-P, -P, .8], [-P, .5, .8], [.3, .6, .2], [.1, .5, -P], [-P, .8, -P], [-P, 0, -P]]
+    )  # fmt: skip
+    (sigma,) = answers([(grid(2, 2, 2), utility)], ace.CCE("p"), solver, ("p", "q", "r"))
+    assert sigma @ utility == pytest.approx([-P, 0.8, -P])
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CE("egalitarian"), ace.CCE("fair", floor=0.3)], ids=repr)
+def test_larger_stages_where_players_crash(concept, size):
+    """Threats deter that must be deterred themselves, so that exact programs have chances of 1e-20; yet nothing takes long."""
+    rng = np.random.default_rng(3)
+    action = grid(6, 6)
+    for _ in range(4):
+        utility = rng.random((36, 2))
+        utility[rng.random(36) < 0.2] = -size
+        (sigma,) = answers([(action, utility)], concept)
+        exact = solve_exactly(action, utility, concept, PLAYERS)
+        assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
+        assert _goal(sigma @ utility, concept) >= _goal(exact @ utility, concept) - 1e-6
+
+
+def _goal(worth, concept):
+    return {"welfare": worth.sum(), "egalitarian": worth.min(), "fair": worth.min() - worth.max()}[concept.objective]

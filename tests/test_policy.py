@@ -572,6 +572,8 @@ HEADERS = {
     "state that is an object": put("states", [{"a": 1}, "hill"]),
     "states twice": put("states", ["road", "road"]),
     "one player": put("players", ["red"]),
+    "players twice": put("players", ["red", "red"]),
+    "actions of a player twice": put("actions", [["d", "y"], ["y", "y"]]),
     "missing action": put("actions", [["d"], ["d", "y"]]),
     "initial out of range": put("initial", [[7, 1.0]]),
     "negative initial": put("initial", [[-1, 1.0]]),

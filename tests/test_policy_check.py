@@ -374,3 +374,33 @@ def test_values_of_what_was_played_are_compared(together, monkeypatch):
         other = replace(solution, policy=replace(solution.policy, layers=layers))
         with pytest.raises(BadFile, match="expects"):
             played.check_played(other, rolled)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_the_only_value_that_is_not_that_of_play_is_found(horizon):
+    """One player in one situation per time; what comes first is changed."""
+    game = ace.MarkovGame.from_functions(
+        players=["one"], horizon=horizon, initial="s", budget=1, actions=lambda t, s: [["go", "stay"]],
+        outcomes=lambda t, s, a: [(1.0, s, 0)], reward=lambda t, s, a: [float(a == ("go",))],
+    )  # fmt: skip
+    solution = ace.solve(game)
+    rolled = ace.simulate(game, solution.policy, episodes=2, rng=0)
+    played.check_played(solution, rolled)
+    first, *later = solution.policy.layers
+    wrong = replace(solution.policy, layers=(replace(first, values=first.values + 0.5), *later))
+    with pytest.raises(BadFile, match=f"'one' expects {horizon}.5 at t=0, state 's', .* is worth {horizon} to it"):
+        played.check_played(replace(solution, policy=wrong), rolled)
+
+
+@pytest.mark.parametrize("damage", SPACES)
+def test_every_single_defect_of_what_is_reached_is_refused(damage):
+    """The boxes of the pairs that can occur are checked as those of the policy are."""
+    _, _, solution = written(False)
+    space = solution.policy.reached.layers[-1]
+
+    def spoil(header, arrays):
+        for name, array in SPACES[damage](space).items():
+            arrays[f"policy/reached/{len(solution.policy.layers) - 1}/{name}"] = array
+
+    with pytest.raises(BadFile, match="boxes"):
+        read_again(change=spoil)

@@ -200,6 +200,32 @@ def test_bounds_count_where_single_values_are_possible():
     assert max(dict(probabilities(random_cost(stats.uniform()), F(1, 4), "down"))) == F(3, 4)
 
 
+def test_the_verifier_knows_which_bounds_are_possible():
+    """A rare value at the upper bound that the cdf does not show; and one that a cdf shows where there is none."""
+
+    class Silent(Mass):
+        pmf = None
+
+    class Bare:
+        lower, cdf, __init__ = 0, Mass.cdf, Mass.__init__
+
+    class Rough:
+        lower, upper = 0, 1
+
+        def cdf(self, x):
+            return np.clip(x, 0, 1) * (1 - 1e-14)
+
+        def pdf(self, x):
+            return np.where((x >= 0) & (x <= 1), 1.0, 0.0)
+
+    def counted(source):
+        return [c.counted for c in _rounding.cells("fuel", random_cost(source), _rounding.Rule("down", F(1, 4), None))]
+
+    assert counted(Mass(1, 1e-17)) == counted(Silent(1, 1e-17)) == counted(Bare(1, 1e-17)) == [0, 1]
+    assert counted(Mass(1, 0.0)) == [0]
+    assert counted(Rough()) == [0, F(1, 4), F(1, 2), F(3, 4)]
+
+
 # -- distributions are the same only where that is known ------------------------------------------------------------
 
 

@@ -300,6 +300,16 @@ def test_the_problem_names_the_place_where_the_share_is_too_large():
     assert verify(game, policy, CE(), tol=1.1e-3).ok and not verify(game, policy, CE(), tol=0.9e-3).ok
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize(("thrown_away", "ok"), [(1e-9, True), (1e-7, False)])
+def test_shares_are_judged_and_not_amounts(unit, thrown_away, ok, tmp_path):
+    """What is little in one unit is much in another."""
+    game = game_of([{"s": {("a",): (unit,), ("b",): (0.0,)}}], "s", ("p",))
+    policy = Told({(0, "s"): {("a",): 1 - thrown_away, ("b",): thrown_away}})
+    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    assert certificate.ok == ok and [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+
+
 def test_a_tie_that_only_the_last_digit_breaks_is_a_tie(tmp_path):
     """0.1 and then 0.2, or 0.3 and then nothing: as floats the first is more, by all that is at stake."""
     pay = [
@@ -340,6 +350,41 @@ def test_verdicts_do_not_change_with_the_unit_or_the_zero_of_rewards():
                 np.testing.assert_allclose(two.share, one.share, atol=1e-5)  # last digits of 2**30
 
 
+@pytest.mark.parametrize("level", [0.0, 1e9, 1e14])
+@pytest.mark.usefixtures("way")
+def test_a_level_of_one_player_hides_no_gain_and_a_penalty_does_not_switch_that_off(level, tmp_path):
+    """One of two players has huge rewards that differ by one, and a safe action that is never played and worth nothing."""
+    worth = {"better": level + 1, "good": level, "never": 0.0}
+    pay = [{"s": {(a, b): (x, float(b == "yes")) for a, x in worth.items() for b in ("yes", "no")}}] * 2
+    for choice, ok in (("better", True), ("good", False)):
+        policy = Told({(0, "s"): (choice, "yes"), (1, "s"): ("better", "yes")})
+        certificate, checked = verdicts(game_of(pay, "s"), policy, CE(), tmp_path / "a.proof")
+        assert certificate.regret.tolist() == [float(not ok), 0.0] and certificate.ok == ok
+        assert [done.returncode for done in checked] == [1 - ok] * 2, checked[0].stdout
+
+
+@pytest.mark.usefixtures("way")
+def test_probabilities_that_do_not_quite_sum_to_one_lose_nothing(tmp_path):
+    """A millionth of a millionth less than one: that is no reason to take the sure way to the same million."""
+    ways = {
+        "sure": [(1.0, "rich", ())],
+        "split": [(0.5, "rich", ()), (0.5 - 9e-13, "also", ())],
+        "lose": [(1.0, "poor", ())],
+    }
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [tuple(ways) if t == 0 else ("-",)],
+        outcomes=lambda t, s, a: ways.get(a[0], [(1.0, s, ())]),
+        reward=lambda t, s, a: [1e6 * (t == 1 and s != "poor")],
+        horizon=2,
+        initial="s",
+    )
+    assert game.layer(0).prob.min() == 0.5 - 9e-13
+    policy = Told({(0, "s"): ("split",), **{(1, s): ("-",) for s in ("rich", "also", "poor")}})
+    certificate, checked = verdicts(game, policy, CE(), tmp_path / "a.proof")
+    assert certificate.ok and [done.returncode for done in checked] == [0, 0], certificate
+
+
 def test_no_more_is_accepted_than_was():
     """A stake is never more than what safe rewards can differ by over all steps, of which 1e-8 was accepted before."""
     for rng, game, fa in random_cases(40, 14, CE()):
@@ -362,6 +407,21 @@ def test_numbers_that_overflow_are_not_accepted():
     assert not certificate.ok and certificate.regret[0] == 2
 
 
+@pytest.mark.usefixtures("way")
+def test_what_overflows_off_the_path_is_neither_accepted_nor_forgotten():
+    """Nobody goes to the abyss, whose total is no float; before it a thousand-millionth is gained, which would be accepted."""
+    pay = [
+        {"s": {("stay",): (1.0,), ("sit",): (0.0,), ("go",): (0.0,)}},
+        *([{"s": {("stay",): (0.0,)}, "abyss": {("fall",): (-1.7e308,)}}] * 2),
+    ]
+    game = game_of(pay, "s", ("p",), lambda t, s, a: "abyss" if a[0] in ("go", "fall") else "s")
+    table = {(t, s): ("stay" if s == "s" else "fall",) for t in (1, 2) for s in ("s", "abyss")}
+    certificate = verify(game, Told({**table, (0, "s"): {("stay",): 1 - 1e-9, ("sit",): 1e-9}}), CCE())
+    assert not certificate.ok and certificate.values[0] == pytest.approx(1)
+    assert np.isnan(certificate.regret).all() and np.isnan(certificate.share).all()
+    assert certificate.where == certificate.share_where == ((1, "abyss", ()),)
+
+
 def test_a_gain_says_its_share():
     from acegames.verify._tolerance import Gain
 
@@ -371,3 +431,12 @@ def test_a_gain_says_its_share():
     assert Gain(1.0, 0.0, 0.0, None).share == Gain(1.0, math.inf, 0.0, None).share == math.inf
     assert math.isnan(Gain(math.nan, 1.0, 0.0, None).share)
     assert Gain(1.0, math.inf, 0.0, None).accepted == Gain(1.0, 1.0, math.inf, None).accepted == 0
+
+
+def test_a_gain_is_accepted_up_to_the_bound_and_with_it():
+    from acegames.verify._tolerance import Gain
+
+    at, over = Gain(VERIFY, 1.0, 0.0, None), Gain(2 * VERIFY, 1.0, 0.0, None)
+    assert PACKAGE._refused(at, at, None) is None and PACKAGE._refused(at, at, at.accepted) is None
+    assert PACKAGE._refused(over, at, None) is PACKAGE._refused(at, over, None) is over
+    assert PACKAGE._refused(over, over, at.accepted) is over

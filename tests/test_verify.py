@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import oracle
 from acegames.concepts import CCE, CE
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import exact, plain
 from acegames.numerics import VERIFY
 from acegames.verify import verify
 
@@ -287,8 +292,8 @@ def test_thirds_reach_the_policy_as_fractions():
     assert certificate.max_spent.tolist() == [Fraction(2, 3)]
 
 
-def test_costs_beyond_64_bits():
-    huge = 10**30
+@pytest.mark.parametrize("huge", [2**62 - 10, 10**30])
+def test_costs_beyond_64_bits_alone_or_in_sum(huge):
     game = solo(lambda t, s, a: [(1.0, s, huge if a == "x" else 1)], horizon=3, budget=2 * huge + 1)
     fine = Call(lambda t, s, c: {("x",): 1.0} if c[0] < 2 * huge else {("y",): 1.0})
     certificate = verify(game, fine, CCE())
@@ -296,6 +301,14 @@ def test_costs_beyond_64_bits():
     assert certificate.max_spent.tolist() == [2 * huge + 1]
     assert certificate.pairs == 1 + 2 + 3
     assert not verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok
+
+
+@pytest.mark.parametrize("bound", [-(10**30), 0, math.inf])
+def test_a_single_step_may_cost_more_than_64_bits(bound):
+    game = solo(lambda t, s, a: [(1.0, s, 10**30 if a == "x" else -(10**30))], horizon=1, budget=[[bound]])
+    certificate = verify(game, Call(lambda t, s, c: {("y",): 1.0}), CCE())
+    assert certificate.ok and certificate.max_spent.tolist() == [-(10**30)]
+    assert verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE()).ok == (bound == math.inf)
 
 
 def test_negative_costs_and_an_almost_sure_budget():
@@ -351,6 +364,9 @@ def test_infeasible_from_some_layer_on():
     certificate = verify(game, Table({}), CCE())
     assert not certificate.ok
     assert np.isnan(certificate.max_spent).all()
+    assert (
+        np.isnan(certificate.regret).all() and np.isnan(certificate.share).all()
+    )  # nobody gains nothing where nobody plays
     assert str(certificate)
 
 
@@ -436,9 +452,68 @@ def test_tolerance():
         [VERIFY * (7 - 6), VERIFY * (7 - 2)]
     )  # the best there is, less the worst that is played
     assert certificate.share == pytest.approx([1e-3, 0], rel=1e-6)
+    assert "as a share of the stake, at most 0.001 at t=0, state 's', spent ()" in str(certificate)
+    for tol in (None, 1e-4):  # the second player gains nothing
+        assert "\nNot stable: by a safe deviation some player gains 0.001," in str(
+            verify(game, slightly, CCE(), tol=tol)
+        )
     large, small = verify(one_shot({("a", "b"): (1e12, 0)}), Table({(0, "s"): ("a", "b")}), CE()).tol
     assert 1e-4 < large < 1e-2  # rounding, for nothing is at stake
     assert small == 0
+
+
+def test_what_is_just_accepted_is_called_stable():
+    game = one_shot(CHICKEN)
+    polite = Table({(0, "s"): ("yield", "yield")})
+    certificate = verify(game, polite, CCE(), tol=1)
+    assert certificate.regret.tolist() == [1, 1]
+    assert certificate.ok and "\nStable: no player gains more than 1 " in str(certificate)
+    certificate = verify(game, polite, CCE(), tol=0.999)
+    assert not certificate.ok and "\nNot stable: by a safe deviation some player gains 1," in str(certificate)
+    certificate = verify(game, polite, CCE())
+    share = float(certificate.share.max())
+    assert "\nStable: " in str(replace(certificate, accepted_share=share))
+    assert "\nNot stable: " in str(replace(certificate, accepted_share=0.999 * share))
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [
+        0,
+        2.5,
+        1234567890123456,
+        10**400 + 1,
+        0.1234567891,
+        0.12345678912,
+        0.1234567890123456,
+        Fraction(-1, 3),
+        Fraction(1234567, 9999991),
+        Fraction(10**400, 3),
+    ],
+    ids=lambda x: f"{str(x)[:20]} of {len(str(x))}",
+)
+def test_amounts_are_said_exactly_or_a_little_above(amount):
+    game = solo(lambda t, s, a: [(1.0, s, amount)], horizon=1, budget=10**401)
+    words = str(verify(game, Table({(0, "s"): ("x",)}), CE()))
+    said = re.search(r"worst spending: constraint 0 (\S+) of", words)[1]
+    above = Fraction(said) - Fraction(str(amount))
+    if isinstance(amount, int) or len(str(amount)) <= 12:
+        assert above == 0
+    else:
+        assert 0 < above <= abs(amount) * Fraction(1, 10**8) and len(said.strip("-0.")) <= 9
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [((2, 2, 2), " of 2"), ((math.inf, math.inf, 2), " on the way, with 2 allowed at the end"), ((math.inf,) * 3, " (no limit)"),
+     ((3, 2, 2), ", with 3, 2, 2 allowed over time"), ((3, math.inf, 2.5), ", with 3, inf, 5/2 allowed over time"),
+     ((2, 2, math.inf), ", with 2, 2, inf allowed over time")],
+)  # fmt: skip
+def test_every_kind_of_budget_is_said(schedule, words):
+    game = solo(lambda t, s, a: [(1.0, s, 0)], horizon=3, budget=[(b,) for b in schedule])
+    certificate = verify(game, Call(lambda t, s, c: {("x",): 1.0}), CCE())
+    assert certificate.limits == (words,)
+    assert f"worst spending: constraint 0 0{words})" in str(certificate)
 
 
 def test_huge_rewards_do_not_crash():
@@ -638,6 +713,82 @@ def test_regret_against_every_deviation_plan(coarse):
 
 def _by_user(game, pi):
     return {(t, game.states[s], tuple(c)): d for (t, s, c), d in pi.items()}
+
+
+def reckless(game, seed):
+    """Some legal joint actions everywhere, whatever they cost; some situations have no answer."""
+
+    @functools.cache
+    def answer(t, state, spent):
+        s = game.state_index(state)
+        rng = np.random.default_rng([seed, t, s, *(int(60 * abs(exact(c))) for c in spent)])
+        layer = game.layer(t)
+        legal = [game.joint_action(layer.action[r]) for r in layer.rows(s)]
+        if rng.random() < 0.02:
+            raise KeyError("hush")
+        chosen = [legal[k] for k in rng.permutation(len(legal))[: int(rng.integers(1, 3))]]
+        return dict.fromkeys(chosen, 1 / len(chosen))
+
+    return answer
+
+
+def realised(game, answer):
+    """What can have been spent after acting at t = 0, 1, ..., and whether some situation on the way had no answer, by definition."""
+    g, spelled = oracle.spell_out(game), {}
+    here = {(s, (Fraction(0),) * g.width) for s, _ in game.initial}
+    for t in range(game.horizon):
+        after, silent = set(), False
+        for s, c in here:
+            try:
+                played = answer(t, game.states[s], c)
+            except KeyError:
+                silent = True
+                continue
+            for m in g.moves[t][s]:
+                if game.joint_action(m.action) in played:
+                    after |= {(s2, oracle.add(c, g.cost(whole))) for _, s2, whole in m.outcomes}
+        spelled[t] = ({c for _, c in after}, silent)
+        here = after
+    return spelled
+
+
+def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise():
+    """In games of every kind: that change with time, with several starts, with joint actions that are not legal."""
+    seen = {"broken": 0, "silent": 0, "kept": 0, "starts": 0, "times": 0}
+    for seed in range(70):
+        game = oracle.random_game(np.random.default_rng([seed, 21]), horizon=1 + seed % 4)
+        answer, found = reckless(game, seed), None
+        certificate = verify(game, Call(answer), CCE())
+        spent = realised(game, answer)
+        totals = [(t, c) for t, (after, _) in spent.items() for c in after]
+        bounds = [[b if b != math.inf else Fraction(10**9) for b in row] for row in game.budgets]
+        for m in range(len(game.constraints) if totals else 0):
+            assert exact(certificate.max_spent[m]) == max(c[m] for _, c in totals)
+            assert exact(certificate.excess[m]) == max(0, *(c[m] - bounds[t][m] for t, c in totals))
+        over = [t for t, c in totals if any(x > b for x, b in zip(c, bounds[t], strict=True))]
+        silent = [t for t, (_, hush) in spent.items() if hush]
+        if not over and not silent:
+            assert certificate.witness is None
+            seen["kept"] += 1
+            continue
+        history, reason = certificate.witness.history, certificate.witness.reason
+        assert oracle.is_history(game, answer, history)
+        assert str(certificate.witness).count("\n") == len(history) and reason in certificate.problems
+        if "over its budget" in reason:
+            assert len(history) - 1 == min(over) <= min([*silent, min(over)])
+            found = oracle.add(map(exact, history[-1].spent), map(exact, history[-1].cost))
+            for m, label in enumerate(game.constraints):
+                sentence = f"{label!r} to {plain(found[m])}, over its budget of {plain(game.budgets[min(over)][m])}"
+                assert (sentence in reason) == (found[m] > bounds[min(over)][m])
+            seen["broken"] += 1
+        else:
+            assert "the policy has no answer there" in reason and len(history) == min(silent) <= min(
+                [*over, min(silent)]
+            )
+            seen["silent"] += 1
+        seen["starts"] += len(game.initial) > 1
+        seen["times"] += len(game.layers) > 1
+    assert min(seen.values()) >= 3, seen
 
 
 def test_a_correlated_equilibrium_certificate_implies_the_coarse_one():

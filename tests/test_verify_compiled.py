@@ -15,7 +15,8 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
-from acegames.verify import _bulk, _compiled, _packed, _reading, verify
+from acegames.verify import _bulk, _compiled, _kernels, _packed, _reading, verify
+from acegames.verify._feasible import feasible_stages
 from acegames.verify._reading import Reader
 from acegames.verify._units import Units
 
@@ -112,6 +113,62 @@ def assert_same(one, two, *, exactly=True):
         )  # which of tied choices comes first is rounding
 
 
+def agreed(passes, game, answer, concept):
+    """What the plain passes say of a policy, once the compiled ones have said the same."""
+    plain = passes("plain", game, Singly(answer), concept)
+    for how in ("dense", "hashed"):
+        assert_same(passes(how, game, Singly(answer), concept), plain)
+    return plain
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+@pytest.mark.parametrize("faults", [0.0, 0.1])
+def test_all_passes_agree_on_games_that_change_with_time(passes, faults, concept):
+    kinds = {"three players": 0, "one step": 0, "several starts": 0, "infeasible": 0, "judged": 0}
+    for seed in range(300, 316):
+        shape = {"players": 3, "constraints": 1} if seed % 4 == 0 else {"horizon": 1} if seed % 4 == 1 else {}
+        game = oracle.random_game(np.random.default_rng(seed), rewards="dyadic", stationary=False, **shape)
+        found = agreed(passes, game, random_policy(game, seed, faults=faults), concept)
+        kinds["three players"] += len(game.players) == 3
+        kinds["one step"] += game.horizon == 1
+        kinds["several starts"] += len(game.initial) > 1
+        kinds["infeasible" if not found.pairs else "judged"] += 1
+    assert min(kinds.values()) > 0, kinds
+
+
+def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
+    """4 or 5 are spent and all of it must come back; the most that may be spent is more than what any later budget leaves."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [(4, 5)] if t == 0 else [(-4, -5)],
+        outcomes=lambda t, s, a: [(1.0, s, a[0])],
+        reward=lambda t, s, a: [float(a[0])],
+        budget=[(5,), (0,)],
+        horizon=2,
+        initial="s",
+    )
+    for late, words in (
+        (lambda spent: -spent, "Stable: no player gains more than 0"),
+        (lambda spent: -5, "gains 1 by a safe deviation at t=1, state 's', spent (4,)"),
+        (lambda spent: -4, "which can bring 0 to 1, over its budget of 0"),
+    ):
+        found = agreed(passes, game, lambda t, s, c, late=late: {(late(c[0]) if t else 5,): 1.0}, CCE())
+        assert found.pairs == 3 and words in str(found), str(found)
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
+def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
+    """Run as plain Python, where an index beyond what was allocated is an error."""
+    for name, kernel in vars(_kernels).items():
+        monkeypatch.setattr(_kernels, name, getattr(kernel, "py_func", kernel))
+    for seed in range(400, 408):
+        game = oracle.random_game(
+            np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
+        )
+        with np.errstate(over="ignore"):  # hashes wrap around
+            agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
+
+
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
 def test_all_passes_agree_on_random_policies(passes, faults):
     seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
@@ -120,13 +177,11 @@ def test_all_passes_agree_on_random_policies(passes, faults):
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2])
         concept = [CE(), CCE()][seed // 2 % 2]
         answer = random_policy(game, seed, faults=faults)
-        plain = passes("plain", game, Singly(answer), concept)
         scale = [Fraction(1, k) for k in Units(game).scale]
         finer = [u / int(rng.integers(1, 8)) for u in scale]
-        for how in ("dense", "hashed"):
-            assert_same(passes(how, game, Singly(answer), concept), plain)
+        plain = agreed(passes, game, answer, concept)
+        for how in ("plain", "dense", "hashed"):
             assert_same(passes(how, game, Both(game, answer, finer), concept), plain)
-        assert_same(passes("plain", game, Both(game, answer, finer), concept), plain)
         if not plain.pairs:
             seen["infeasible"] += 1
         elif plain.witness is not None:
@@ -142,6 +197,18 @@ def test_all_passes_agree_on_random_policies(passes, faults):
         0.3: ["witness", "off the path"],
     }
     assert all(seen[kind] >= 5 for kind in expected[faults]), seen
+
+
+@pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
+def test_all_passes_agree_on_what_rounding_can_have_changed(passes, concept):
+    """A bound that is too small would make rounding a gain, and one that is too large a gain rounding."""
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 9]), horizon=3, rewards="dyadic", stationary=False)
+        policy = Singly(random_policy(game, seed, faults=0.0))
+        plain, hashed = (passes(how, game, policy, concept) for how in ("plain", "hashed"))
+        np.testing.assert_array_equal(plain.rounding, hashed.rounding)
+        assert plain.tol.tolist() == hashed.tol.tolist() or not plain.pairs
+        assert not plain.pairs or (plain.rounding > 0).any()
 
 
 def test_all_passes_agree_on_solved_games(passes):
@@ -189,6 +256,48 @@ def line(horizon=30, budget=40, costs=(0, 1, 3), unit=1):
         horizon=horizon,
         initial="s",
     )
+
+
+@pytest.mark.parametrize("costs", [(0, 0), (-1, 0), (-1, -1), (0, 1)])
+def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
+    """Nothing may cost anything, and still a budget below zero cannot be kept."""
+    for bound in (-(10**30), *range(-4, 4), 10**30):
+        for budget in ([[bound], [bound]], [[bound], [math.inf]], [[math.inf], [bound]]):
+            game = ace.MarkovGame.from_functions(
+                players=["me"],
+                actions=lambda t, s: [range(2)],
+                outcomes=lambda t, s, a: [(1.0, s, costs[a[0]])],
+                reward=lambda t, s, a: [0.0],
+                budget=budget,
+                horizon=2,
+                initial="s",
+            )
+            subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
+            for how in ("plain", "dense", "hashed"):
+                assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
+
+
+def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further():
+    for seed in range(10):
+        game = oracle.random_game(np.random.default_rng([seed, 8]), states=3, constraints=0)  # where all is safe
+        entries = sum(len(stage.row) for stage in feasible_stages(game, Units(game)))
+        assert feasible_stages(game, Units(game), entries) is not None
+        assert feasible_stages(game, Units(game), entries - 1) is None
+
+
+def test_what_cannot_be_recovered_is_not_followed():
+    """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, in either pass."""
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("spend", "save")],
+        outcomes=lambda t, s, a: [(1.0, s, 2**t if a == ("spend",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"c": ace.almost_sure(3)},
+        horizon=20,
+        initial="s",
+    )
+    assert feasible_stages(game, Units(game), 1000) is not None
+    assert max(map(len, _compiled._within_budget(_packed.Packed.of(game, Units(game))))) < 100
 
 
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):

@@ -20,11 +20,12 @@ import oracle
 from acegames import CCE, CE
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import plain
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
 from acegames.terminal import certificate_data, print_json
 from acegames.tracker import CostTracker, Rounding
-from acegames.verify import _rounded_walk, _rounding, verify
+from acegames.verify import _counted, _rounded_walk, _rounding, verify
 
 INF = math.inf
 
@@ -411,6 +412,56 @@ def test_damaged_policies_are_judged_as_the_oracle_judges_them():
     assert caught["gain"] > 10
 
 
+class Reckless:
+    """Any legal joint action, whatever it counts as."""
+
+    def __init__(self, found, seed):
+        self.game, self.tracker = found.game, found.policy.tracker
+        self.seed, self.distribution = seed, functools.cache(self._distribution)
+
+    def _distribution(self, t, state, counted):
+        s, layer = self.game.state_index(state), self.game.layer(t)
+        rng = np.random.default_rng([self.seed, t, s, *(int(1000 * abs(Fraction(str(c)))) for c in counted)])
+        chosen = rng.permutation(layer.rows(s))[: int(rng.integers(1, 3))]
+        return {self.game.joint_action(layer.action[r]): 1 / len(chosen) for r in chosen}
+
+
+def test_a_witness_is_a_true_history_to_the_first_broken_allowance():
+    """In games that change with time too, with several starts, and joint actions that are not legal."""
+    seen = {"broken": 0, "kept": 0, "later": 0, "times": 0}
+    for k, found in enumerate(cases(range(40))):
+        policy = Reckless(found, k)
+        certificate = verify(found.game, policy, found.concept)
+        truth = brute(found, policy)
+        worst, over = truth.spending()
+        assert (exactly(certificate.max_spent), exactly(certificate.excess)) == (worst, over)
+        cells = [r.cell if r is not None and r.direction == "down" else 0 for r in found.rules]
+
+        def broken(t, spent, found=found, cells=cells):
+            limits = (b + (t + 1) * cell for b, cell in zip(found.game.budgets[t], cells, strict=True))
+            return [x > limit for x, limit in zip(spent, limits, strict=True)]
+
+        first = next((t for t, nodes in truth.realised() if any(any(broken(t, n[2])) for n in nodes)), None)
+        if first is None:
+            assert certificate.witness is None
+            seen["kept"] += 1
+            continue
+        history, reason = certificate.witness.history, certificate.witness.reason
+        count = lambda cost, rules=found.rules: tuple(map(by_hand, rules, cost))  # noqa: E731
+        assert oracle.is_history(found.game, policy.distribution, history, count)
+        assert len(history) == first + 1 and reason in certificate.problems
+        total = oracle.add(*(tuple(map(oracle.exact, x)) for x in (history[-1].spent, history[-1].cost)))
+        named = [
+            f"can bring {label!r} to {plain(x)}, over" in reason
+            for label, x in zip(found.game.constraints, total, strict=True)
+        ]
+        assert sum(named) == 1 and broken(first, total)[named.index(True)]
+        seen["broken"] += 1
+        seen["later"] += first > 0
+        seen["times"] += len(found.game.layers) > 1
+    assert min(seen.values()) >= 5, seen
+
+
 def coarser(rng, found, m):
     rule = found.rules[m]
     return None if rule is None or rule.direction == "ignore" else replace(rule, cell=rule.cell * 2)
@@ -543,6 +594,53 @@ def test_a_broken_allowance_has_a_true_history():
     assert certificate.witness.reason in certificate.problems
 
 
+def test_a_history_is_made_of_costs_that_occur_together():
+    """Costs that count alike become one; the history that shows the trouble must have true ones, dear for the constraint in question."""
+    costs = {"go": [(1.9, 0.1), (1.5, 0.9), (1.1, 0.4)], "run": [(2.4, 0.2), (2.6, 0.7)], "stay": [(0, 0)]}
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [tuple(costs)],
+        outcomes=lambda t, s, a: [(1 / len(costs[a[0]]), "s", c) for c in costs[a[0]]],
+        reward=lambda t, s, a: [0.0],
+        budget={"fuel": 9, "noise": 1.5},
+        horizon=4,
+        initial="s",
+    )
+    rules = (Rounding(Fraction(1), "down"), None)
+    for m, plan in enumerate((["run"] * 4, ["go", "run", "stay", "go"])):
+        policy = SimpleNamespace(
+            tracker=SimpleNamespace(constraints=game.constraints, units=(Fraction(1), Fraction(1, 10)), rounding=rules),
+            distribution=lambda t, s, c, plan=plan: {(plan[t],): 1.0},
+        )
+        certificate = verify(game if m else replace(game, budgets=((2, INF),) * 4), policy, CCE())
+        history = certificate.witness.history
+        assert history and all(step.cost in costs[step.action[0]] for step in history)
+        total = [sum(Fraction(str(step.cost[k])) for step in history) for k in range(2)]
+        assert total[m] > (Fraction("1.5") if m else 2 + len(history))
+
+
+def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
+    game = solo([Fraction(11, 10)], horizon=2, budget=3)
+    certificate = verify(game, Greedy(game, Rounding(Fraction(1), "down"), 1, 1), CCE())  # goes once, could go twice
+    assert not certificate.ok
+    assert certificate.regret.tolist() == [1]
+    assert (
+        "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player gains 1, the most in any of "
+        in str(certificate)
+    )
+
+
+def test_no_more_is_promised_than_the_last_budget_needs():
+    """A cell per step, up to the last time that has a budget."""
+    for budgets, cells in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
+        game = replace(
+            solo([Fraction(1, 2)], horizon=4, budget=2),
+            budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
+        )
+        certificate = verify(game, Greedy(game, Rounding(Fraction(1, 4), "down"), 0, 100), CCE())
+        assert exactly(certificate.allowance) == [cells * Fraction(1, 4)]
+
+
 def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     game = solo([Fraction(7, 10)], horizon=3, budget=9)
     policy = Greedy(game, Rounding(Fraction(1, 2), "down"), 0, 100)
@@ -552,6 +650,27 @@ def test_a_policy_without_an_answer_has_a_history_that_leads_there():
     assert not certificate.ok
     assert [step.spent for step in certificate.witness.history] == [(0,), (0.7,)]
     assert "counted (1,)" in certificate.witness.reason
+
+
+@pytest.mark.parametrize("rounding", [(Rounding(Fraction(1, 2), "down"),), ()], ids=["rounded", "exact"])
+@pytest.mark.parametrize("silent", ["first", "second"])
+def test_of_two_faults_at_the_same_time_the_first_is_told(silent, rounding):
+    """From one start the budget is broken, from the other there is no answer."""
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go", "stay")],
+        outcomes=lambda t, s, a: [(1.0, s, 9 if a == ("go",) else 0)],
+        reward=lambda t, s, a: [0.0],
+        budget={"fuel": 1},
+        horizon=1,
+        initial={"first": 0.5, "second": 0.5},
+    )
+    policy = SimpleNamespace(
+        tracker=SimpleNamespace(constraints=("fuel",), units=(Fraction(1),), rounding=rounding),
+        distribution=lambda t, state, spent: {} if state == silent else {("go",): 1.0},
+    )
+    reason = verify(game, policy, CCE()).witness.reason
+    assert "state 'first'" in reason and ("sum to 0" if silent == "first" else "over its budget of 1") in reason
 
 
 def test_a_policy_that_answers_differently_each_time_is_refused_not_crashed_on():
@@ -575,6 +694,38 @@ def test_amounts_beyond_64_bits_stay_exact():
     assert same.ok, str(same)
     assert same.max_spent.tolist() == [2 * huge + 2]
     assert same.excess.tolist() == [0]
+
+
+WIDE = {
+    "two costs": [
+        (0, (0, 0)),
+        (0, (2**32, 0)),
+        (0, (0, 2**32 - 1)),
+    ],  # 2^64 combinations: the first two lie that far apart
+    "many states": [(0, (0,)), (16, (0,)), (8, (2**60 - 1,))],  # 16 states of 2^60 counts
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_counts_too_wide_for_64_bits_are_told_apart(kind):
+    """Whichever of three ways the policy knows no answer after, it is found, whatever two of them have in common in the last 64 bits."""
+    ways, width = WIDE[kind], len(WIDE[kind][0][1])
+    game = MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("go",)],
+        outcomes=lambda t, s, a: [(1 / 3, k, c) for k, c in ways] if t == 0 else [(1.0, s, (0,) * width)],
+        reward=lambda t, s, a: [0.0],
+        budget=[[2**61] * width] * 2,
+        horizon=2,
+        initial=dict.fromkeys(range(17), 1 / 17),
+    )
+    tracker = CostTracker(game.constraints, (Fraction(1),) * width, (Rounding(Fraction(1), "down"),) * width)
+    for k, c in ways:
+        policy = SimpleNamespace(
+            tracker=tracker,
+            distribution=lambda t, state, spent, hush=(1, k, c): {} if (t, state, spent) == hush else {("go",): 1.0},
+        )
+        assert f"At t=1, state {k}, counted {c}: probabilities" in verify(game, policy, CCE()).witness.reason
 
 
 # -- is the rounding itself sound -----------------------------------------------------------------------------------
@@ -640,7 +791,7 @@ def test_a_rounding_that_makes_no_sense_is_a_problem_and_not_a_crash(rounding, s
     certificate = verify(game, policy, CE())
     assert not certificate.ok
     assert any(sentence in p for p in certificate.problems), certificate.problems
-    assert np.isnan(certificate.regret).all()
+    assert certificate.pairs == 0 and np.isnan(certificate.regret).all()
     assert "Safety could not be judged" in str(certificate)
 
 
@@ -807,7 +958,7 @@ def test_gaps_in_a_distribution_are_no_cells():
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 
-def test_several_random_constraints_fall_into_every_combination_of_cells():
+def test_several_random_constraints_fall_into_every_combination_of_cells(monkeypatch):
     rules = (Rounding(Fraction(1, 2), "down"), Rounding(Fraction(1), "up"))
     game = MarkovGame.from_functions(
         players=["me"],
@@ -829,12 +980,17 @@ def test_several_random_constraints_fall_into_every_combination_of_cells():
         return {("go",): 1.0}
 
     tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
-    certificate = verify(game, SimpleNamespace(tracker=tracker, distribution=distribution), CCE())
+    policy = SimpleNamespace(tracker=tracker, distribution=distribution)
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
+    certificate = verify(game, policy, CCE())
     assert certificate.ok, str(certificate)
     assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
     assert certificate.max_spent.tolist() == [2, 4]
     assert certificate.counting == ("down", "up")
     assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
+    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 4)
+    with pytest.raises(TooLarge, match="random costs make 5 outcomes of one time step"):
+        verify(game, policy, CCE())
 
 
 def test_exact_policies_cannot_count_random_costs():

@@ -99,7 +99,6 @@ class Checkpoint:
         finally:
             if self._lock >= 0:
                 os.close(self._lock)
-                self._lock = -1
 
     def open(self, space: Space) -> list[SolvedLayer]:
         """Take the folder for this process and read the layers of an earlier run, but for those that are missing or damaged."""

@@ -134,16 +134,16 @@ def _rule(
     largest = max([Fraction(0), *(c.upper if isinstance(c, RandomCost) else c for c in costs)])
     if not finite or (horizon * largest <= min(finite) and not any_budget):
         return Rounding(Fraction(1), "ignore")
-    endless = [c for c in costs if isinstance(c, RandomCost)]
+    numbers = [c for c in costs if not isinstance(c, RandomCost)]
+    drawn = len(numbers) < len(costs)
     if cell == 0:
-        if endless:
+        if drawn:
             raise InvalidOption(
                 f"epsilon: leaves the costs of {label!r} unrounded, but some are given by a distribution and must be; "
                 "give this constraint an epsilon of its own that is an amount above zero (relative=False)"
             )
         return None
-    if not endless:
-        numbers = [c for c in costs if not isinstance(c, RandomCost)]
+    if not drawn:
         unit = Fraction(0)
         with suppress(TooLarge):  # finer than any cell
             unit = common_unit(numbers)

@@ -162,7 +162,10 @@ def steps_at(steps, t):
 
 @inner
 def leads_to(o, c, step, after):
-    """Line of the next layer that outcome o leads to from the totals c (the last constraint aside), and its box; line -1: a budget breaks."""
+    """Line of the next layer that outcome o leads to from the totals c (the last constraint aside), and its box.
+
+    The line is -1 where a budget breaks.
+    """
     to = after.slot[step.next_state[o]]
     if to < 0:
         return np.int64(-1), to
@@ -219,7 +222,10 @@ def heights(here, step, after, height):
 
 @inner
 def reach(here, mark, step, after, next_mark, reward, played, low, high):
-    """Mark in next_mark the cells that feasible actions reach from the marked cells; low and high (N,) bound the rewards of these actions."""
+    """Mark in next_mark the cells that feasible actions reach from the marked cells.
+
+    low and high (N,) bound the rewards of these actions.
+    """
     last = step.cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
     for a in range(len(here.states)):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
-from acegames.kernels.units import finer, goal_range, leave_outliers_out, measure
+from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
@@ -36,9 +36,8 @@ PURE, MIXED, UNSURE, NOTHING, TOO_MANY = 0, 1, 2, 3, 4  # what becomes of a stag
 NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
 ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
-FIRST_PAIRS = (
-    2**14
-)  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
+FIRST_PAIRS = 2**14
+"""Where any equilibrium of a product will do: after so many pairs of supports another way is shorter."""
 
 
 # -- utilities and objectives -----------------------------------------------------------------------------------------
@@ -905,9 +904,11 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
             sigma[j] = j == best
             if status == MIXED:
                 sigma[j] = M[6][M[5][0, act[row[j], 0]]] * M[7][M[5][1, act[row[j], 1]]]
-        if not finer(u, R, N, sigma, top, core, unit):
+        closer = finer_goal(u, R, N, kind, terms, top, unit, sigma, goal) if kind != ANY else goal
+        if not finer(u, R, N, sigma, top, core, unit) and closer == goal:
             stable = status == MIXED or _pure_is_stable(best, u, N, row, deviation, first_action, position)
             return (status if stable else UNSURE), best
+        goal = closer
     return UNSURE, best
 
 

@@ -13,8 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import HARRIS, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
+from acegames.numerics import HARRIS, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE, TIE
 from acegames.system.compiled import inner
+
+STRICT = (
+    16  # joint actions up to which nothing but the exact optimum will do; larger programs in exact arithmetic take long
+)
 
 
 class Program(NamedTuple):
@@ -189,16 +193,28 @@ def read_prices(table, program, y):
 def is_certified(program, x, y, barred):
     """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
 
-    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are.
+    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
+    are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
     """
+    accepted = LP_CERTIFICATE if program.R <= STRICT else 16.0 * LP_CERTIFICATE
+    A, b = program.A, program.b
     value = 0.0
     fixed = 0.0
+    lever = 0.0
     for j in range(program.columns):
         value += program.c[j] * x[j]
     for r in range(program.rows):
-        fixed += y[r] * program.b[r]
-        if y[r] * program.size[r] < -LP_CERTIFICATE and not barred[program.columns + r]:
+        fixed += y[r] * b[r]
+        if y[r] * program.size[r] < -accepted and not barred[program.columns + r]:
             return False
+        if y[r] != 0.0:
+            over = -b[r]
+            for j in range(program.columns):
+                over += A[r, j] * x[j]
+                lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
+            lever += abs(y[r]) * max(over, 0.0)
+    if lever > 0.1 * TIE and program.R <= STRICT:
+        return False
     gap = -np.inf
     for j in range(program.columns):
         if barred[j]:
@@ -206,14 +222,14 @@ def is_certified(program, x, y, barred):
         price = program.c[j]
         for r in range(program.rows):
             if y[r] != 0.0:
-                price -= y[r] * program.A[r, j]
+                price -= y[r] * A[r, j]
         if j < program.R:
             gap = max(gap, (price + fixed - value) / program.depth[j])
-            if price + fixed - value > max(LP_CERTIFICATE, 8.0 * NOISE * program.depth[j]):
-                return False  # an outlier that should be played
-        elif price > LP_CERTIFICATE:
+            if price + fixed - value > accepted:
+                return False  # it should be played, though it may be an outlier
+        elif price > accepted:
             return False
-    return abs(gap) <= LP_CERTIFICATE
+    return abs(gap) <= accepted
 
 
 @inner

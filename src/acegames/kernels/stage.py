@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR, Floats, Ints, Small
 from acegames.kernels.simplex import (
+    STRICT,
     Dictionary,
     Program,
     dual_simplex,
@@ -29,8 +30,8 @@ from acegames.kernels.simplex import (
     reduced_costs,
     refine,
 )
-from acegames.kernels.units import finer, goal_range, leave_outliers_out, measure
-from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, ROW_FEASIBLE, STABLE, SUPPORT, TIE
+from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
+from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
 from acegames.system.compiled import inlined
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
@@ -38,7 +39,7 @@ DEEP, DEEPER = (
     8.0,
     1024.0,
 )  # units below their best in which players are compared where there are outliers: first, and then
-ATTEMPTS = 4  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
+ATTEMPTS = 5  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
 class Stage(NamedTuple):
@@ -145,6 +146,12 @@ def _best_pure(stage, terms, work):
     left = 0
     for j in range(R):
         out[j] = c[j] < least
+        if not out[j] and j != best:  # the same, from where the other one is
+            close = c[best]
+            for i in range(N):
+                if unit[i] > 0.0:
+                    close -= abs(terms[i]) * (TIE * (top[i] - u[j, i]) + NOISE * max(u[j, N + i], u[best, N + i]))
+            out[j] = c[j] < close
         left += not out[j]
     if left == 1:
         return best
@@ -197,8 +204,13 @@ def _by_programs(stage, goal, work, sigma):
     widened = False
     for _ in range(ATTEMPTS):
         found = _attempt(stage, goal, span if span > 0.0 else 1.0, deep, work, sigma)
-        if found != UNCERTIFIED and finer(u, R, N, sigma, top, work.core, unit):
-            continue
+        if found != UNCERTIFIED:
+            closer = span
+            if goal.kind != ANY:
+                closer = finer_goal(u, R, N, goal.kind, goal.terms, top, unit, sigma, span)
+            if finer(u, R, N, sigma, top, work.core, unit) or closer < span:
+                span = closer
+                continue
         if found <= MIXED:
             return found
         if goal.kind in (EGALITARIAN, FAIR) and deep == DEEP:
@@ -243,7 +255,7 @@ def _attempt(stage, goal, span, deep, work, sigma):
         pivot(table, incentives + pilot, R - 1)
         if goal.kind == FAIR:
             pivot(table, incentives + N + pilot, R)
-    if not first_level(program, table, careful, work):
+    if not first_level(program, table, outliers > 0, work):
         return UNCERTIFIED
     if limited and not _within(program, work):
         return UNCERTIFIED
@@ -251,7 +263,7 @@ def _attempt(stage, goal, span, deep, work, sigma):
         refine(table, program, work.x)
     elif not tie_levels(program, table, work):
         return UNCERTIFIED
-    return _accepted(stage, program, work, sigma)
+    return _accepted(stage, program, table, work, sigma)
 
 
 # -- the program ------------------------------------------------------------------------------------------------------------
@@ -474,12 +486,12 @@ def _start(program, a, careful, work):
 
 
 @inlined
-def first_level(program, table, careful, work):
+def first_level(program, table, outliers, work):
     """Maximise the objective. Returns whether the answer is certified; its prices are in work.y."""
     limit = 20 * (table.m + table.n) + 50
     if dual_simplex(table, limit) < 0:
         return False
-    if careful:  # now the objective as it is
+    if outliers:  # the objective as it is, and to the last digit: prices of outliers are these times their depth
         reduced_costs(table, program)
         if primal_simplex(table, work.barred, limit) < 0:
             return False
@@ -494,11 +506,14 @@ def tie_levels(program, table, work):
     for j in range(program.columns):
         best += program.c[j] * work.x[j]
         work.first[j] = program.c[j]
+    levels = 0
     for level in range(len(work.top)):
         ties = False
         for k in range(table.n):
             j = table.nonbasic[k]
             if table.d[k] * (program.size[j - program.columns] if j >= program.columns else 1.0) > TIE:
+                if table.d[k] < PIVOT:
+                    return False  # it may be no more than rounding, of a large slack
                 work.barred[j] = True
             ties = ties or not work.barred[j]
         if not ties:
@@ -508,10 +523,18 @@ def tie_levels(program, table, work):
         reduced_costs(table, program)
         if primal_simplex(table, work.barred, limit) < 0 or not _read_certified(program, table, work):
             return False
+        work.missing[level] = 0.0
+        for j in range(program.R):
+            work.missing[level] += work.v[j, level] * work.x[j]
+        levels = level + 1
     refine(table, program, work.x)
     for j in range(program.columns):
         best -= work.first[j] * work.x[j]
-    return best <= 4.0 * TIE  # else ties gave the objective away: outliers are played with more than a tiny chance
+    for level in range(levels):
+        for j in range(program.R):
+            work.missing[level] -= work.v[j, level] * work.x[j]
+        best = max(best, work.missing[level])
+    return best <= 4.0 * TIE  # else ties gave a level away: outliers are played with more than a tiny chance
 
 
 @inlined
@@ -534,23 +557,23 @@ def _within(program, work):
 
 
 @inlined
-def _accepted(stage, program, work, sigma):
+def _accepted(stage, program, table, work, sigma):
     """The distribution of the point; what is so small that it is rounding is left out, unless it deters."""
-    for least in (SUPPORT, 0.0):
-        count = _strip(program, work.x, least, sigma)
-        if count < 0:
-            return UNCERTIFIED  # floats cannot tell how much is right
-        if count > 0 and _residuals_hold(stage.utility, program, work, sigma):
+    for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
+        count, tiny = _strip(program, work.x, least, sigma)
+        if count > 0 and _residuals_hold(stage.utility, program, work, sigma, tiny):
             for j in range(program.R):
                 if sigma[j] > 0.0:
                     work.chosen[0] = j
             return PURE if count == 1 else MIXED
+        if least == 0.0:
+            refine(table, program, work.x)
     return ROUGH
 
 
 @inlined
 def _strip(program, x, least, sigma):
-    """The distribution without weights up to `least`. Returns how many are left; 0: it was none, -1: one is too small for floats."""
+    """The distribution without weights up to `least`. Returns how many are left, 0: it was none; and whether one is tiny."""
     total = 0.0
     count = 0
     tiny = False
@@ -561,14 +584,15 @@ def _strip(program, x, least, sigma):
         tiny = tiny or 0.0 < sigma[j] < TIE
     for j in range(program.R):
         sigma[j] /= total
-    if not total > 0.5:
-        return 0
-    return -1 if tiny else count
+    return (count if total > 0.5 else 0), tiny
 
 
 @inlined
-def _residuals_hold(u, program, work, sigma):
-    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for."""
+def _residuals_hold(u, program, work, sigma, tiny):
+    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for.
+
+    Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would deter as well.
+    """
     missing, noise, unit = work.missing, work.noise, work.unit
     N = len(unit)
     for i in range(N):
@@ -579,12 +603,17 @@ def _residuals_hold(u, program, work, sigma):
             noise[i] += NOISE * sigma[j] * u[j, N + i] / (unit[i] if unit[i] > 0.0 else 1.0)
     for r in range(program.rows):
         slack = program.b[r]
+        own = 0.0
         for j in range(program.columns):
-            slack -= program.A[r, j] * (sigma[j] if j < program.R else work.x[j])
+            part = program.A[r, j] * (sigma[j] if j < program.R else work.x[j])
+            slack -= part
+            own += abs(part)
         accepted = LP_CERTIFICATE
         if r < program.incentives:
             i = work.owner[r]
-            accepted = STABLE * min(work.scale[r], missing[i]) + noise[i]
+            least = min(work.scale[r], missing[i])
+            strict = tiny and program.R <= STRICT
+            accepted = 4.0 * NOISE * own + 0.25 * NOISE * least if strict else STABLE * least + noise[i]
         if slack < -accepted:
             return False
     return True

@@ -81,7 +81,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 
 @inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
-    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
     noise = 0.0  # of what is no outlier, with a margin
@@ -99,16 +99,25 @@ def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
             k -= 1
         shortfall[k] = here
     noise += OUTLIER * NOISE * shortfall[min(max(R // 4, 1), R - 1)]
-    for j in range(R):
-        least = np.inf
-        most = -np.inf
-        total = 0.0
-        for i in range(N):
-            least = min(least, u[j, i] + terms[i])
-            most = max(most, u[j, i] + terms[i])
-            total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
-        values[j] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
-    found = core_range(values, R, noise, shortfall)
+    count = 0
+    for usual in (True, False):  # joint actions that are no outlier for anyone, if there are any
+        for j in range(R):
+            least = np.inf
+            most = -np.inf
+            total = 0.0
+            deep = False
+            for i in range(N):
+                least = min(least, u[j, i] + terms[i])
+                most = max(most, u[j, i] + terms[i])
+                total += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
+                deep = deep or (unit[i] > 0.0 and top[i] - u[j, i] > OUTLIER * unit[i])
+            if not (usual and deep):
+                values[count] = least - most if kind == FAIR else least if kind == EGALITARIAN else total
+                count += 1
+        if count > 1:
+            break
+        count = 0
+    found = core_range(values, count, noise, shortfall)
     return min(found, largest) if found > 0.0 else largest
 
 
@@ -135,3 +144,34 @@ def finer(u, R, N, sigma, top, core, unit):
             unit[i] = 8.0 * max(missing, core[i])
             changed = True
     return changed
+
+
+@inner
+def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
+    """What objectives are to be counted in: a multiple of what the answer leaves to gain, where it is far less than `goal`."""
+    comparing = kind in (EGALITARIAN, FAIR)
+    gross = 0.0
+    best = -np.inf  # of the objective, at most
+    here = 0.0
+    least = np.inf
+    most = -np.inf
+    bound = np.inf
+    for i in range(N):
+        mean = terms[i] if comparing else 0.0
+        for j in range(R):
+            if sigma[j] > 0.0:
+                mean += sigma[j] * u[j, i]
+                gross += sigma[j] * u[j, N + i] * (1.0 if comparing else abs(terms[i]))
+        least = min(least, mean)
+        most = max(most, mean)
+        bound = min(bound, top[i] + terms[i])
+    for j in range(R):
+        worth = 0.0
+        for i in range(N):
+            worth += terms[i] * (u[j, i] - top[i]) if unit[i] > 0.0 else 0.0
+        best = max(best, worth)
+        here += sigma[j] * worth if sigma[j] > 0.0 else 0.0
+    missing = most - least if kind == FAIR else bound - least if kind == EGALITARIAN else best - here
+    if missing > OUTLIER * NOISE * gross and missing * COARSE < goal:
+        return 8.0 * missing
+    return goal

@@ -1,10 +1,10 @@
 """The stage program in exact arithmetic: a small dense simplex that is never wrong, only slower.
 
 The utilities are whole numbers once they are multiplied by a power of two, so nothing is lost on the way in (rounding the program's
-coefficients could leave it without a solution). Start at a joint action with every slack basic; that is primal feasible only up to the
-incentive rows, so a first phase drives their violation out; then each level is maximised in turn, and columns with a
-strictly negative reduced cost are barred from later levels, which keeps the search on the optimal face (spec 4's
-lexicographic ties). The steepest column enters; after many steps Bland's rule, so that it ends.
+coefficients could leave it without a solution). Start at a point that is too good, as the kernels do, and come down to the best feasible
+one by a dual simplex; then each level is maximised in turn, and columns with a strictly negative reduced cost are barred from later
+levels, which keeps the search on the optimal face (spec 4's lexicographic ties). Without an objective, and for Nash, a first phase drives
+violations out. The steepest column enters; after many steps Bland's rule, so that it ends.
 
 The dictionary is kept in whole numbers over one denominator (Edmonds; Bareiss): every entry is a minor of the first one, so a
 pivot's divisions leave no remainder, and there are no common factors to look for as fractions would at every step.
@@ -12,6 +12,7 @@ pivot's divisions leave no remainder, and there are no common factors to look fo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 from acegames.concepts import Correlated
 from acegames.numerics import NOISE, TIE
 from acegames.stage.program import Floats, Program, common_denominator, stage_program
-from acegames.stage.units import first_units, goal_range
+from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
 
 Rational = Fraction | int
 TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
+TRIES = 4  # at one stage, in units that the one before shows
 STEEPEST = 50  # steps in a row that the steepest column may enter; most programs take fewer than ten
 
 
@@ -39,12 +41,33 @@ def solve_exactly(
     """Return sigma of one stage game, rounded to floats only at the very end."""
     sizes = np.abs(utility) if gross is None else gross
     unit = first_units(utility, sizes)
-    goal = goal_range(utility, sizes, concept, players, level, unit)
+    stage = (utility, sizes, concept, players, level)
+    goal = goal_range(*stage, unit)
+    for _ in range(TRIES):
+        sigma = _solved(action, *stage, unit, goal)
+        finer, closer = finer_units(utility, sizes, sigma, unit), finer_goal(*stage, unit, sigma, goal)
+        if finer is None and closer == goal:
+            break
+        unit, goal = unit if finer is None else finer, closer
+    return sigma
+
+
+def _solved(
+    action: NDArray[np.int32],
+    utility: Floats,
+    gross: Floats,
+    concept: Correlated,
+    players: tuple[Hashable, ...],
+    level: Floats | None,
+    unit: Floats,
+    goal: float,
+) -> Floats:
+    """The same in given units."""
     given = [utility, unit, np.array([goal])] + ([] if level is None else [level])
     times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
     times *= float(concept.floor).as_integer_ratio()[1]
     program = stage_program(
-        action, _whole(utility, times), concept, players, _whole(NOISE * sizes, times),
+        action, _whole(utility, times), concept, players, _whole(NOISE * gross, times),
         None if level is None else _whole(level, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
     )  # fmt: skip
     best = _best_point(program)
@@ -67,19 +90,44 @@ def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
 
 
 def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
-    """The best point of the program, level by level; None where ties that were judged by depth gave the objective away."""
-    table = Dictionary(program, by_depth=strict)
+    """The best point of the program, level by level; None where ties that were judged by depth gave a level away."""
+    first, exchanges = _too_good(program)
+    table = Dictionary(program, first, by_depth=strict)
+    for variable, row in exchanges:
+        table.enter(variable, row)
+    levels = program.levels.tolist()
+    if levels:
+        table.make_best(levels[0])
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
-    levels = program.levels.tolist()
     units = np.broadcast_to(program.level_unit, len(levels)).tolist()
-    best: Rational = 0
-    for k, (level, unit) in enumerate(zip(levels, units, strict=True)):
+    best: list[Rational] = []
+    for level, unit in zip(levels, units, strict=True):
         table.maximise(level, unit)
-        best = best if k else table.worth(level)
-    if strict and levels and TIE_WHOLE * (best - table.worth(levels[0])) > 4 * TIE_PART * units[0]:
-        return None
+        best.append(table.worth(level))
+    for level, unit, most in zip(levels, units, best, strict=True):
+        if strict and TIE_WHOLE * (most - table.worth(level)) > 4 * TIE_PART * unit:
+            return None
     return table.point()
+
+
+def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
+    """A start whose first level is at least as good as the best: a joint action, and auxiliaries that enter on rows.
+
+    The joint action with the largest objective; where players are compared, that of the player whose best is lowest, on its own rows.
+    """
+    rows, auxiliaries, players = program.rows, program.A.shape[1] - program.rows, len(program.levels) - 1
+    if players < 0:
+        return 0, []
+    if not auxiliaries:
+        worth = program.levels[0]
+        return worth.tolist().index(worth.max()), []
+    begin = len(program.b) - auxiliaries * players  # rows  z - w_i.sigma <= o_i
+    worth = -program.A[begin : begin + players, :rows]
+    bounds = (program.b[begin : begin + players] + worth.max(axis=1)).tolist()
+    pilot = bounds.index(min(bounds))
+    own = worth[pilot].tolist()
+    return own.index(max(own)), [(rows + k, begin + k * players + pilot) for k in range(auxiliaries)]
 
 
 class Dictionary:
@@ -88,7 +136,7 @@ class Dictionary:
     A slack is counted in the units that make its row whole. `size` is how large a variable can be, about: ties are judged by that.
     """
 
-    def __init__(self, program: Program, *, by_depth: bool = True) -> None:
+    def __init__(self, program: Program, first: int = 0, *, by_depth: bool = True) -> None:
         columns, slacks, rows = program.A.shape[1], len(program.b), program.rows
         depth = program.depth.tolist() if by_depth and program.depth is not None else [1] * rows
         slack = program.slack_size if by_depth else np.maximum(abs(program.A).max(axis=1, initial=0), program.row_unit)
@@ -97,15 +145,20 @@ class Dictionary:
         self.over, self.T, self.rhs, self.objective = 1, [], [], [0] * columns
         for r, (row, b) in enumerate(zip(program.A.tolist(), program.b.tolist(), strict=True)):
             numbers, times = common_denominator([*row, b])
-            self.T.append(numbers[:-1])
-            self.rhs.append(numbers[-1])
-            self.size[columns + r] *= times
+            common = math.gcd(*numbers) or 1
+            self.T.append([x // common for x in numbers[:-1]])
+            self.rhs.append(numbers[-1] // common)
+            self.size[columns + r] *= Fraction(times, common)
         self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one; its slack leaves at once, for good
         self.rhs.append(1)
         self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
         self.barred = [False] * (columns + slacks)
-        self._pivot(slacks, 0)
-        self._forget(0)
+        self._pivot(slacks, first)
+        self._forget(first)
+
+    def enter(self, variable: int, row: int) -> None:
+        """Make a variable basic on a row."""
+        self._pivot(row, self.nonbasic.index(variable))
 
     def point(self) -> list[Fraction]:
         """The present weights and slacks."""
@@ -142,6 +195,31 @@ class Dictionary:
         self.barred.pop()
         return True
 
+    def make_best(self, level: Sequence[Rational]) -> None:
+        """Go from a point that is too good to the best feasible one, if this is such a point: a dual simplex. Else leave it as it is."""
+        self._price(common_denominator(level)[0])
+        steps = 0
+        while max(self.objective, default=0) <= 0 and min(self.rhs) < 0:
+            broken = [r for r, x in enumerate(self.rhs) if x < 0]
+            bland = steps > STEEPEST * len(self.rhs)
+            r = min(broken, key=self.basic.__getitem__ if bland else self.rhs.__getitem__)
+            j = self._entering(r)
+            if j < 0:
+                return
+            self._pivot(r, j)
+            steps += 1
+
+    def _entering(self, r: int) -> int:
+        """The column that keeps the objective's gains from rising above zero when row r leaves; of several the lowest number; -1: none."""
+        found, row = -1, self.T[r]
+        for j, x in enumerate(row):
+            if x >= 0:
+                continue
+            lead = self.objective[j] * row[found] - self.objective[found] * x if found >= 0 else -1
+            if lead < 0 or (lead == 0 and self.nonbasic[j] < self.nonbasic[found]):
+                found = j
+        return found
+
     def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
         """Move to the best point of the face that earlier calls left, and leave only what is as good, to a TIE of the unit."""
         numbers, times = common_denominator(level)
@@ -154,16 +232,20 @@ class Dictionary:
 
     def _improve(self, level: list[int]) -> None:
         """Pivot while the objective grows; leaves what it gains by each variable that is not basic, times `over`."""
-        self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
-        for k, row in zip(self.basic, self.T, strict=True):
-            if k < len(level) and level[k]:
-                self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
+        self._price(level)
         steps = 0
         while rising := [j for j, d in enumerate(self.objective) if d > 0 and not self.barred[self.nonbasic[j]]]:
             bland = steps > STEEPEST
             j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
             self._pivot(self._leaving(j), j)
             steps += 1
+
+    def _price(self, level: list[int]) -> None:
+        """Find what a level gains by each variable that is not basic."""
+        self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
+        for k, row in zip(self.basic, self.T, strict=True):
+            if k < len(level) and level[k]:
+                self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
 
     def _leaving(self, j: int) -> int:
         """The row that binds first when variable j grows; of several the variable with the lowest number."""

@@ -50,7 +50,7 @@ from acegames.stage.exact import Dictionary
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, as_rational, merge_equal
-from acegames.stage.units import finer_units, first_units, goal_range
+from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
 
 TRIES = 6
 """Searches at one stage, each in units that the one before shows; they are a thousandth of those before, so that few are needed."""
@@ -83,17 +83,18 @@ def solve_nash_exactly(
     Raises:
         TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
     """
-    unit: Floats | None = first_units(utility, gross)
-    goal = goal_range(utility, gross, concept, players, level, first_units(utility, gross))
+    unit, stage = first_units(utility, gross), (utility, gross, concept, players, level)
+    goal = goal_range(*stage, unit)
     for _ in range(TRIES):
-        assert unit is not None
-        exact = _solved(action, utility, gross, concept, players, level, unit, goal)
+        exact = _solved(action, *stage, unit, goal)
         if exact is None:
             return None
         found = as_floats(exact)
-        unit = finer_units(utility, gross, joint(action, found), unit)
-        if unit is None:
+        sigma = joint(action, found)
+        finer, closer = finer_units(utility, gross, sigma, unit), finer_goal(*stage, unit, sigma, goal)
+        if finer is None and closer == goal:
             break
+        unit, goal = unit if finer is None else finer, closer
     return found
 
 

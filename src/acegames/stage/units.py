@@ -42,7 +42,7 @@ def core_range(values: Floats, noise: float) -> float:
 def goal_range(
     utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
 ) -> float:
-    """The range of the objective over joint actions, without outliers: what objectives are counted in. Rounding is no range."""
+    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
     given, raised = concept.weights(players), utility if level is None else utility + level
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
@@ -56,7 +56,8 @@ def goal_range(
         values = raised.min(axis=1) - raised.max(axis=1)
     else:
         values = raised.min(axis=1)
-    return min(core_range(values, noise) or largest, largest)
+    usual = values[((utility.max(axis=0) - utility <= OUTLIER * unit) | (unit == 0)).all(axis=1)]
+    return min(core_range(usual if len(usual) > 1 else values, noise) or largest, largest)
 
 
 def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> Floats | None:
@@ -66,6 +67,36 @@ def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> 
     noise = NOISE * (sigma[:, None] * gross)[played].sum(axis=0)
     coarse = (missing > noise) & (missing * COARSE < unit)
     return np.where(coarse, 8 * missing, unit) if coarse.any() else None
+
+
+def finer_goal(
+    utility: Floats,
+    gross: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    level: Floats | None,
+    unit: Floats,
+    sigma: Floats,
+    goal: float,
+) -> float:
+    """What the objective is counted in at another try, where the answer leaves far less of it to gain than `goal`; else `goal`.
+
+    The most that can be gained: up to the best joint action of a linear objective, the lowest of the players' best, or a gap of zero.
+    """
+    if concept.objective is None:
+        return goal
+    given, played = concept.weights(players), sigma > 0
+    weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
+    raised = utility if level is None else utility + level
+    mean = (sigma[:, None] * raised)[played].sum(axis=0)
+    counted = np.ones(len(unit)) if weights is None else np.abs(weights)
+    noise = OUTLIER * NOISE * float((sigma[:, None] * gross * counted)[played].sum())
+    if weights is not None:
+        worth = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
+        missing = float(worth.max() - (sigma * worth)[played].sum())
+    else:
+        missing = float((mean.max() if concept.objective == "fair" else raised.max(axis=0).min()) - mean.min())
+    return 8 * missing if missing > noise and missing * COARSE < goal else goal
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:

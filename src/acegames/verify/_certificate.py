@@ -160,7 +160,7 @@ class Certificate:
 
 
 LONGEST = 12
-"""Characters of a number that is shown as it is."""
+"""Characters of a fraction that is shown as it is."""
 
 
 def _called(kind: str, label: Label) -> str:
@@ -168,10 +168,11 @@ def _called(kind: str, label: Label) -> str:
 
 
 def _exactly(amount: Any) -> str:
-    """A number to read: exact where that is short, else to nine digits, never below the true one."""
-    whole = isinstance(amount, float) and amount.is_integer()
-    exactly = str(int(amount)) if whole else str(amount)
-    if len(exactly) <= LONGEST or not isinstance(amount, (float, Fraction)) or not math.isfinite(amount):
+    """A number to read: exact where it is whole or short, else to nine digits, never below the true one."""
+    if isinstance(amount, float) and amount.is_integer():
+        amount = int(amount)
+    exactly = str(amount)
+    if isinstance(amount, int) or len(exactly) <= LONGEST:
         return exactly
     with localcontext(prec=9, rounding=ROUND_CEILING):
         up, down = Fraction(amount).as_integer_ratio()

@@ -46,12 +46,12 @@ def correlated(
     pair = np.repeat(np.arange(len(size)), size)
     some = size[pair] > 1
     pair, row, prob = pair[some], row[some], prob[some]
-    apart, cells = np.ones(len(pair)), np.ones(len(size))
+    apart, cells = np.ones(len(pair)), np.ones(len(size))  # cells of the pairs that are left
     for own in action[row].T.astype(np.int64):
         actions = int(own.max(initial=0)) + 1
         key, at = np.unique(pair * actions + own, return_inverse=True)
         apart *= np.bincount(at.reshape(-1), weights=prob, minlength=len(key))[at.reshape(-1)]
-        cells *= np.maximum(np.bincount(key // actions, minlength=len(size)), 1)
+        cells *= np.bincount(key // actions, minlength=len(size))
     off = np.abs(apart - prob)
     wrong = np.flatnonzero((off > PRODUCT) | (cells[pair] != size[pair]))
     if not len(wrong):

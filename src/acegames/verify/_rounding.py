@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.game import Label, MarkovGame, exact_costs
+from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import TINIEST, exact, nearest_float, plain, shown
 from acegames.model.random_cost import RandomCost
 from acegames.numerics import PROBABILITY_SUM
@@ -78,7 +78,7 @@ def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[st
     """Return how a policy counts each constraint, and a sentence for each part of that which makes no sense.
 
     Raises:
-        InvalidOption: costs of the game are random, and the policy counts them as they are.
+        InvalidOption: a policy that rounds some costs counts random ones as they are. (Where it rounds none, `Units` says so.)
     """
     tracker = getattr(policy, "tracker", None)
     given = getattr(tracker, "rounding", ())
@@ -86,7 +86,6 @@ def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[st
         return (), [f"The policy's rounding is {given!r:.60}, must be one record per constraint."]
     exactly = (EXACT,) * len(game.constraints)
     if all(entry is None for entry in given):
-        exact_costs(game)  # a policy that counts exactly cannot be judged where costs are random
         return exactly, []
     if tuple(getattr(tracker, "constraints", ())) != game.constraints or len(given) != len(game.constraints):
         theirs, ours = list(getattr(tracker, "constraints", ())), list(game.constraints)
@@ -295,7 +294,7 @@ def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: 
         return _positive(cost, "pdf", _between(cost, begin, end))
     outside = high if down else low  # the edge that belongs to another cell
     bounds = [x for x in (cost.lower, cost.upper) if begin <= x <= end and x != outside and not isinstance(x, float)]
-    if not hasattr(cost.law, "pmf"):
+    if not callable(getattr(cost.law, "pmf", None)):
         return bool(bounds) or _positive(cost, "pdf", _between(cost, begin, end))
     whole = [x for x in _whole(cost, begin, end) if x != outside]
     return _positive(cost, "pmf", [*bounds, *whole])
