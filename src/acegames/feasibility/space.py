@@ -208,8 +208,8 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
     lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
     forward_bounds(initial, steps._replace(cost=_frozen(costs)), start, states, least, most)
-    bounds = (least[:, dims], most[:, dims]) if dims else (np.zeros_like(lo), np.zeros_like(lo))
-    backward_boxes(steps, start, states, *map(np.ascontiguousarray, bounds), clip, lo, size)
+    low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
+    backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
     start = np.concatenate([[0], np.cumsum(playable)])[start]
     order = _longest_last(size)

@@ -59,7 +59,7 @@ class Listed(NamedTuple):
     """The cells of a layer that is held as a list."""
 
     keys: Ints  # in order
-    index: Small  # a hash table over them
+    table: Small  # a hash table over them
 
 
 class AllBoxes(NamedTuple):

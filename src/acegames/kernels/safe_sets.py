@@ -23,7 +23,7 @@ class Sets(NamedTuple):
 
     bits: NDArray[np.uint64]  # (C, words)
     block: Small  # (C,)
-    index: Small  # a hash table over both, -1 empty, at least twice as long
+    table: Small  # a hash table over both, -1 empty, at least twice as long
 
 
 @inner
@@ -47,15 +47,15 @@ def _same(bits, block, other, other_block):
 @inner
 def _number_of(bits, block, sets, count):
     """Number of a set, which is put down where it is new (there must be room); and how many there are."""
-    h = _slot(bits, block, len(sets.index))
-    while sets.index[h] >= 0:
-        if _same(bits, block, sets.bits[sets.index[h]], sets.block[sets.index[h]]):
-            return np.int64(sets.index[h]), count
-        h = (h + 1) & (len(sets.index) - 1)
+    h = _slot(bits, block, len(sets.table))
+    while sets.table[h] >= 0:
+        if _same(bits, block, sets.bits[sets.table[h]], sets.block[sets.table[h]]):
+            return np.int64(sets.table[h]), count
+        h = (h + 1) & (len(sets.table) - 1)
     for k in range(len(bits)):
         sets.bits[count, k] = bits[k]
     sets.block[count] = block
-    sets.index[h] = count
+    sets.table[h] = count
     return count, count + 1
 
 
@@ -63,10 +63,10 @@ def _number_of(bits, block, sets, count):
 def index_sets(sets, count):
     """Put the first `count` sets into an empty index."""
     for d in range(count):
-        h = _slot(sets.bits[d], sets.block[d], len(sets.index))
-        while sets.index[h] >= 0:
-            h = (h + 1) & (len(sets.index) - 1)
-        sets.index[h] = d
+        h = _slot(sets.bits[d], sets.block[d], len(sets.table))
+        while sets.table[h] >= 0:
+            h = (h + 1) & (len(sets.table) - 1)
+        sets.table[h] = d
 
 
 @inner

@@ -30,11 +30,11 @@ def build_index(keys, table):
 @inner
 def find(key, listed):
     """Position of a cell in a list, or -1."""
-    size = len(listed.index)
+    size = len(listed.table)
     h = _slot_of(key, size)
-    while listed.index[h] >= 0:
-        if listed.keys[listed.index[h]] == key:
-            return np.int64(listed.index[h])
+    while listed.table[h] >= 0:
+        if listed.keys[listed.table[h]] == key:
+            return np.int64(listed.table[h])
         h = (h + 1) & (size - 1)
     return np.int64(-1)
 

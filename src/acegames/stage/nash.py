@@ -79,7 +79,7 @@ def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
     return np.array([len(action) > 1 and is_product(action) for action in actions], dtype=bool)
 
 
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+def _fixed(array: Any) -> NDArray[Any]:
     """A read-only view: the kernel would be compiled a second time for arrays that can be written."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
