@@ -6,8 +6,6 @@ import logging
 from functools import cache
 from importlib import import_module
 
-from acegames.system.compiled import KernelCache
-
 log = logging.getLogger("acegames")
 
 
@@ -23,5 +21,5 @@ def announce(module: str = "written", main: str = "solve_written") -> None:
             "acegames: compiling its numerical kernels, which takes about 15 seconds in every process, because neither "
             "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
-    elif not (isinstance(kept, KernelCache) and kept.holds_any()):
+    elif not (hasattr(kept, "holds_any") and kept.holds_any()):
         log.warning("acegames: compiling its numerical kernels, once per installation; this takes about 15 seconds")
