@@ -423,3 +423,41 @@ def test_larger_stages_where_players_crash(concept, size):
 
 def _goal(worth, concept):
     return {"welfare": worth.sum(), "egalitarian": worth.min(), "fair": worth.min() - worth.max()}[concept.objective]
+
+
+CUT = [  # where a player's own scale, or a penalty, is far below all else: what is cut off there must not decide later levels
+    ([(0, 0, 0), (0, 0, 1), (0, 1, 1)], [(1, 0, 2000), (2, 1, 0), (1, 1, 2000)], (5 / 3, 1, 2000 / 3)),
+    (
+        [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)],
+        [(0.2, 0.4), (1, 0.8), (0.5, 1), (1.6, -3000), (1.3, -3000), (1.1, -3000)],
+        (1.6, -3000),
+    ),
+]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(("action", "utility", "expected"), CUT, ids=["three players", "two"])
+def test_ties_between_egalitarian_equilibria_of_very_unequal_players(action, utility, expected, solver):
+    stage = (np.array(action, dtype=np.int32), np.array(utility, dtype=float))
+    (sigma,) = answers([stage], ace.CCE("egalitarian"), solver, ("p", "q", "r")[: len(expected)])
+    assert sigma @ stage[1] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e12])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_gap_that_penalties_could_close_is_closed(solver, size):
+    action = np.array([(0, 1), (1, 2), (2, 1)], dtype=np.int32)
+    utility = np.array([(0.375, 0.875), (-size, -size), (-size, -2 * size)])
+    (sigma,) = answers([(action, utility)], ace.CE("fair", floor=0.0), solver)
+    worth = sigma @ utility
+    assert abs(worth[0] - worth[1]) <= 1e-6
+
+
+@pytest.mark.parametrize("objective", ["fair", (0.0, 0.0)])
+def test_exact_programs_without_a_direction_do_not_stall(objective):
+    rng = np.random.default_rng(94)
+    action = grid(5, 5)
+    for _ in range(3):
+        utility = np.where(rng.random((25, 2)) < 0.9, -(10.0 ** rng.uniform(2, 9, (25, 2))), rng.random((25, 2)))
+        sigma = solve_exactly(action, utility, ace.CE(objective), PLAYERS)
+        assert max(shares(action, utility, sigma, ace.CE())) <= Fraction(1, 10**12)

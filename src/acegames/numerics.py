@@ -17,6 +17,15 @@ LP_CERTIFICATE = 1e-9
 """Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage (see OUTLIER and COARSE). Programs
 that miss it are solved again in exact arithmetic."""
 
+LARGE_CERTIFICATE = 16 * LP_CERTIFICATE
+"""The same for stage programs of many joint actions: rational numbers take seconds there, and prices have more sums to round in."""
+
+LEVER = 1e-10
+"""How much an objective may owe to rows that rounding violates (violations times prices): a tenth of TIE, so that ties can be told."""
+
+HIGH_PRICE = 100.0
+"""Prices of a stage program above this are looked at twice: what pivots rounded off, times such a price, may pass for no tie."""
+
 STABLE = 1e-10
 """Largest gain by a deviation at an accepted stage, as a share of the most that it can gain there, and of how far the answer is below the
 player's best. A hundredth of VERIFY: over as many steps they may add up."""

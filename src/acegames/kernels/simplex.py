@@ -13,7 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import HARRIS, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE, TIE
+from acegames.numerics import (
+    HARRIS,
+    HIGH_PRICE,
+    LARGE_CERTIFICATE,
+    LEVER,
+    LP_CERTIFICATE,
+    NOISE,
+    PIVOT,
+    ROW_FEASIBLE,
+)
 from acegames.system.compiled import inner
 
 STRICT = (
@@ -196,7 +205,7 @@ def is_certified(program, x, y, barred):
     The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
     are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
     """
-    accepted = LP_CERTIFICATE if program.R <= STRICT else 16.0 * LP_CERTIFICATE
+    accepted = LP_CERTIFICATE if program.R <= STRICT else LARGE_CERTIFICATE
     A, b = program.A, program.b
     value = 0.0
     fixed = 0.0
@@ -213,7 +222,7 @@ def is_certified(program, x, y, barred):
                 over += A[r, j] * x[j]
                 lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
             lever += abs(y[r]) * max(over, 0.0)
-    if lever > 0.1 * TIE and program.R <= STRICT:
+    if lever > LEVER and program.R <= STRICT:
         return False
     gap = -np.inf
     for j in range(program.columns):
@@ -230,6 +239,33 @@ def is_certified(program, x, y, barred):
         elif price > accepted:
             return False
     return abs(gap) <= accepted
+
+
+@inner
+def prices_agree(table, program, x, y):
+    """Whether reduced costs, by which ties go, are what they are from the program's own numbers; looked at where prices are high."""
+    A, c = program.A, program.c
+    high = 0.0
+    for r in range(program.rows):
+        high = max(high, abs(y[r]))
+    if high <= HIGH_PRICE:
+        return True
+    level = -np.inf  # what a joint action that is played is worth
+    for j in range(program.R):
+        if x[j] > 0.0:
+            price = c[j]
+            for r in range(program.rows):
+                price -= y[r] * A[r, j]
+            level = max(level, price)
+    for k in range(table.n):
+        j = table.nonbasic[k]
+        if j < program.R:
+            price = c[j]
+            for r in range(program.rows):
+                price -= y[r] * A[r, j]
+            if abs((level - price) / program.depth[j] - table.d[k]) > LEVER:
+                return False
+    return True
 
 
 @inner

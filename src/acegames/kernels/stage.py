@@ -24,6 +24,7 @@ from acegames.kernels.simplex import (
     dual_simplex,
     is_certified,
     pivot,
+    prices_agree,
     primal_simplex,
     read_point,
     read_prices,
@@ -261,7 +262,7 @@ def _attempt(stage, goal, span, deep, work, sigma):
         return UNCERTIFIED
     if goal.kind == ANY:
         refine(table, program, work.x)
-    elif not tie_levels(program, table, work):
+    elif not tie_levels(program, table, limited, work):
         return UNCERTIFIED
     return _accepted(stage, program, table, work, sigma)
 
@@ -499,7 +500,7 @@ def first_level(program, table, outliers, work):
 
 
 @inlined
-def tie_levels(program, table, work):
+def tie_levels(program, table, limited, work):
     """Among the best points, maximise the players' utilities one after the other. Returns whether the answer is certified, and refined."""
     limit = 20 * (table.m + table.n) + 50
     best = 0.0
@@ -509,6 +510,8 @@ def tie_levels(program, table, work):
     levels = 0
     for level in range(len(work.top)):
         ties = False
+        if not prices_agree(table, program, work.x, work.y):
+            return False
         for k in range(table.n):
             j = table.nonbasic[k]
             if table.d[k] * (program.size[j - program.columns] if j >= program.columns else 1.0) > TIE:
@@ -522,6 +525,8 @@ def tie_levels(program, table, work):
             program.c[j] = work.v[j, level] if j < program.R else 0.0
         reduced_costs(table, program)
         if primal_simplex(table, work.barred, limit) < 0 or not _read_certified(program, table, work):
+            return False
+        if limited and not _within(program, work):
             return False
         work.missing[level] = 0.0
         for j in range(program.R):

@@ -96,7 +96,7 @@ def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | No
     for variable, row in exchanges:
         table.enter(variable, row)
     levels = program.levels.tolist()
-    if levels:
+    if len(exchanges) < 2 and levels and any(levels[0]):  # a gap of zero, or no objective, leaves it nothing to go by
         table.make_best(levels[0])
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
@@ -196,18 +196,18 @@ class Dictionary:
         return True
 
     def make_best(self, level: Sequence[Rational]) -> None:
-        """Go from a point that is too good to the best feasible one, if this is such a point: a dual simplex. Else leave it as it is."""
+        """Go from a point that is too good towards the best feasible one, if this is such a point: a dual simplex."""
         self._price(common_denominator(level)[0])
-        steps = 0
-        while max(self.objective, default=0) <= 0 and min(self.rhs) < 0:
-            broken = [r for r, x in enumerate(self.rhs) if x < 0]
-            bland = steps > STEEPEST * len(self.rhs)
-            r = min(broken, key=self.basic.__getitem__ if bland else self.rhs.__getitem__)
+        for _ in range(
+            STEEPEST + len(self.rhs)
+        ):  # most take a third of that; one that stalls is left to the first phase
+            if max(self.objective, default=0) > 0 or min(self.rhs) >= 0:
+                return
+            r = self.rhs.index(min(self.rhs))
             j = self._entering(r)
             if j < 0:
                 return
             self._pivot(r, j)
-            steps += 1
 
     def _entering(self, r: int) -> int:
         """The column that keeps the objective's gains from rising above zero when row r leaves; of several the lowest number; -1: none."""

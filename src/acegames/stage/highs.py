@@ -18,7 +18,7 @@ from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
 from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_units, first_units, goal_range
+from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
 
 
 class HighsStageSolver:
@@ -77,6 +77,8 @@ class HighsStageSolver:
         program = stage_program(action, utility, concept, players, NOISE * gross, level, unit, goal)
         sigma = self._solve_program(program.counted())
         if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
+            return None
+        if finer_goal(utility, gross, concept, players, level, unit, sigma, goal) != goal:
             return None
         return sigma if _is_stable(action, utility, gross, sigma, concept) else None
 

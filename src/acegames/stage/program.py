@@ -89,8 +89,8 @@ def stage_program(
     low, top = utility.min(axis=0), utility.max(axis=0)
     ranges = (top - low) * cares
     v = merge_equal((utility - top) * cares, blur)
-    part, whole = float(concept.floor).as_integer_ratio()
-    below = ranges * part // whole if exact else ranges * float(concept.floor)
+    part, of = float(concept.floor).as_integer_ratio()
+    below = ranges * part // of if exact else ranges * float(concept.floor)
     deviations, owner = deviation_rows(action, v, -ranges - below - ~cares, concept)
     per, goal, nothing = np.where(cares, unit, 1), goal or 1, np.zeros(len(deviations), dtype=int)
     depth = (-v // per).max(axis=1)
@@ -99,7 +99,9 @@ def stage_program(
         return Program(len(v), deviations, nothing, np.empty((0, len(v))), per[owner], depth=depth)
     given = concept.weights(players)
     if given is not None:
-        weights: Any = np.array(common_denominator([*map(as_rational, given)])[0] if exact else given, dtype=v.dtype)
+        largest = max(map(abs, given)) or 1.0
+        whole = common_denominator([*map(as_rational, given)])[0] if exact else [w / largest for w in given]
+        weights = np.array(whole, dtype=v.dtype)
         first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
         levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
         return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
