@@ -26,7 +26,7 @@ import acegames as ace
 from acegames.bench import random_game
 from acegames.machine import processors
 from acegames.stage import StageBatch
-from acegames.stage.batch import BatchStageSolver, deviation_table, objective_code
+from acegames.stage.batch import BatchStageSolver, kernel_arguments
 
 HERE = Path(__file__).parent
 
@@ -152,39 +152,19 @@ def _quantecon(actions, u, kind):
 
 
 def _ours(actions, u, kind):
-    from acegames import kernels
+    from acegames.kernels.written import solve_written
 
     many, n, players = u.shape
     ptr = np.arange(many + 1) * n
     action = np.tile(np.array(actions, dtype=np.int32), (many, 1))
     flat = u.reshape(-1, players)
     batch = StageBatch(ptr, action, flat)
-    both = np.hstack([flat, batch.rounded])
     sigma = BatchStageSolver().solve(batch, kind(), tuple(range(players))).sigma
     answers = np.add.reduceat(sigma * flat.sum(axis=1), ptr[:-1])
-    counts = action.max(axis=0).astype(np.int64) + 1
-    deviation = deviation_table(np.repeat(np.arange(many), n), action, counts)
-    kind_code, weights = objective_code(kind(), tuple(range(players)))
-    work_space = kernels.workspace(n, players, counts, kind is ace.CE)
-    status, first = np.empty(many, np.int64), np.concatenate([[0], np.cumsum(counts)])
-    scratch = (np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n))
+    arguments = kernel_arguments(batch, kind(), tuple(range(players)))
 
     def work():
-        kernels.solve_batch(
-            ptr,
-            action,
-            both,
-            deviation,
-            first,
-            kind is ace.CE,
-            1.0,
-            kind_code,
-            weights,
-            sigma,
-            status,
-            work_space,
-            *scratch,
-        )
+        solve_written(*arguments)
 
     return (answers, median_seconds(work, 9) / many)
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames import kernels
 from acegames.engines import local
 from acegames.engines.estimate import FIXED_BYTES
 from acegames.feasibility.explore import explore
 from acegames.feasibility.graph import feasible_graph
 from acegames.feasibility.lattice import lattice
 from acegames.feasibility.space import Space, plan
+from acegames.kernels import written
 from oracle import random_game
 
 ENGINES = {"dense": ace.LocalEngine(dense=True), "sparse": ace.LocalEngine(dense=False)}
@@ -96,32 +96,15 @@ def test_the_bytes_do_not_depend_on_the_threads(tmp_path, engine, monkeypatch):
 def test_uncertified_stages_are_repaired_exactly(monkeypatch):
     """Pretend that no stage of a run could be certified: the exact path must give the same answers, and be counted."""
 
-    def nothing_certified(real, stages, before, after):
-        def kernel(*args):
-            real(*args)
-            cell, ptr, row, utility = args[-4:]
-            first, rows = np.empty_like(cell), np.empty(len(utility) + 1, dtype=np.int64)
-            written = np.empty((len(rows), utility.shape[1]))
-            count = stages(*args[:before], *args[before + 2 : after], *widest(args), cell, ptr, first, rows, written)
-            used = ptr[count]
-            row[:used] = rows[:used] - np.repeat(first[:count], np.diff(ptr[: count + 1]))
-            utility[:used] = written[:used]
-            return 0, count, count
-
-        def widest(args):
-            return () if stages is kernels.sparse_stages else (args[after + 5],)
-
-        return kernel
+    def nothing_certified(stages, count, choices, goal, widest, answers):
+        answers.open[:count] = np.arange(count)
+        answers.mixed_ptr[0] = 0
+        return 0, count, count
 
     rng = np.random.default_rng(3)
     games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
     expected = [ace.solve(g, ace.CE()) for g in games]
-    dense, sparse = (
-        (kernels.solve_dense, kernels.dense_stages, 14, 24),
-        (kernels.solve_sparse, kernels.sparse_stages, 13, 23),
-    )
-    monkeypatch.setattr(kernels, "solve_dense", nothing_certified(*dense))
-    monkeypatch.setattr(kernels, "solve_sparse", nothing_certified(*sparse))
+    monkeypatch.setattr(written, "solve_written", nothing_certified)
     for game, right in zip(games, expected, strict=True):
         for engine in ENGINES.values():
             found = ace.solve(game, ace.CE(), engine=engine)

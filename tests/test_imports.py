@@ -68,10 +68,11 @@ ALLOWED = {
     "acegames.mapped_files": (),
     "acegames.store": ("errors", "limits", "locks", "machine"),
     "acegames.model": ("model", "errors", "extras", "limits", "numerics", "store"),
-    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "compiling", "machine"),
-    "acegames.stage": ("stage", "concepts", "errors", "extras", "numerics", "kernels", "nash_kernels"),
-    "acegames.kernel_cache": ("numerics",),
-    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics", "kernel_cache"),
+    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "system", "machine"),
+    "acegames.stage": ("stage", "concepts", "errors", "extras", "numerics", "kernels"),
+    "acegames.system": ("system", "numerics"),
+    "acegames.kernels": ("kernels", "system", "numerics"),
+    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics", "system"),
     "acegames.episode_costs": ("model", "numerics"),
     "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
     "acegames.catalog": ("catalog", "model", "errors"),
@@ -91,6 +92,7 @@ ALLOWED = {
         "numerics",
         "machine",
         "kernels",
+        "system",
     ),
     "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras", "numerics"),
     "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
@@ -166,7 +168,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
     own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
-    own_place |= {f"acegames.{name}": {"numba"} for name in ("kernels", "nash_kernels", "kernel_cache")}
+    own_place |= {f"acegames.{name}": {"numba"} for name in ("system.compiled",)}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]

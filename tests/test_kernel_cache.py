@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import acegames
-from acegames import kernel_cache
+from acegames.system import compiled
 
 SOURCE = """
-from acegames.kernel_cache import kernel
+from acegames.system.compiled import kernel
 
 @kernel
 def answer(x):
@@ -125,7 +125,7 @@ def test_a_full_disk_costs_nothing_but_the_cache(module, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kernel_cache.DataFirst, "_save_data", full)
+    monkeypatch.setattr(compiled.DataFirst, "_save_data", full)
     first = module()
     assert (first.answer(1), kept(first.answer, "nbi")) == (2, [])
 
@@ -138,26 +138,60 @@ def test_killed_between_the_two_files_leaves_no_code_of_older_sources(module, mo
 
     newer = module(SOURCE.replace("+ 1", "+ 100"))
     with monkeypatch.context() as moment:
-        moment.setattr(kernel_cache.DataFirst, "_save_index", killed)
+        moment.setattr(compiled.DataFirst, "_save_index", killed)
         with pytest.raises(KeyboardInterrupt):
             newer.answer(1)
     later = module(SOURCE.replace("+ 1", "+ 100"))
     assert (later.answer(1), hits(later.answer)) == (101, 0)
 
 
-@pytest.mark.parametrize("name", ["numerics.py", "kernels.py"])
-def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name):
-    """The tolerances, and kernels of another file that are called."""
-    module().answer(1)
+CALLING = """
+from acegames.kernels.boxes import any_marked
+from acegames.system.compiled import kernel
+
+@kernel
+def answer(x):
+    return x + 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [("numerics.py", SOURCE), ("boxes.py", CALLING), ("records.py", CALLING), ("simplex.py", CALLING)],
+)
+def test_kernels_are_compiled_again_when_what_they_hold_changes(module, monkeypatch, name, source):
+    """The tolerances; and of the solver's kernels, where one is called, all files."""
+    module(source).answer(1)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == name))
-    kernel_cache._sources.cache_clear()
+    compiled._digest.cache_clear()
     try:
-        second, third = module(), module()
+        second, third = module(source), module(source)
         assert (second.answer(1), hits(second.answer)) == (2, 0)
         assert (third.answer(1), hits(third.answer)) == (2, 1)
     finally:
-        kernel_cache._sources.cache_clear()
+        compiled._digest.cache_clear()
+
+
+def test_files_that_are_not_called_do_not_matter(module, monkeypatch):
+    module().answer(1)
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# other" * (path.name == "boxes.py"))
+    compiled._digest.cache_clear()
+    second = module()
+    assert (second.answer(1), hits(second.answer)) == (2, 1)
+    compiled._digest.cache_clear()
+
+
+def test_a_release_of_numba_that_has_moved_its_classes(module, monkeypatch):
+    """Its own cache is used then, with a warning, and nothing fails."""
+    monkeypatch.setattr(compiled, "KernelCache", lambda function: function.no_such_class)
+    compiled._warn_moved.cache_clear()
+    with pytest.warns(RuntimeWarning, match="does not know this release of numba"):
+        first = module()
+    assert (first.answer(1), len(kept(first.answer, "nbi"))) == (2, 1)
+    second = module()
+    assert (second.answer(1), hits(second.answer)) == (2, 1)
 
 
 def test_no_folder_at_all(module, tmp_path, monkeypatch):

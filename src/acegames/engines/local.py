@@ -12,33 +12,34 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept, Nash
+from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.estimate import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
 from acegames.engines.level import Level, level, with_gross
 from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.feasibility.cells import LayerSpace
-from acegames.feasibility.explore import batches, explore, index_table
+from acegames.feasibility.explore import batches, explore, listed
 from acegames.feasibility.lattice import Lattice
 from acegames.feasibility.space import Space, Tables, plan
+from acegames.kernels.records import Answers, Boxes, Choices, Following, Listed, Steps, Written
 from acegames.machine import available_memory
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy import PolicyLayer, Reached, answers
-from acegames.stage.batch import deviation_table, objective_code
+from acegames.stage.batch import deviation_table, goal_of
 from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mixed = tuple[Ints, Ints, NDArray[Any], Floats]  # cells or pairs, support sizes, rows, probabilities
-NOTHING_MIXED: Mixed = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+NOTHING = np.zeros(0, dtype=np.int64)
+NOTHING_MIXED: Mixed = (NOTHING, NOTHING, NOTHING, np.zeros(0))
 
 RUN = RUN_CELLS
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
@@ -238,7 +239,7 @@ def _solve_one(
 
 def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[SolvedLayer], Floats]:
     """A step of `_backward` with one player and small layers: many layers in one call, values and choices of all of them cell by cell."""
-    from acegames import kernels
+    from acegames.kernels.dense import alone_range
 
     game, tables = space.game, space.tables
     cell_start = np.concatenate([[0], np.cumsum(space.totals)])
@@ -246,11 +247,9 @@ def _solve_alone(space: Space, t0: int, t1: int, values: Floats) -> tuple[list[S
     value = np.empty(int(cell_start[t1 + 1]))
     value[cell_start[t1] :] = values[:, 0]
     code = np.zeros(len(value), dtype=np.uint8 if tables.widest[0] < 255 else _code_type(tables.widest[0]))
-    kernels.alone_range(
-        t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, tables.layer_at, tables.row_ptr,
-        tables.out_ptr, tables.cost, tables.next_state, tables.prob, tables.reward, space.budget, space.line_start,
-        space.height, tables.widest, cell_start, value, code,
-    )  # fmt: skip
+    assert space.height is not None
+    boxes = space.all_boxes(space.height)
+    alone_range(t0, t1, boxes, space.all_steps, tables.reward, tables.widest, cell_start, value, code)
     solved = []
     for t in reversed(range(t0, t1)):
         a, b = int(cell_start[t]), int(cell_start[t + 1])
@@ -310,7 +309,7 @@ def _file(
 
 @dataclass
 class Run:
-    """The answers of one run of cells: where play is mixed, and the stage games that were not certified, as they were solved."""
+    """The answers of one run of cells: where play is mixed, and the stage games that were not certified, as they were written out."""
 
     mixed_cell: Ints
     mixed_ptr: Ints
@@ -322,11 +321,29 @@ class Run:
 
 
 class OpenStage(NamedTuple):
-    """A stage game that was not certified, as the kernel solved it."""
+    """A stage game that was not certified."""
 
     cell: int
-    row: Ints  # (R,) counted from the state's first
+    first_row: int  # of the state
+    row: Ints  # (R,)
     utility: Floats  # (R, 2N) and gross ones
+
+
+@dataclass(frozen=True, eq=False)
+class LayerTask:
+    """What the runs of one layer share: what they read, and where they write."""
+
+    t: int
+    here: Boxes
+    marks: NDArray[np.uint8] | None  # of each cell, where cells are held; else the cells are listed
+    keys: Ints | None
+    step: Steps
+    reward: Floats
+    after: Following
+    listed: Listed | None
+    next_value: Floats
+    value: Floats
+    code: NDArray[Any]
 
 
 class Stages:
@@ -338,16 +355,10 @@ class Stages:
         self.players: tuple[Hashable, ...] = game.players
         self.alone = len(game.players) == 1
         counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
-        self.first_action = np.concatenate([[0], np.cumsum(counts)])
         self.widest = space.tables.widest
-        self.deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
+        deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
+        self.choices = Choices(space.tables.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
         self.reward = with_gross(space.tables.reward)
-
-    def _options(self, t: int) -> tuple[Any, ...]:
-        """What the kernels are told of the concept."""
-        floor = 0.0 if isinstance(self.concept, Nash) else float(self.concept.floor)
-        objective = objective_code(self.concept, self.players, self.base.above[t])
-        return (self.first_action, isinstance(self.concept, CE), floor, *objective)
 
     def solve_layer(
         self, t: int, next_values: Floats, pool: ThreadPoolExecutor, threads: int
@@ -355,27 +366,20 @@ class Stages:
         """Return the policy's layer, and the values by cell (dense) or by pair (sparse)."""
         space, here, after = self.space, self.space.layers[t], self.space.layers[t + 1]
         assert here.cells is not None and after.cells is not None
-        rows, _ = self.widest
         count = here.total if space.dense else here.cells.number
-        code, value = np.zeros(count, dtype=_code_type(rows)), np.zeros((count, self.reward.shape[1]))
-        n = len(self.game.states)
-        step = (*space.tables.stepping(t), space.tables.prob, self._rewards(t))
-        into = after.boxes(n)
+        code, value = np.zeros(count, dtype=_code_type(self.widest[0])), np.zeros((count, self.reward.shape[1]))
         marks = here.cells.marks(here.total) if space.dense else None
-
-        def run(bounds: tuple[int, int]) -> Run:
-            return self._run(bounds, t, here, after, into, step, marks, index, next_values, value, code)
-
-        index = None if after.cells.keys is None else index_table(after.cells.keys)
+        there = None if after.cells.keys is None else listed(after.cells.keys)
+        layer = (here.boxes(), marks, here.cells.keys, space.steps(t), self._rewards(t), space.following(t + 1), there)
+        task = LayerTask(t, *layer, next_values, value, code)
         bounds = self._bounds(count, threads)
+        run = partial(self._run, task)
         found = list(map(run, bounds)) if len(bounds) == 1 else list(pool.map(run, bounds))
-        cells = np.flatnonzero(marks) if marks is not None else here.cells.keys
-        assert cells is not None
         if self.alone and space.dense:
             _blank(here, code, value.reshape(-1))
-        layer, gross, repaired = self._close(t, here, cells, found, value, code)
+        filed, gross, repaired = self._close(task, here, found)
         repaired += sum(r.repaired for r in found)
-        return [SolvedLayer(t, layer, sum(r.programs for r in found), repaired, gross)], value
+        return [SolvedLayer(t, filed, sum(r.programs for r in found), repaired, gross)], value
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without what is taken from them at time t; read-only, as kernels are compiled for."""
@@ -384,41 +388,41 @@ class Stages:
     def _bounds(self, count: int, threads: int) -> list[tuple[int, int]]:
         return list(runs(count, threads, RUN_ALONE if self.alone else RUN))
 
-    def _run(
-        self, bounds: tuple[int, int], t: int, here: LayerSpace, after: LayerSpace, into: Any, step: Any,
-        marks: NDArray[np.uint8] | None, index: Any, next_values: Floats, value: Floats, code: NDArray[Any],
-    ) -> Run:  # fmt: skip
-        from acegames import kernels
+    def _run(self, task: LayerTask, bounds: tuple[int, int]) -> Run:
+        """The stage games of a run of cells: write them out, solve them, file the answers."""
+        if task.marks is not None and self.alone:
+            from acegames.kernels.dense import solve_alone
 
-        budget, widest = self.space.budget[t], self.widest
-        slot, lo, size, base = into
-        if marks is not None and self.alone:
-            nothing = np.zeros(0, dtype=np.int64)
-            kernels.solve_dense_alone(
-                *bounds, here.states, here.lo, here.size, here.base, here.line, *step, budget,
-                slot, lo, size, base, after.line, self.space.heights(t + 1), next_values.reshape(-1), widest, value.reshape(-1), code,
-            )  # fmt: skip
-            return Run(nothing, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), 0)
+            layer = (task.here, task.step, task.reward, task.after, task.next_value.reshape(-1), self.widest)
+            solve_alone(*bounds, *layer, task.value.reshape(-1), task.code)
+            return Run(NOTHING, np.zeros(1, dtype=np.int64), NOTHING, np.zeros(0), 0)
+        return self._solve(task, *self._write(task, bounds))
+
+    def _write(self, task: LayerTask, bounds: tuple[int, int]) -> tuple[Written, int]:
+        """The stage games of a run of cells, with room behind, and their number."""
         length = bounds[1] - bounds[0]
-        entries = length * widest[0]
-        cell, ptr = np.empty(length, np.int64), np.empty(length + 1, np.int64)
-        row, prob = np.empty(entries, dtype=code.dtype), np.empty(entries)
-        open_cell, open_ptr = np.empty(length, np.int64), np.empty(length + 1, np.int64)
-        open_row, open_utility = np.empty(entries, dtype=code.dtype), np.empty((entries, value.shape[1]))
-        actions = (self.space.tables.action, self.deviation, budget)
-        written = (cell, ptr, row, prob, open_cell, open_ptr, open_row, open_utility)
-        answer = (*self._options(t), widest, value, code, 0, *written)
-        if marks is not None:
-            mixed, bad, programs = kernels.solve_dense(
-                *bounds, here.states, here.lo, here.size, here.base, here.line, marks, *step, *actions,
-                slot, lo, size, base, after.line, self.space.heights(t + 1), next_values, *answer,
-            )  # fmt: skip
-        else:
-            assert here.cells is not None and after.cells is not None
-            mixed, bad, programs = kernels.solve_sparse(
-                *bounds, here.cells.keys, here.states, here.lo, here.size, here.base, *step, *actions,
-                *into, after.cells.keys, index, next_values, *answer,
-            )  # fmt: skip
+        entries = length * self.widest[0] + 1  # one more: a row is written before it proves infeasible
+        cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
+        written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, task.value.shape[1])))
+        if task.marks is not None:
+            from acegames.kernels.dense import write_dense
+
+            layer = (task.here, task.marks, task.step, task.reward, task.after, task.next_value)
+            return written, write_dense(*bounds, *layer, self.widest, written)
+        from acegames.kernels.sparse import write_sparse
+
+        listed_layer = (task.keys, task.here, task.step, task.reward, task.after, task.listed, task.next_value)
+        return written, write_sparse(*bounds, *listed_layer, written)
+
+    def _solve(self, task: LayerTask, written: Written, count: int) -> Run:
+        from acegames.kernels.written import solve_written
+
+        rows = int(written.ptr[count])
+        cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
+        row, prob = np.empty(rows, dtype=task.code.dtype), np.empty(rows)
+        answers = Answers(task.value, task.code, cell, ptr, row, prob, opened)
+        goal = goal_of(self.concept, self.players, self.base.above[task.t])
+        mixed, bad, programs = solve_written(written, count, self.choices, goal, self.widest[0], answers)
         used = int(ptr[mixed])
         return Run(
             cell[:mixed].copy(),
@@ -426,27 +430,18 @@ class Stages:
             row[:used].copy(),
             prob[:used].copy(),
             programs,
-            open=tuple(
-                OpenStage(int(open_cell[k]), open_row[a:b].astype(np.int64), open_utility[a:b].copy())
-                for k, (a, b) in enumerate(pairwise(open_ptr[: bad + 1].tolist()))
-            ),
+            open=tuple(_open_stage(written, int(g)) for g in opened[:bad]),
         )
 
-    def _close(
-        self,
-        t: int,
-        here: LayerSpace,
-        cells: Ints,
-        found: list[Run],
-        value: Floats,
-        code: NDArray[Any],
-    ) -> tuple[PolicyLayer, Floats | None, int]:
+    def _close(self, task: LayerTask, here: LayerSpace, found: list[Run]) -> tuple[PolicyLayer, Floats | None, int]:
         """Repair what was not certified and file everything under the numbers of the pairs."""
         known: dict[bytes, Floats] = {}
-        repairs = [self._repair(t, here, cells, stage, value, code, known) for run in found for stage in run.open]
+        repairs = [self._repair(task, stage, known) for run in found for stage in run.open]
         records = [r for r in (*found, *repairs) if len(r.mixed_cell)]
+        cells = np.flatnonzero(task.marks) if task.marks is not None else task.keys
+        layer = (here, self.game.layer(task.t), task.code, task.value, cells)
         if not records:
-            return *_file(here, self.game.layer(t), code, value, cells, NOTHING_MIXED), len(repairs)
+            return *_file(*layer, NOTHING_MIXED), len(repairs)
         at = np.concatenate([r.mixed_cell for r in records])
         size = np.concatenate([np.diff(r.mixed_ptr) for r in records])
         row, prob = np.concatenate([r.mixed_row for r in records]), np.concatenate([r.mixed_prob for r in records])
@@ -455,34 +450,28 @@ class Stages:
             start = np.cumsum(size) - size
             take = np.concatenate([np.arange(start[k], start[k] + size[k]) for k in order])
             at, size, row, prob = at[order], size[order], row[take], prob[take]
-        return *_file(here, self.game.layer(t), code, value, cells, (at, size, row, prob)), len(repairs)
+        return *_file(*layer, (at, size, row, prob)), len(repairs)
 
-    def _repair(
-        self,
-        t: int,
-        here: LayerSpace,
-        cells: Ints,
-        stage: OpenStage,
-        value: Floats,
-        code: NDArray[Any],
-        known: dict[bytes, Floats],
-    ) -> Run:
+    def _repair(self, task: LayerTask, stage: OpenStage, known: dict[bytes, Floats]) -> Run:
         """Solve a stage exactly, from the very numbers that the kernel had; many stages of a layer are the same, and in `known`."""
-        state, _ = here.spent(np.array([stage.cell]) if self.space.dense else cells[[stage.cell]])
-        table, n = self.game.layer(t), len(self.players)
-        action = table.action[int(table.row_ptr[state[0]]) + stage.row]
-        utility, gross = stage.utility[:, :n], stage.utility[:, n:]
+        action, n = self.choices.action[stage.row], len(self.players)
         assert not isinstance(self.concept, Nash)
         key = action.tobytes() + stage.utility.tobytes()
         if key not in known:
-            known[key] = solve_exactly(action, utility, self.concept, self.players, gross, self.base.above[t])
-        sigma = known[key]
+            both = (stage.utility[:, :n], self.concept, self.players, stage.utility[:, n:])
+            known[key] = solve_exactly(action, *both, self.base.above[task.t])
+        sigma, row = known[key], stage.row - stage.first_row
         played = np.flatnonzero(sigma > 0)
-        value[stage.cell] = weighted_sum(sigma[played].tolist(), stage.utility[played])
-        code[stage.cell] = 1 + stage.row[played[0]] if len(played) == 1 else 0
+        task.value[stage.cell] = weighted_sum(sigma[played].tolist(), stage.utility[played])
+        task.code[stage.cell] = 1 + row[played[0]] if len(played) == 1 else 0
         played = played[: 0 if len(played) == 1 else None]
         ptr = np.array([0, len(played)] if len(played) else [0], dtype=np.int64)
-        return Run(np.full(len(ptr) - 1, stage.cell), ptr, stage.row[played], sigma[played], 1)
+        return Run(np.full(len(ptr) - 1, stage.cell), ptr, row[played], sigma[played], 1)
+
+
+def _open_stage(written: Written, g: int) -> OpenStage:
+    rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
+    return OpenStage(int(written.cell[g]), int(written.first_row[g]), written.row[rows], written.utility[rows])
 
 
 def runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
+from acegames.kernels.records import Boxes
 
 Ints = NDArray[np.int64]
 
@@ -75,10 +75,10 @@ class Cells:
             at = np.minimum(np.searchsorted(self.keys, cells), max(self.number - 1, 0))
             return np.where(self.keys[at] == cells, at, -1) if self.number else np.full(len(cells), -1)
         assert self.bits is not None and self.counts is not None
-        from acegames import kernels
+        from acegames.kernels.boxes import rank_bits
 
         rank = np.empty(len(cells), dtype=np.int64)
-        kernels.rank_bits(self.bits, self.counts, _BITS_SET, cells, rank)
+        rank_bits(self.bits, self.counts, _BITS_SET, cells, rank)
         return rank
 
 
@@ -132,9 +132,9 @@ class LayerSpace:
         slot[self.states] = np.arange(len(self.states), dtype=np.int32)
         return slot
 
-    def boxes(self, n_states: int) -> tuple[Any, ...]:
-        """What kernels need of a layer that is stepped into."""
-        return self.slots(n_states), self.lo, self.size, self.base
+    def boxes(self) -> Boxes:
+        """The boxes for kernels."""
+        return Boxes(self.states, self.lo, self.size, self.base, self.line)
 
     def spent(self, cells: Ints) -> tuple[Ints, Ints]:
         """State and spending (Q, D) of each cell."""
@@ -149,7 +149,7 @@ class LayerSpace:
 
 def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
     """First cell and first line of each box, layers end to end (boxes start[t] : start[t+1]), one more entry per layer."""
-    from acegames import kernels
+    from acegames.kernels import boxes
 
     cells = np.prod(size.astype(np.float64), axis=1).sum()
     if cells >= 2.0**62:
@@ -159,7 +159,7 @@ def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
             "fewer constraints"
         )
     base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
-    kernels.number_boxes(start, size, base, line)
+    boxes.number_boxes(start, size, base, line)
     return base, line
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from acegames.errors import TooLarge
 from acegames.feasibility.cells import RANK_BLOCK, Cells, Ints
 from acegames.feasibility.space import Space
+from acegames.kernels.records import Listed
 from acegames.machine import available_memory
 
 SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
@@ -56,26 +57,17 @@ def batches(totals: Ints) -> list[tuple[int, int]]:
 
 
 def _explore_dense(space: Space, allowed: int) -> Space:
-    from acegames import kernels
+    from acegames.kernels.boxes import heights_range, pack, reach_range
 
-    H, tables = space.game.horizon, space.tables
+    H = space.game.horizon
     needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layers[-1]
     height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
-    step = (
-        tables.layer_at,
-        tables.row_ptr,
-        tables.out_ptr,
-        tables.cost,
-        tables.next_state,
-        space.budget,
-        space.line_start,
-    )
-    runs = batches(space.totals[:-1])
+    boxes, steps, runs = space.all_boxes(height), space.all_steps, batches(space.totals[:-1])
     for t0, t1 in reversed(runs):
-        kernels.heights_range(t0, t1, space.start, space.states, space.lo, space.size, space.line, *step, height)
+        heights_range(t0, t1, boxes, steps)
     if not _roots_feasible(space, height):
         return space
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
@@ -84,11 +76,8 @@ def _explore_dense(space: Space, allowed: int) -> Space:
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
     low, high = _no_bounds(space)
     for t0, t1 in runs:
-        marks = kernels.reach_range(
-            t0, t1, space.start, space.states, space.lo, space.size, space.base, space.line, *step, height,
-            marks, bit_start, bits, tables.reward, low, high,
-        )  # fmt: skip
-    kernels.pack(marks, bits[bit_start[H] :])
+        marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, space.tables.reward, low, high)
+    pack(marks, bits[bit_start[H] :])
     blocks = bits.reshape(-1, RANK_BLOCK // 8)
     cells = Cells.split(blocks, (bit_start // (RANK_BLOCK // 8)).tolist())
     return replace(space, height=height, cells=tuple(cells), rewards=(low, high))
@@ -109,43 +98,40 @@ def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
     return bool((place <= height[top.line[box] + line]).all())
 
 
-def index_table(keys: Ints) -> NDArray[np.int32]:
-    """A hash table over the cells of a sparse layer."""
-    from acegames import kernels
+def listed(keys: Ints) -> Listed:
+    """The cells of a sparse layer with a hash table over them."""
+    from acegames.kernels.sparse import build_index
 
     table = np.empty(1 << max(4, int(2 * len(keys)).bit_length()), dtype=np.int32)
-    kernels.build_index(keys, table)
-    return table
+    build_index(keys, table)
+    return Listed(keys, table)
 
 
 def _explore_sparse(space: Space, allowed: int) -> Space:
-    from acegames import kernels
+    from acegames.kernels.sparse import sweep
 
-    H, n = space.game.horizon, len(space.game.states)
+    H = space.game.horizon
     roots = _roots(space)
     if (roots < 0).any():
         return space
     keys = [np.sort(roots)]
-    listed = 0
+    number = 0
     for t in range(H):
-        listed += len(keys[t])
-        _check_memory(SPARSE_BYTES * listed, allowed, listed)
+        number += len(keys[t])
+        _check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t]))
 
-    def sweep(
+    def swept(
         t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_], played: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        here, after = space.layers[t], space.layers[t + 1]
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
-        kernels.sweep(
-            keys[t], wanted, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
-            *after.boxes(n), keys[t + 1], index_table(keys[t + 1]), next_true, true, keep, played,
-        )  # fmt: skip
+        layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1), listed(keys[t + 1]))
+        sweep(keys[t], wanted, *layer, next_true, true, keep, played)
         return true, keep
 
     true, rows = [np.ones(len(keys[-1]), dtype=bool)], np.zeros(len(space.tables.reward), dtype=bool)
     for t in reversed(range(H)):
-        true.append(sweep(t, np.ones(len(keys[t]), dtype=bool), true[-1], rows)[0])
+        true.append(swept(t, np.ones(len(keys[t]), dtype=bool), true[-1], rows)[0])
     true.reverse()
     if not true[0].all():
         return space
@@ -153,7 +139,7 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
     low, high = _no_bounds(space)
     for t in range(H):
         rows[:] = False
-        keep_next = sweep(t, keep, true[t + 1], rows)[1]
+        keep_next = swept(t, keep, true[t + 1], rows)[1]
         low[t], high[t] = (bound(space.tables.reward[rows], axis=0) for bound in (np.min, np.max))
         cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
@@ -162,16 +148,13 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
 
 
 def _successors(space: Space, t: int, keys: Ints) -> Ints:
-    from acegames import kernels
+    from acegames.kernels.sparse import expand
 
-    here, after, n = space.layers[t], space.layers[t + 1], len(space.game.states)
+    layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1))
     capacity = 1 << max(10, int(4 * len(keys)).bit_length())
     while True:
         table = np.empty(capacity, dtype=np.int64)
-        found = kernels.expand(
-            keys, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t],
-            *after.boxes(n), table,
-        )  # fmt: skip
+        found = expand(keys, *layer, table)
         if found >= 0:
             return np.sort(table[table >= 0])
         capacity *= 4

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.compiling import announce
 from acegames.feasibility.cells import Cells, Ints, LayerSpace, number_boxes
 from acegames.feasibility.lattice import Lattice
+from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
 from acegames.model.game import MarkovGame
+from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells in all: small enough that nothing is gained by listing them
 DENSE_OCCUPANCY = 50  # else boxes may have this many cells for each pair that can be reached at most
@@ -63,9 +64,9 @@ class Tables:
         """Most rows of a state, and most outcomes of a state's rows together."""
         return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
 
-    def stepping(self, t: int) -> tuple[Ints, Ints, Ints, NDArray[np.int32]]:
-        """What kernels need to step through time t: row_ptr, out_ptr, cost, next_state."""
-        return self.row_ptr[self.layer_at[t]], self.out_ptr, self.cost, self.next_state
+    def steps(self, budget: Ints) -> AllSteps:
+        """For kernels; budget (H, D)."""
+        return AllSteps(self.layer_at, self.row_ptr, self.out_ptr, self.next_state, self.cost, self.prob, budget)
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
@@ -111,6 +112,27 @@ class Space:
             self.states[a:b], self.lo[a:b], self.size[a:b], self.base[a + t : b + t + 1], self.line[a + t : b + t + 1],
             self.least[a:b], self.most[a:b], self.cells[t] if self.cells else None,
         )  # fmt: skip
+
+    @cached_property
+    def all_steps(self) -> AllSteps:
+        """What joint actions lead to, for kernels that run over many times."""
+        return self.tables.steps(self.budget)
+
+    def all_boxes(self, height: NDArray[np.int32]) -> AllBoxes:
+        """The boxes of all layers with a height map, for kernels that run over many times."""
+        return AllBoxes(self.start, self.states, self.lo, self.size, self.base, self.line, self.line_start, height)
+
+    def steps(self, t: int) -> Steps:
+        """What joint actions lead to at time t, for kernels."""
+        tables = self.tables
+        row_ptr = tables.row_ptr[tables.layer_at[t]]
+        return Steps(row_ptr, tables.out_ptr, tables.next_state, tables.cost, tables.prob, self.budget[t])
+
+    def following(self, t: int) -> Following:
+        """The layer of time t for kernels that step into it."""
+        layer = self.layers[t]
+        height = self.heights(t) if self.height is not None else np.zeros(0, dtype=np.int32)
+        return Following(layer.slots(len(self.game.states)), layer.lo, layer.size, layer.base, layer.line, height)
 
     def heights(self, t: int) -> NDArray[np.int32]:
         """The height map of time t."""
@@ -169,7 +191,7 @@ class Space:
 
 def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     """Lay out the boxes. Cheap: linear in the game, whatever the budgets."""
-    from acegames import kernels
+    from acegames.kernels.boxes import backward_boxes, forward_bounds, forward_count
 
     announce()
     costs = lattice.costs(_joined([layer.cost for layer in game.layers]))
@@ -179,15 +201,15 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
         kept, budget = np.zeros((len(costs), 1), dtype=np.int64), np.zeros((game.horizon, 1), dtype=np.int64)
     tables = Tables.of(game, kept)
     initial = np.array([s for s, _ in game.initial], dtype=np.int64)
-    step = (tables.layer_at, tables.row_ptr, tables.out_ptr, tables.next_state)
-    start = np.concatenate([[0], np.cumsum(kernels.forward_count(initial, *step))])
+    steps = tables.steps(budget)
+    start = np.concatenate([[0], np.cumsum(forward_count(initial, steps))])
     boxes = int(start[-1])
     states = np.empty(boxes, np.int64)
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
     lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
-    kernels.forward_bounds(initial, *step, costs, start, states, least, most)
-    bounds = (least[:, dims], most[:, dims]) if dims else (np.zeros_like(lo), np.zeros_like(lo))
-    kernels.backward_boxes(*step, kept, budget, start, states, *map(np.ascontiguousarray, bounds), clip, lo, size)
+    forward_bounds(initial, steps._replace(cost=_frozen(costs)), start, states, least, most)
+    low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
+    backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
     start = np.concatenate([[0], np.cumsum(playable)])[start]
     order = _longest_last(size)

@@ -11,47 +11,26 @@ A *row* is the number of a safe pair (t, state, spent), counted through all time
     words             one bit per cell, 64 to a word, set where the cell is a row; none where cells are listed
     counts            rows before each block of 8 words
     keys              the cells that are rows, in order within a time; none where cells are bits
-
-All of them in one file, because numba's cache does not see changes across files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from acegames.system.compiled import inlined, kernel
 
 Int = Any  # a number that numba types
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Place = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, Words, Ints, Ints]
-F = TypeVar("F", bound=Callable[..., Any])
 
 _ONE = np.uint64(1)
 
 
-def _jit(function: F) -> F:
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    import numba
-
-    try:
-        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-    except RuntimeError:  # no place for a cache: compile in each process
-        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
-
-
-def _inner(function: F) -> F:
-    """Compile a function that only kernels call."""
-    import numba
-
-    jit: Any = numba.njit
-    compiled = jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
-    return cast(F, compiled(function))
-
-
-@_inner
+@inlined
 def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
     """The last place of begin .. end-1 whose value is at most `wanted`, or begin - 1; values ascend."""
     while begin < end:
@@ -63,7 +42,7 @@ def _last_at_most(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
     return begin - 1
 
 
-@_inner
+@inlined
 def _ones(word: Int) -> Int:
     """How many bits are set."""
     word = word - ((word >> _ONE) & np.uint64(0x5555555555555555))
@@ -72,12 +51,12 @@ def _ones(word: Int) -> Int:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@_inner
+@inlined
 def _bit(cell: Int) -> Int:
     return np.uint64(cell & 63)
 
 
-@_inner
+@inlined
 def _row(t: Int, cell: Int, place: Place) -> Int:
     """The row of a cell of time t, -1 where it is none."""
     first, word, words, counts, keys = place[5], place[6], place[7], place[8], place[9]
@@ -94,7 +73,7 @@ def _row(t: Int, cell: Int, place: Place) -> Int:
     return total + _ones(words[at] & ((_ONE << _bit(cell)) - _ONE))
 
 
-@_inner
+@inlined
 def _cell_of_row(t: Int, row: Int, place: Place) -> Int:
     """The cell of a row of time t."""
     word, words, counts, keys = place[6], place[7], place[8], place[9]
@@ -114,7 +93,7 @@ def _cell_of_row(t: Int, row: Int, place: Place) -> Int:
     return ((at - word[t]) << 6) + _ones((own & (~own + _ONE)) - _ONE)
 
 
-@_inner
+@inlined
 def _box(t: Int, state: Int, place: Place) -> Int:
     """The box of a state at time t, -1 where it has none."""
     start, states = place[0], place[1]
@@ -122,7 +101,7 @@ def _box(t: Int, state: Int, place: Place) -> Int:
     return at if at >= start[t] and states[at] == state else np.int64(-1)
 
 
-@_inner
+@inlined
 def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
     """The cell of a box with the totals spent, -1 outside."""
     lo, size, base = place[2], place[3], place[4]
@@ -135,7 +114,7 @@ def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
     return base[box + t] + cell
 
 
-@_inner
+@inlined
 def _totals(t: Int, box: Int, cell: Int, place: Place, total: Ints) -> None:
     """What was spent at a cell of a box."""
     lo, size, base = place[2], place[3], place[4]
@@ -145,7 +124,7 @@ def _totals(t: Int, box: Int, cell: Int, place: Place, total: Ints) -> None:
         rest //= size[box, m]
 
 
-@_jit
+@kernel
 def find_rows(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, row: Ints) -> None:
     """The row of each (t, state, spent (B, M)), -1 where no safe play comes. One t stands for all."""
     total = np.zeros(place[2].shape[1], np.int64)
@@ -165,7 +144,7 @@ def find_rows(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, row: 
             row[q] = _row(time, cell, place)
 
 
-@_jit
+@kernel
 def find_pairs(row: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spent: Ints) -> None:
     """Time, state and spent (B, M) of each row; t = -1 where it is none."""
     states, base, first = place[1], place[4], place[5]

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.feasibility.cells import RANK_BLOCK, Cells
-from acegames.feasibility.explore import index_table
+from acegames.feasibility.explore import listed
 from acegames.feasibility.space import Space
 from acegames.machine import available_memory
 from acegames.model.game import MarkovGame
 
 if TYPE_CHECKING:
+    from acegames.kernels.safe_sets import Sets
     from acegames.shield._kernels import Place
 
 Ints = NDArray[np.int64]
@@ -166,35 +167,38 @@ class _Known:
         room = max(FIRST_SETS, 2 * rows)
         return _Known._with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), 0, room)
 
+    @property
+    def kernel_sets(self) -> Sets:
+        """The same for kernels."""
+        from acegames.kernels.safe_sets import Sets
+
+        return Sets(self.sets, self.lists, self.index)
+
     def larger(self) -> _Known:
         """Twice the room."""
         return self._with_room(self.sets, self.lists, self.count, len(self.sets))
 
     @staticmethod
     def _with_room(sets: Words, lists: NDArray[np.int32], count: int, more: int) -> _Known:
-        from acegames import kernels
+        from acegames.kernels.safe_sets import Sets, index_sets
 
         sets = np.concatenate([sets, np.zeros((more, sets.shape[1]), dtype=np.uint64)])
         lists = np.concatenate([lists, np.zeros(more, dtype=np.int32)])
         index = np.full(1 << (2 * len(sets)).bit_length(), -1, dtype=np.int32)
-        kernels.index_sets(sets, lists, count, index)
+        index_sets(Sets(sets, lists, index), count)
         return _Known(sets, lists, index, count)
 
 
 def _dense_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
     """Number the sets of the pairs of time t, line by line."""
-    from acegames import kernels
+    from acegames.kernels.safe_sets import dense_sets
 
-    here, after = space.layers[t], space.layers[t + 1]
+    here = space.layers[t]
     assert here.cells is not None
-    mark, into = here.cells.marks(here.total), after.boxes(len(space.game.states))
+    layer = (here.boxes(), here.cells.marks(here.total), space.steps(t), space.following(t + 1), space.tables.widest)
     a = nth = pair = 0
     while True:
-        a, nth, pair, count = kernels.dense_sets(
-            a, nth, pair, here.states, here.lo, here.size, here.base, here.line, mark, *space.tables.stepping(t),
-            space.budget[t], *into, after.line, space.heights(t + 1), space.tables.widest, block, known.sets, known.lists,
-            known.index, known.count, code,
-        )  # fmt: skip
+        a, nth, pair, count = dense_sets(a, nth, pair, *layer, block, known.kernel_sets, known.count, code)
         known = replace(known, count=count)
         if a == len(here.states):
             return known
@@ -203,7 +207,7 @@ def _dense_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, 
 
 def _sparse_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
     """Number the sets of the pairs of time t, one by one."""
-    from acegames import kernels
+    from acegames.kernels.safe_sets import sparse_sets
 
     here, after = space.layers[t], space.layers[t + 1]
     assert (
@@ -212,14 +216,11 @@ def _sparse_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known,
         and after.cells is not None
         and after.cells.keys is not None
     )
-    keys, there = here.cells.keys, after.cells.keys
-    into, index = after.boxes(len(space.game.states)), index_table(there)
+    keys = here.cells.keys
+    layer = (keys, here.boxes(), space.steps(t), space.following(t + 1), listed(after.cells.keys))
     pair = 0
     while True:
-        pair, count = kernels.sparse_sets(
-            pair, keys, here.states, here.lo, here.size, here.base, *space.tables.stepping(t), space.budget[t], *into, there,
-            index, block, known.sets, known.lists, known.index, known.count, code,
-        )  # fmt: skip
+        pair, count = sparse_sets(pair, *layer, block, known.kernel_sets, known.count, code)
         known = replace(known, count=count)
         if pair == len(keys):
             return known

@@ -9,26 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import CE, Concept, Nash
+from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR, Answers, Choices, Goal, Written
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 
-KINDS = {"egalitarian": 1, "fair": 2, None: 3}  # else linear; the numbers of `kernels`
+Floats = NDArray[np.float64]
+
+KINDS = {"egalitarian": EGALITARIAN, "fair": FAIR}  # else linear, or any
 
 
-def objective_code(
-    concept: Concept, players: tuple[Hashable, ...], level: NDArray[np.float64] | None = None
-) -> tuple[int, NDArray[np.float64]]:
-    """The kernel's number for the kind of objective, and its terms, (N,).
+def goal_of(concept: Concept, players: tuple[Hashable, ...], level: Floats | None = None) -> Goal:
+    """What kernels are told of the concept.
 
     Terms of a linear objective are its weights, of unit size (no objective: those of welfare, to begin with); of one that compares
     players, the level that their utilities are without.
     """
-    weights = concept.weights(players)
+    kind, weights = LINEAR, concept.weights(players)
     if concept.objective is None:
-        return KINDS[None], np.ones(len(players))
-    if weights is None:
-        return KINDS[concept.objective], np.zeros(len(players)) if level is None else level
-    return 0, np.array(weights) / (max(map(abs, weights)) or 1.0)
+        kind, terms = ANY, np.ones(len(players))
+    elif weights is None:
+        kind, terms = KINDS[concept.objective], np.zeros(len(players)) if level is None else level
+    else:
+        terms = np.array(weights) / (max(map(abs, weights)) or 1.0)
+    return Goal(isinstance(concept, CE), 0.0 if isinstance(concept, Nash) else float(concept.floor), kind, terms)
+
+
+def written(batch: StageBatch) -> Written:
+    """The stages for kernels; the rows of each count from its first."""
+    utility = batch.utility if batch.utility.shape[1] == 1 else np.hstack([batch.utility, batch.rounded])
+    return Written(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
 
 
 def deviation_table(
@@ -73,42 +82,44 @@ def _looked_up_deviations(
     return table
 
 
+def kernel_arguments(
+    batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]
+) -> tuple[Written, int, Choices, Goal, int, Answers]:
+    """What `kernels.written.solve_written` is given for a batch."""
+    stages, number, rows = written(batch), len(batch), len(batch.utility)
+    counts = batch.action.max(axis=0).astype(np.int64) + 1
+    group = np.repeat(np.arange(number), np.diff(batch.ptr))
+    deviation = deviation_table(group, batch.action, counts) if len(counts) > 1 else np.zeros((0, 1), np.int32)
+    choices = Choices(batch.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
+    value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, np.int64)
+    cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
+    answers = Answers(value, code, cell, ptr, np.empty(rows, np.int64), np.empty(rows), opened)
+    goal = goal_of(concept, players, batch.level)
+    return stages, number, choices, goal, int(np.diff(batch.ptr).max()), answers
+
+
 class BatchStageSolver:
     """Solves whole batches in numba; same protocol and same answers as the reference."""
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage."""
-        from acegames import kernels as kernel
+        from acegames.kernels.written import solve_written
 
         if isinstance(concept, Nash):
             from acegames.stage.nash import NashStageSolver
 
             return NashStageSolver().solve(batch, concept, players)
-        N = batch.action.shape[1]
-        widest = int(np.diff(batch.ptr).max())
-        counts = batch.action.max(axis=0).astype(np.int64) + 1
-        group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
-        first_action = np.concatenate([[0], np.cumsum(counts)])
-        kind, terms = objective_code(concept, players, batch.level)
-        correlated = isinstance(concept, CE)
-        sigma = np.zeros(len(batch.utility))
-        status = np.empty(len(batch), dtype=np.int64)
-        if N == 1:
-            best = [
-                first + int(batch.utility[first:last, 0].argmax())
-                for first, last in zip(batch.ptr, batch.ptr[1:], strict=False)
-            ]
-            sigma[best] = 1.0
-            return StageStrategies(sigma, 0, 0)
-        programs = kernel.solve_batch(
-            batch.ptr, batch.action, np.hstack([batch.utility, batch.rounded]), deviation_table(group, batch.action, counts), first_action,
-            correlated, float(concept.floor), kind, terms, sigma, status, kernel.workspace(widest, N, counts, correlated),
-            np.empty(widest, np.int64), np.empty(widest, np.int64), np.empty(widest),
-        )  # fmt: skip
-        failed = np.flatnonzero(status == kernel.UNCERTIFIED)
-        for g in failed:
-            rows = slice(batch.ptr[g], batch.ptr[g + 1])
-            sigma[rows] = solve_exactly(
-                batch.action[rows], batch.utility[rows], concept, players, batch.rounded[rows], batch.level
-            )
-        return StageStrategies(sigma, int(programs), len(failed))
+        arguments = kernel_arguments(batch, concept, players)
+        mixed, bad, programs = solve_written(*arguments)
+        found, sigma = arguments[-1], np.zeros(len(batch.utility))
+        used, opened = found.mixed_ptr[mixed], found.open[:bad]
+        found.code[opened] = 0
+        pure = found.code > 0
+        sigma[batch.ptr[:-1][pure] + found.code[pure] - 1] = 1.0
+        first = np.repeat(batch.ptr[found.mixed_cell[:mixed]], np.diff(found.mixed_ptr[: mixed + 1]))
+        sigma[first + found.mixed_row[:used]] = found.mixed_prob[:used]
+        for g in opened.tolist():
+            own = slice(batch.ptr[g], batch.ptr[g + 1])
+            stage = (batch.action[own], batch.utility[own], concept, players, batch.rounded[own])
+            sigma[own] = solve_exactly(*stage, batch.level)
+        return StageStrategies(sigma, int(programs), int(bad))

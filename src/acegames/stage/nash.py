@@ -1,4 +1,4 @@
-"""Nash equilibria of whole batches: the kernel of `nash_kernels` behind the protocol of `acegames.stage`, with exact repair."""
+"""Nash equilibria of whole batches: the kernel of `kernels.nash` behind the protocol of `acegames.stage`, with exact repair."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
+from acegames.kernels.records import Choices, Written
 from acegames.stage import StageBatch, StageStrategies
-from acegames.stage.batch import deviation_table, objective_code
+from acegames.stage.batch import deviation_table, goal_of, written
 from acegames.stage.nash_exact import is_product, solve_nash_exactly
 from acegames.stage.units import weighted_sum
 
@@ -40,54 +41,45 @@ class Mixtures:
     too_large: tuple[int, ...]  # stages whose search was broken off
 
 
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """The joint actions that the rows of stages refer to."""
-
-    action: NDArray[np.int32]  # (A, N)
-    deviation: NDArray[np.int32]  # (A, sum of actions), as in `deviation_table`
-    first_action: Ints  # (N+1,) the numbers of player i's actions are first_action[i] : first_action[i+1]
-
-
 def solve_stages(
-    ptr: Ints, row: Ints, first: Ints, utility: Floats, tables: Tables, concept: Concept, players: tuple[Hashable, ...],
+    stages: Written,
+    choices: Choices,
+    concept: Concept,
+    players: tuple[Hashable, ...],
     level: Floats | None = None,
-) -> Mixtures:  # fmt: skip
-    """Solve stages whose feasible joint actions are rows of the tables; those of stage g count from first[g].
+) -> Mixtures:
+    """Solve written stages."""
+    from acegames.kernels import nash as kernel
 
-    utility (R, 2N) holds gross utilities behind the utilities; with one player none are needed.
-    """
-    from acegames import nash_kernels as kernel
-
-    stages, n = len(ptr) - 1, tables.action.shape[1]
-    kind, terms = objective_code(concept, players, level)
-    pure, status = np.empty(stages, np.int64), np.empty(stages, np.int64)
-    values = np.zeros((stages, utility.shape[1]))
-    wide = int(tables.first_action[-1]) if n == 2 else 0
-    mixed_ptr = np.empty(stages + 1, np.int64)
-    action, prob = np.empty(stages * wide, np.int64), np.empty(stages * wide)
+    number, n = len(stages.cell), choices.action.shape[1]
+    goal = goal_of(concept, players, level)
+    pure, status = np.empty(number, np.int64), np.empty(number, np.int64)
+    values = np.zeros((number, stages.utility.shape[1]))
+    wide = int(choices.first_action[-1]) if n == 2 else 0
+    mixed_ptr = np.empty(number + 1, np.int64)
+    action, prob = np.empty(number * wide, np.int64), np.empty(number * wide)
     searched = kernel.solve_nash(
-        _fixed(ptr), _fixed(row), _fixed(first), _fixed(tables.action), _fixed(tables.deviation), _fixed(utility),
-        _fixed(tables.first_action), kind, terms, SUPPORT_PAIRS, values, pure, mixed_ptr, action, prob, status,
+        Written(*map(_fixed, stages)), Choices(*map(_fixed, choices)), goal.kind, goal.terms, SUPPORT_PAIRS, values, pure,
+        mixed_ptr, action, prob, status,
     )  # fmt: skip
     used = int(mixed_ptr[-1])
     entries = (mixed_ptr, action[:used].copy(), prob[:used].copy())
     found = Mixtures(values[:, :n], values[:, n:], pure, *entries, int(searched), 0, (), ())
-    open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(ptr, row, tables, concept))
+    open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(stages, choices, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, ptr, row, utility, tables, concept, players, level)
+    return _repaired(found, open_stages, status, stages, choices, concept, players, level)
 
 
-def _for_backend(ptr: Ints, row: Ints, tables: Tables, concept: Concept) -> Any:
+def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
     """Which stages of two players, besides those left open, another library is asked about."""
-    if not isinstance(concept, Nash) or concept.backend is None or tables.action.shape[1] != 2:
+    if not isinstance(concept, Nash) or concept.backend is None or choices.action.shape[1] != 2:
         return False
-    stages = (tables.action[row[a:b]] for a, b in itertools.pairwise(ptr.tolist()))
-    return np.array([len(action) > 1 and is_product(action) for action in stages], dtype=bool)
+    actions = (choices.action[stages.row[a:b]] for a, b in itertools.pairwise(stages.ptr.tolist()))
+    return np.array([len(action) > 1 and is_product(action) for action in actions], dtype=bool)
 
 
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+def _fixed(array: Any) -> NDArray[Any]:
     """A read-only view: the kernel would be compiled a second time for arrays that can be written."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
@@ -95,18 +87,24 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _repaired(
-    found: Mixtures, open_stages: Ints, status: Ints, ptr: Ints, row: Ints, utility: Floats, tables: Tables,
-    concept: Concept, players: tuple[Hashable, ...], level: Floats | None,
-) -> Mixtures:  # fmt: skip
+    found: Mixtures,
+    open_stages: Ints,
+    status: Ints,
+    stages: Written,
+    choices: Choices,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    level: Floats | None,
+) -> Mixtures:
     """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
-    from acegames import nash_kernels as kernel
+    from acegames.kernels import nash as kernel
 
     without, too_large, repaired = [], [], 0
     entries: dict[int, list[tuple[int, float]]] = {}
     for g in open_stages.tolist():
-        rows = slice(int(ptr[g]), int(ptr[g + 1]))
-        action = tables.action[row[rows]]
-        own, gross = np.hsplit(utility[rows], 2)
+        rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
+        action, utility = choices.action[stages.row[rows]], stages.utility[rows]
+        own, gross = np.hsplit(utility, 2)
         mixtures = _from_backend(action, own, gross, concept, players, level)
         if mixtures is None and status[g] <= kernel.MIXED:
             continue  # asked in vain, and the kernel has an answer
@@ -127,9 +125,9 @@ def _repaired(
         entries[g] = []
         chance = np.ones(len(action))
         for i, mixture in enumerate(mixtures):
-            entries[g] += [(int(tables.first_action[i]) + a, p) for a, p in mixture.items()]
+            entries[g] += [(int(choices.first_action[i]) + a, p) for a, p in mixture.items()]
             chance *= [mixture.get(a, 0.0) for a in action[:, i].tolist()]
-        worth = weighted_sum(chance.tolist(), utility[rows])
+        worth = weighted_sum(chance.tolist(), utility)
         found.values[g], found.gross[g] = np.split(worth, 2)
         found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(players) else -1
     found.pure[[*without, *too_large]] = -1
@@ -178,17 +176,8 @@ class NashStageSolver:
         counts = batch.action.max(axis=0).astype(np.int64) + 1
         group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
         first_action = np.concatenate([[0], np.cumsum(counts)])
-        tables = Tables(batch.action, deviation_table(group, batch.action, counts), first_action)
-        found = solve_stages(
-            batch.ptr,
-            np.arange(len(group)),
-            batch.ptr[:-1],
-            np.hstack([batch.utility, batch.rounded]),
-            tables,
-            concept,
-            players,
-            batch.level,
-        )
+        choices = Choices(batch.action, deviation_table(group, batch.action, counts), first_action)
+        found = solve_stages(written(batch), choices, concept, players, batch.level)
         sigma = np.zeros(len(batch.utility))
         pure = np.flatnonzero(found.pure >= 0)
         sigma[batch.ptr[pure] + found.pure[pure]] = 1.0

@@ -14,14 +14,11 @@ A row keeps the budgets when worst <= slack = bound - spent. Kernels do not allo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernel_cache import kernel as _jit
 from acegames.numerics import UNIT_ROUNDOFF
+from acegames.system.compiled import inlined, kernel
 
 Int = int | np.int64
 Ints = NDArray[np.int64]
@@ -33,7 +30,6 @@ Numbers = tuple[Floats, Floats, Ints, Floats]
 Moves = tuple[Small, Small, Ints]
 Box = tuple[np.int64, Ints, Ints]
 Table = tuple[Ints, Small, np.int64]
-F = TypeVar("F", bound=Callable[..., Any])
 
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -47,16 +43,7 @@ UNASKED, ASKED, PLAYED, SAFE, UNSAFE = (
 )  # what is known of a row
 
 
-def _inner(function: F) -> F:
-    """Compile a function that only kernels call."""
-    import numba
-
-    jit: Any = numba.njit
-    compiled = jit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
-    return cast(F, compiled(function))
-
-
-@_inner
+@inlined
 def _slot(slots: Ints, shift: Int, key: Int) -> Int:
     """Return the slot where a key is, or the empty one where it would be."""
     if shift == 0:
@@ -68,7 +55,7 @@ def _slot(slots: Ints, shift: Int, key: Int) -> Int:
     return at
 
 
-@_inner
+@inlined
 def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints) -> tuple[Int, Int]:
     """Write what is left of each budget into `slack`; return the state, and the key less its state."""
     state = key // span
@@ -82,7 +69,7 @@ def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints
     return state, within
 
 
-@_inner
+@inlined
 def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
     """Whether a row keeps the budgets. (A loop with a way out: numba would make vectors of a plain one, for two numbers.)"""
     m = np.int64(0)
@@ -91,7 +78,7 @@ def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
     return bool(m == len(slack))
 
 
-@_inner
+@inlined
 def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, index: Small, shift: Int) -> bool:
     """Whether all outcomes of a row are in the table."""
     k, end = out_ptr[row], out_ptr[row + 1]
@@ -100,7 +87,7 @@ def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, index:
     return bool(k == end)
 
 
-@_jit
+@kernel
 def fill(keys: Ints, table: Table) -> None:
     """Put keys, each once, into an empty table."""
     slots, index, shift = table
@@ -111,7 +98,7 @@ def fill(keys: Ints, table: Table) -> None:
             slots[at] = keys[p]
 
 
-@_jit
+@kernel
 def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: np.int64, progress: Ints) -> None:
     """Put the successors by rows that keep the budgets into the table, from pair progress[0] on.
 
@@ -142,7 +129,7 @@ def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: 
     progress[1] = used
 
 
-@_jit
+@kernel
 def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
     row_ptr, out_ptr, jump, worst = rules
@@ -158,7 +145,7 @@ def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, la
                 break
 
 
-@_jit
+@kernel
 def find_reached(
     keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, safe: Bytes, reached: Bytes
 ) -> None:
@@ -176,13 +163,13 @@ def find_reached(
                     reached[index[_slot(slots, shift, within + jump[k])]] = 1
 
 
-@_inner
+@inlined
 def _rounding(terms: Int) -> float:
     """How far a mean of so many terms can be off, in units of their size (as `_tolerance.rounding`)."""
     return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
 
 
-@_inner
+@inlined
 def _targets(
     row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, index: Small, shift: Int,
     last: bool, targets: Ints,
@@ -199,7 +186,7 @@ def _targets(
     return True
 
 
-@_inner
+@inlined
 def _add_up(
     begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, digit: float, following: Floats, column: Int,
     off: Int, q: Floats, at: Int,
@@ -215,7 +202,7 @@ def _add_up(
     q[at, off] = before + digit + _rounding(count) * (abs(reward) + size)
 
 
-@_inner
+@inlined
 def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Floats, column: Int) -> float:
     total = 0.0
     for k in range(count):
@@ -223,7 +210,7 @@ def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Fl
     return total
 
 
-@_inner
+@inlined
 def _deviation(
     i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
     move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, coarse: bool,
@@ -270,7 +257,7 @@ def _deviation(
     return total, off
 
 
-@_jit
+@kernel
 def judge(
     keys: Ints,
     rules: Rules,

@@ -1,15 +1,17 @@
-"""Where compiled kernels are kept between processes: numba's cache, made safe for several processes and for hurt folders.
+"""Compiles kernels, and keeps them between processes: numba's cache, made safe for several processes and for hurt folders.
 
 Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder, or where `NUMBA_CACHE_DIR`
 says. Changed here:
 
-- A kernel is compiled again when the numbers of `acegames.numerics` changed, or kernels of another file that it may call: they are part
-  of the machine code, but numba looks at the kernel's own file only.
+- A kernel is compiled again when `acegames.numerics` changed, a file whose kernels it calls, or, of the solver's own, any file of
+  `acegames.kernels`: they are part of the machine code, but numba looks at the kernel's own file only.
 - The data is written before the index that names it, so that no index ever names the machine code of older sources, whoever
   else compiles at the time or is killed.
 - Both files end with a checksum, and the data names what it was compiled from and for: nothing is unpickled, and no machine
   code run, that is not what was written.
 - Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation, never the work.
+
+All this rests on classes that numba does not promise to keep. Where a release has moved them, numba's own cache is used, with a warning.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ from __future__ import annotations
 import hashlib
 import logging
 import pickle
+import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from acegames import numerics
+
+try:
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+except ImportError:
+    FunctionCache = IndexDataCacheFile = object
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
@@ -35,18 +41,56 @@ CHECKSUM = 32  # bytes of SHA-256
 
 def kernel(function: F) -> F:
     """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
-    compiled = numba.njit(nogil=True, error_model="numpy")(function)
-    with suppress(RuntimeError):  # no such folder: compile in each process
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    try:
         compiled._cache = KernelCache(function)
+    except RuntimeError:
+        pass  # no such folder: compile in each process
+    except Exception as error:  # numba has moved what this rests on
+        _warn_moved(repr(error))
+        compiled.enable_caching()
     return cast(F, compiled)
 
 
+def inner(function: F) -> F:
+    """Compile a function that only kernels call, without the wrappers that Python would need: half the compile time."""
+    return _for_kernels(function)
+
+
+def inlined(function: F) -> F:
+    """The same, put into its callers wherever it is called: for functions of a few lines."""
+    return _for_kernels(function, forceinline=True)
+
+
+def _for_kernels(function: F, **options: bool) -> F:
+    compiler: Any = numba.njit
+    compiled = compiler(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return cast(F, compiled(function))
+
+
 @cache
-def _sources() -> str:
-    """A digest of what is compiled into kernels besides their own file."""
-    folder = Path(numerics.__file__).parent
-    sources = [(folder / name).read_bytes() for name in ("numerics.py", "kernels.py")]
-    return hashlib.sha256(b"".join(sources)).hexdigest()
+def _warn_moved(why: str) -> None:
+    warnings.warn(
+        f"acegames does not know this release of numba ({numba.__version__}: {why}) and uses its plain cache of compiled code; "
+        "after changes of acegames' own sources, delete the cache",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+def _stamp(function: Callable[..., Any]) -> str:
+    """A digest of the sources that may be part of the machine code; see `kernel`."""
+    called = (getattr(x, "py_func", None) for x in function.__globals__.values())
+    files = {Path(f.__code__.co_filename) for f in (function, *called) if f is not None}
+    return hashlib.sha256("".join(sorted(map(_digest, files))).encode()).hexdigest()
+
+
+@cache
+def _digest(file: Path) -> str:
+    """A digest of a source, with all of the solver's kernels if it is one of them, and of the tolerances."""
+    package = Path(numerics.__file__).parent / "kernels"
+    sources = sorted(package.rglob("*.py")) if package in file.parents else [file]
+    return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
@@ -54,8 +98,15 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = (self._impl.locator.get_source_stamp(), _sources())
+        stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
         self._cache_file = DataFirst(self.cache_path, self._impl.filename_base, stamp)
+
+    def holds_any(self) -> bool:
+        """Whether the kernel has been compiled from these sources, for whatever arguments."""
+        try:
+            return bool(self._cache_file._load_index())
+        except Exception:  # damaged: compile
+            return False
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""

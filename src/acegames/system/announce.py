@@ -5,26 +5,21 @@ from __future__ import annotations
 import logging
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 
 log = logging.getLogger("acegames")
 
 
 @cache
-def announce(module: str = "kernels", main: str = "solve_dense") -> None:
+def announce(module: str = "written", main: str = "solve_written") -> None:
     """Log a warning (shown on standard error unless logging is set up otherwise) if the first solve has to compile.
 
-    `main` is the kernel of the module that takes longest.
+    `main` is the kernel of the module of `acegames.kernels` that takes longest.
     """
-    kernels = import_module(f"acegames.{module}")
-    source = Path(str(kernels.__file__))
-    folder = getattr(kernels, main)._cache.cache_path
-    if folder is None:
+    kept = getattr(import_module(f"acegames.kernels.{module}"), main)._cache
+    if kept.cache_path is None:
         log.warning(
             "acegames: compiling its numerical kernels, which takes about 15 seconds in every process, because neither "
             "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
-        return
-    cached = Path(folder).glob(f"{source.stem}.{main}-*.nbi")
-    if not any(index.stat().st_mtime >= source.stat().st_mtime for index in cached):
+    elif not (hasattr(kept, "holds_any") and kept.holds_any()):
         log.warning("acegames: compiling its numerical kernels, once per installation; this takes about 15 seconds")

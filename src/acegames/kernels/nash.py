@@ -9,19 +9,16 @@ Floats decide only what is clear: a quantity within the player's `tie` of zero i
 between makes the stage UNSURE, to be solved again exactly. So is a stage in which nothing was found, and one whose answer
 misses the certificate.
 
-Utilities are counted from a player's best in units as in `kernels.solve_stage`; an answer that leaves a player far less than a unit to gain
+Utilities are counted from a player's best in units as in `kernels.stage`; an answer that leaves a player far less than a unit to gain
 is looked for again in finer units.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
-from acegames.kernel_cache import kernel
-from acegames.kernels import finer, finer_goal, goal_range, leave_outliers_out, measure
+from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
+from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.numerics import (
     INDIFFERENT,
     LEAST_PROBABILITY,
@@ -33,27 +30,20 @@ from acegames.numerics import (
     SUPPORT,
     TIE,
 )
+from acegames.system.compiled import inner, kernel
 
-LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3  # kinds of objective
 PURE, MIXED, UNSURE, NOTHING, TOO_MANY = 0, 1, 2, 3, 4  # what becomes of a stage
 NO, YES, MAYBE = 0, 1, 2  # what becomes of a condition
 
 ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
-FIRST_PAIRS = 2**14  # where any equilibrium of a product will do: after so many pairs of supports another way is shorter
-
-
-_jit: Any = kernel  # numba infers the types
-
-
-def _inner(function):
-    """Compile a function that only kernels call, without the wrappers that Python would need."""
-    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+FIRST_PAIRS = 2**14
+"""Where any equilibrium of a product will do: after so many pairs of supports another way is shorter."""
 
 
 # -- utilities and objectives -----------------------------------------------------------------------------------------
 
 
-@_inner
+@inner
 def _scale(u, R, N, top, unit, v, tie, order):
     """Count each player's utilities from its best, in its unit; those that follow each other within its tie become the lowest of them."""
     for i in range(N):
@@ -79,7 +69,7 @@ def _scale(u, R, N, top, unit, v, tie, order):
             v[order[k], i] = lowest
 
 
-@_inner
+@inner
 def _prepare(kind, terms, top, unit, goal, N, scaled, gain, offset):
     """The objective in terms of utilities in units: scaled weights, and what brings the players to one scale, that of the objective."""
     lowest = np.inf
@@ -92,7 +82,7 @@ def _prepare(kind, terms, top, unit, goal, N, scaled, gain, offset):
         scaled[i] = terms[i] * gain[i]
 
 
-@_inner
+@inner
 def _best_case(kind, scaled, gain, offset, lower, upper, N):
     """The largest objective of utilities between lower and upper; see `stage.preference`."""
     if kind == LINEAR:
@@ -110,7 +100,7 @@ def _best_case(kind, scaled, gain, offset, lower, upper, N):
     return least if kind == EGALITARIAN else min(0.0, least - most)
 
 
-@_inner
+@inner
 def _better(kind, objective, v, best_objective, best_v, N):
     """Whether (objective, v) is lexicographically larger than the best, ties within TIE."""
     if kind == ANY:
@@ -123,7 +113,7 @@ def _better(kind, objective, v, best_objective, best_v, N):
     return gap > TIE
 
 
-@_inner
+@inner
 def _best_pure(kind, v, R, N, row, deviation, first_action, position, scaled, gain, offset, best_v):
     """The best pure equilibrium, or -1; its utilities in best_v."""
     best = -1
@@ -148,7 +138,7 @@ def _best_pure(kind, v, R, N, row, deviation, first_action, position, scaled, ga
     return best, best_objective
 
 
-@_inner
+@inner
 def _cannot_be_beaten(kind, v, R, N, scaled, gain, offset, best_objective, best_v, lower, upper):
     """Whether no mixture at all has a better score (a lexicographic best over mixtures of a linear objective is at a joint action)."""
     if kind == ANY:
@@ -170,7 +160,7 @@ def _cannot_be_beaten(kind, v, R, N, scaled, gain, offset, best_objective, best_
 # -- a small simplex: x_B = rhs - T x_N, objectives as further rows ------------------------------------------------------
 
 
-@_inner
+@inner
 def _pivot(T, rhs, m, n, r, j, basic, nonbasic):
     inverse = 1.0 / T[r, j]
     for k in range(n):
@@ -187,7 +177,7 @@ def _pivot(T, rhs, m, n, r, j, basic, nonbasic):
     basic[r], nonbasic[j] = nonbasic[j], basic[r]
 
 
-@_inner
+@inner
 def _make_feasible(T, rhs, m, rows, n, basic, nonbasic):
     """Make rhs >= 0 in the first m rows, whatever the objectives."""
     limit = 20 * (m + n) + 50
@@ -217,7 +207,7 @@ def _make_feasible(T, rhs, m, rows, n, basic, nonbasic):
     return MAYBE
 
 
-@_inner
+@inner
 def _maximise(T, rhs, m, rows, n, basic, nonbasic, barred, o):
     """Raise the objective of row o, keeping rhs >= 0 in the first m rows; False when that fails."""
     limit = 20 * (m + n) + 50
@@ -242,7 +232,11 @@ def _maximise(T, rhs, m, rows, n, basic, nonbasic, barred, o):
         r = -1
         size = 0.0
         for i in range(m):
-            if T[i, j] > NASH_PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound * (1.0 + NASH_ZERO) + NASH_ZERO and T[i, j] > size:
+            if (
+                T[i, j] > NASH_PIVOT
+                and max(rhs[i], 0.0) / T[i, j] <= bound * (1.0 + NASH_ZERO) + NASH_ZERO
+                and T[i, j] > size
+            ):
                 r = i
                 size = T[i, j]
                 if bland:
@@ -254,7 +248,7 @@ def _maximise(T, rhs, m, rows, n, basic, nonbasic, barred, o):
     return False
 
 
-@_inner
+@inner
 def _bar(T, n, nonbasic, barred, o):
     """Leave only what keeps the objective of row o."""
     for k in range(n):
@@ -265,7 +259,7 @@ def _bar(T, n, nonbasic, barred, o):
 # -- one side of a pair of supports -------------------------------------------------------------------------------------
 
 
-@_inner
+@inner
 def _judge(G, own, n_own, choices, n_choices, others, n, y, tie):
     """Whether every action of `own` is as good as any of `choices` against y; and what they are worth."""
     least = np.inf
@@ -285,13 +279,13 @@ def _judge(G, own, n_own, choices, n_choices, others, n, y, tie):
     return (YES if gain <= tie else NO if gain > max(NASH_CLEAR, 100.0 * tie) else MAYBE), worth
 
 
-@_inner
+@inner
 def _enough(p):
     """Whether a probability is large enough for a support."""
     return YES if p >= 2.0 * LEAST_PROBABILITY else NO if p < 0.5 * LEAST_PROBABILITY else MAYBE
 
 
-@_inner
+@inner
 def _eliminate(G, own, n_own, others, n, tie, E, rhs, pivot_column):
     """Solve: the actions of `own` are worth the same, and y sums to one. Returns the rank, and whether the equations can hold."""
     for k in range(n):
@@ -342,7 +336,7 @@ def _eliminate(G, own, n_own, others, n, tie, E, rhs, pivot_column):
     return rank, sure
 
 
-@_inner
+@inner
 def _read(rhs, basic, m, n, y):
     """The mixture at the present basis: y = y' + z, z the least probability."""
     least = 0.0
@@ -358,7 +352,7 @@ def _read(rhs, basic, m, n, y):
     return least
 
 
-@_inner
+@inner
 def _mixtures(G, own, n_own, choices, n_choices, others, n, tie, want, points, worth, full, B):
     """How the other player may mix over `others` so that `own` is optimal among `choices`. Returns NO, YES or MAYBE.
 
@@ -469,7 +463,7 @@ def _mixtures(G, own, n_own, choices, n_choices, others, n, tie, want, points, w
     return YES
 
 
-@_inner
+@inner
 def _take(target, n, points, worth, full, y):
     """The mixture with the utility `target` from the points of a side, the centre where that end is open; returns its utility."""
     end = 0 if target >= worth[2] or abs(worth[0] - target) <= TIE else 1
@@ -486,7 +480,7 @@ def _take(target, n, points, worth, full, y):
     return share * worth[end] + (1.0 - share) * worth[2]
 
 
-@_inner
+@inner
 def _targets(kind, gain, offset, worth, full, target):
     """See `Preference.targets`; worth and full (2, 3) are those of both sides' points, of egalitarian and fair objectives."""
     bottom = -np.inf
@@ -515,7 +509,7 @@ def _targets(kind, gain, offset, worth, full, target):
 # -- two players ----------------------------------------------------------------------------------------------------
 
 
-@_inner
+@inner
 def _dominated(G, a, rivals, n_rivals, against, n, strictly):
     """Whether some rival is never worse than `a` and somewhere better (strictly: everywhere better)."""
     for e in range(n_rivals):
@@ -533,7 +527,7 @@ def _dominated(G, a, rivals, n_rivals, against, n, strictly):
     return False
 
 
-@_inner
+@inner
 def _listed(mask, count, out):
     n = 0
     for k in range(count):
@@ -543,15 +537,52 @@ def _listed(mask, count, out):
     return n
 
 
-@_inner
+@inner
 def _support_pairs(
-    G1, G2, n1, n2, columns, p, deepest, kind, scaled, gain, offset, tie, limit, found, best_objective, best_v, best_x, best_y, W,
+    G1,
+    G2,
+    n1,
+    n2,
+    columns,
+    p,
+    deepest,
+    kind,
+    scaled,
+    gain,
+    offset,
+    tie,
+    limit,
+    found,
+    best_objective,
+    best_v,
+    best_x,
+    best_y,
+    W,
 ):
     """Look at every pair of supports: up to `deepest` rows, which are player p's actions, and columns, the other's.
 
     Returns (whether an equilibrium is held, whether all was decided: YES, MAYBE, or NO: too many).
     """
-    rows, common, upcoming, rivals, all_columns, open_columns, others, lower, upper, target, v, P1, P2, worth, full, y, x, B = W
+    (
+        rows,
+        common,
+        upcoming,
+        rivals,
+        all_columns,
+        open_columns,
+        others,
+        lower,
+        upper,
+        target,
+        v,
+        P1,
+        P2,
+        worth,
+        full,
+        y,
+        x,
+        B,
+    ) = W
     q = 1 - p
     want1 = want2 = 1
     if kind == FAIR:
@@ -562,7 +593,9 @@ def _support_pairs(
         want1 = 1 if scaled[p] >= 0.0 else -1
         want2 = 1 if scaled[q] >= 0.0 else -1
     sure = YES
-    for unequal in range(2):  # in general only supports of equal size hold equilibria, and a good one found early saves work
+    for unequal in range(
+        2
+    ):  # in general only supports of equal size hold equilibria, and a good one found early saves work
         looked = 0
         depth = 0
         upcoming[0] = 0
@@ -691,7 +724,7 @@ def _support_pairs(
     return found, sure
 
 
-@_inner
+@inner
 def _minimax(G1, n1, n2, x, y, T, rhs, basic, nonbasic, barred):
     """Constant sum: maximise sum(q), q (1 + u_1 - min u_1) <= 1, q >= 0; then y = q / sum(q), and x are the prices."""
     least = 0.0
@@ -725,7 +758,7 @@ def _minimax(G1, n1, n2, x, y, T, rhs, basic, nonbasic, barred):
     return True
 
 
-@_inner
+@inner
 def _normalise(p, n):
     total = 0.0
     for k in range(n):
@@ -736,7 +769,7 @@ def _normalise(p, n):
     return total > 0.5
 
 
-@_inner
+@inner
 def _certified(u, cell, n1, n2, x, y, top, value):
     """Whether the support is feasible and no feasible deviation gains, by the stage's own numbers; fills utilities and gross ones."""
     value[:] = 0.0
@@ -764,8 +797,10 @@ def _certified(u, cell, n1, n2, x, y, top, value):
     return True
 
 
-@_inner
-def _two_players(u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W):
+@inner
+def _two_players(
+    u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, offset, limit, pure, best_objective, best_v, M, W
+):
     """An equilibrium of a stage of two players, given its best pure one (or -1); M holds mixtures x, y, actions' names, values."""
     cell, G1, G2, columns, name, place, x, y, value, sizes, counts = M
     B = W[17]
@@ -836,7 +871,7 @@ def _two_players(u, v, R, act, row, kind, top, low, unit, tie, scaled, gain, off
     return MIXED if good and sure == YES and _certified(u, cell, n1, n2, x, y, top, value) else UNSURE
 
 
-@_inner
+@inner
 def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms, limit, P, M, W):
     """What becomes of a stage of several players and joint actions; and its best pure equilibrium, which is the answer if that is PURE."""
     v, order, top, low, unit, core, tie, scaled, gain, offset, best_v, lower, upper, sigma, searched, values = P
@@ -877,7 +912,7 @@ def _one_stage(u, R, N, act, row, deviation, first_action, position, kind, terms
     return UNSURE, best
 
 
-@_inner
+@inner
 def _pure_is_stable(a, u, N, row, deviation, first_action, position):
     """Whether no player gains by a feasible move, by the stage's own numbers."""
     for i in range(N):
@@ -890,17 +925,16 @@ def _pure_is_stable(a, u, N, row, deviation, first_action, position):
     return True
 
 
-@_jit
-def solve_nash(
-    ptr, row, first, act, deviation, utility, first_action, kind, terms, limit, value, pure, mixed_ptr, mixed_action,
-    mixed_prob, status,
-):
-    """A Nash equilibrium of each stage; ptr (G+1,) are its rows in `row` and `utility` (R, 2N), utilities and gross ones.
+@kernel
+def solve_nash(written, choices, kind, terms, limit, value, pure, mixed_ptr, mixed_action, mixed_prob, status):
+    """A Nash equilibrium of each written stage.
 
-    row is a row of the tables act and deviation, whose entries count from the stage's first[g]. Fills value (G, 2N), status (G,), the
-    pure joint action (G,), counted within the stage, or -1, and where play is mixed the entries mixed_ptr[g] : mixed_ptr[g+1]:
-    first_action[i] + the action of player i, and its probability. Returns the number of stages that took a search.
+    Fills value (G, 2N), status (G,), the pure joint action (G,), counted within the stage, or -1, and where play is mixed the entries
+    mixed_ptr[g] : mixed_ptr[g+1]: first_action[i] + the action of player i, and its probability. Returns the number of stages that
+    took a search.
     """
+    _, ptr, first, row, utility = written
+    act, deviation, first_action = choices
     N = act.shape[1]
     widest = 1
     for g in range(len(ptr) - 1):
@@ -915,26 +949,67 @@ def solve_nash(
             span = max(span, row[r] - first[g] + 1)
     position = np.full(span, -1, np.int64)
     P = (
-        np.empty((widest, N)), np.empty(widest, np.int64), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
-        np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(widest), np.zeros(1, np.int64),
+        np.empty((widest, N)),
+        np.empty(widest, np.int64),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(N),
+        np.empty(widest),
+        np.zeros(1, np.int64),
         np.empty(widest),
     )
     side = big if N == 2 else np.int64(1)
     tall = 2 * side + 5
     B = (
-        np.empty((side + 1, side)), np.empty(side + 1), np.empty((tall, side + 2)), np.empty(tall), np.empty(tall, np.int64),
-        np.empty(side + 2, np.int64), np.empty(4 * side + 16, np.bool_), np.empty(side, np.int64),
+        np.empty((side + 1, side)),
+        np.empty(side + 1),
+        np.empty((tall, side + 2)),
+        np.empty(tall),
+        np.empty(tall, np.int64),
+        np.empty(side + 2, np.int64),
+        np.empty(4 * side + 16, np.bool_),
+        np.empty(side, np.int64),
     )
     W = (
-        np.empty(side, np.int64), np.empty(side, np.uint64), np.empty(side + 1, np.int64), np.empty(side, np.int64),
-        np.empty(side, np.int64), np.empty(side, np.int64), np.empty(side, np.int64), np.empty(2), np.empty(2), np.empty(2),
-        np.empty(2), np.empty((3, side)), np.empty((3, side)), np.empty((2, 3)), np.empty((2, 3), np.bool_), np.empty(side),
-        np.empty(side), B,
+        np.empty(side, np.int64),
+        np.empty(side, np.uint64),
+        np.empty(side + 1, np.int64),
+        np.empty(side, np.int64),
+        np.empty(side, np.int64),
+        np.empty(side, np.int64),
+        np.empty(side, np.int64),
+        np.empty(2),
+        np.empty(2),
+        np.empty(2),
+        np.empty(2),
+        np.empty((3, side)),
+        np.empty((3, side)),
+        np.empty((2, 3)),
+        np.empty((2, 3), np.bool_),
+        np.empty(side),
+        np.empty(side),
+        B,
     )
     M = (
-        np.empty((side, side), np.int64), np.empty((side, side)), np.empty((side, side)), np.empty(side, np.uint64),
-        np.empty((2, side), np.int64), np.empty((2, side), np.int64), np.empty(side), np.empty(side), np.empty(4),
-        np.empty(2, np.int64), counts,
+        np.empty((side, side), np.int64),
+        np.empty((side, side)),
+        np.empty((side, side)),
+        np.empty(side, np.uint64),
+        np.empty((2, side), np.int64),
+        np.empty((2, side), np.int64),
+        np.empty(side),
+        np.empty(side),
+        np.empty(4),
+        np.empty(2, np.int64),
+        counts,
     )
     searched = np.int64(0)
     entries = np.int64(0)

@@ -1,0 +1,340 @@
+"""Where safe play can go, box by box: bounds on what can have been spent, height maps, and the cells that play reaches."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acegames.kernels.records import Boxes, Following, Steps
+from acegames.system.compiled import inner, kernel
+
+# -- bounds -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def forward_count(initial, steps):
+    """Number of states that legal play can be in at t = 0 .. H."""
+    S = steps.row_ptr.shape[1] - 1
+    here = np.zeros(S, np.bool_)
+    for s in initial:
+        here[s] = True
+    counts = np.zeros(len(steps.layer_at) + 1, np.int64)
+    counts[0] = len(initial)
+    for t in range(len(steps.layer_at)):
+        rows = steps.row_ptr[steps.layer_at[t]]
+        there = np.zeros(S, np.bool_)
+        for s in range(S):
+            if here[s]:
+                for o in range(steps.out_ptr[rows[s]], steps.out_ptr[rows[s + 1]]):
+                    if not there[steps.next_state[o]]:
+                        there[steps.next_state[o]] = True
+                        counts[t + 1] += 1
+        here = there
+    return counts
+
+
+@kernel
+def forward_bounds(initial, steps, start, states, least, most):
+    """Fill states, and the least and largest total that legal play can have spent on arrival, constraint by constraint."""
+    S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
+    H = len(steps.layer_at)
+    here = np.zeros(S, np.bool_)
+    low, high = np.zeros((S, D), np.int64), np.zeros((S, D), np.int64)
+    next_low, next_high = np.empty((S, D), np.int64), np.empty((S, D), np.int64)
+    for s in initial:
+        here[s] = True
+    for t in range(H + 1):
+        rows = steps.row_ptr[steps.layer_at[min(t, H - 1)]]
+        there = np.zeros(S, np.bool_)
+        at = start[t]
+        for s in range(S):
+            if not here[s]:
+                continue
+            states[at] = s
+            for m in range(D):
+                least[at, m] = low[s, m]
+                most[at, m] = high[s, m]
+            at += 1
+            if t == H:
+                continue
+            for o in range(steps.out_ptr[rows[s]], steps.out_ptr[rows[s + 1]]):
+                to = steps.next_state[o]
+                for m in range(D):
+                    a, b = low[s, m] + steps.cost[o, m], high[s, m] + steps.cost[o, m]
+                    if not there[to] or a < next_low[to, m]:
+                        next_low[to, m] = a
+                    if not there[to] or b > next_high[to, m]:
+                        next_high[to, m] = b
+                there[to] = True
+        here = there
+        low, next_low = next_low, low
+        high, next_high = next_high, high
+
+
+@kernel
+def backward_boxes(steps, start, states, least, most, clip, lo, size):
+    """Boxes between what can have been spent and what can be afforded; size 0 where a state cannot be played safely.
+
+    worst and best are the largest, and the least avoidable, excess over the budgets still to come: sums of costs minus B.
+    Spending up to -worst cannot bind any more; spending above -best must break a budget.
+    """
+    S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
+    H = len(steps.layer_at)
+    worst, best = np.full((S, D), -np.int64(2**62)), np.full((S, D), -np.int64(2**62))
+    next_worst, next_best = worst.copy(), best.copy()
+    for p in range(start[H], start[H + 1]):
+        for m in range(D):
+            lo[p, m] = np.int64(2**62) if clip else least[p, m]
+            top = max(min(most[p, m], steps.budget[H - 1, m]), least[p, m])
+            size[p, m] = 1 if clip else top - least[p, m] + 1
+    for t in range(H - 1, -1, -1):
+        worst, next_worst = next_worst, worst
+        best, next_best = next_best, best
+        rows = steps.row_ptr[steps.layer_at[t]]
+        for p in range(start[t], start[t + 1]):
+            s = states[p]
+            for m in range(D):
+                most_excess = -np.int64(2**62)
+                least_excess = np.int64(2**62)
+                for r in range(rows[s], rows[s + 1]):
+                    here = -np.int64(2**62)
+                    for o in range(steps.out_ptr[r], steps.out_ptr[r + 1]):
+                        to, cost, bound = steps.next_state[o], steps.cost[o, m], -steps.budget[t, m]
+                        most_excess = max(most_excess, cost + max(next_worst[to, m], bound))
+                        here = max(here, cost + max(next_best[to, m], bound))
+                    least_excess = min(least_excess, here)
+                worst[s, m] = most_excess
+                best[s, m] = least_excess
+                lo[p, m] = max(-most_excess, least[p, m]) if clip else least[p, m]
+                size[p, m] = max(min(-least_excess, max(most[p, m], lo[p, m])) - lo[p, m] + 1, 0)
+
+
+@kernel
+def number_boxes(start, size, base, line):
+    """First cell and first line of each box, counted from the layer's first; one more entry per layer holds the totals."""
+    D = size.shape[1]
+    for t in range(len(start) - 1):
+        cells = lines = np.int64(0)
+        for p in range(start[t], start[t + 1] + 1):
+            base[p + t] = cells
+            line[p + t] = lines
+            if p < start[t + 1]:
+                across = np.int64(1)
+                for m in range(D - 1):
+                    across *= size[p, m]
+                lines += across
+                cells += across * size[p, D - 1]
+
+
+# -- one layer, and the next ----------------------------------------------------------------------------------------------
+
+
+@inner
+def boxes_at(boxes, t):
+    """The boxes of one layer."""
+    a, b = boxes.start[t], boxes.start[t + 1]
+    base, line = boxes.base[a + t : b + t + 1], boxes.line[a + t : b + t + 1]
+    return Boxes(boxes.states[a:b], boxes.lo[a:b], boxes.size[a:b], base, line)
+
+
+@inner
+def following_at(boxes, t, slot):
+    """The boxes of the layer of time t as a step into it finds them; fills slot."""
+    here = boxes_at(boxes, t)
+    height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
+    for a in range(len(here.states)):
+        slot[here.states[a]] = a
+    return Following(slot, here.lo, here.size, here.base, here.line, height)
+
+
+@inner
+def leave(slot, boxes, t):
+    """Empty slot again, for another layer."""
+    for p in range(boxes.start[t], boxes.start[t + 1]):
+        slot[boxes.states[p]] = -1
+
+
+@inner
+def steps_at(steps, t):
+    """The steps of one time."""
+    row_ptr = steps.row_ptr[steps.layer_at[t]]
+    return Steps(row_ptr, steps.out_ptr, steps.next_state, steps.cost, steps.prob, steps.budget[t])
+
+
+@inner
+def leads_to(o, c, step, after):
+    """Line of the next layer that outcome o leads to from the totals c (the last constraint aside), and its box.
+
+    The line is -1 where a budget breaks.
+    """
+    to = after.slot[step.next_state[o]]
+    if to < 0:
+        return np.int64(-1), to
+    line = np.int64(0)
+    for m in range(step.cost.shape[1] - 1):
+        total = c[m] + step.cost[o, m]
+        if total > step.budget[m]:
+            return np.int64(-1), to
+        at = max(total - after.lo[to, m], 0)
+        if at >= after.size[to, m]:
+            return np.int64(-1), to
+        line = line * after.size[to, m] + at
+    return after.line[to] + line, to
+
+
+@inner
+def threshold(r, c, step, after):
+    """Largest total of the last constraint at which row r is feasible, the other totals being c."""
+    last = step.cost.shape[1] - 1
+    found = np.int64(2**62)
+    for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+        line, to = leads_to(o, c, step, after)
+        if line < 0 or after.height[line] < 0:
+            return -np.int64(2**62)
+        found = min(found, min(step.budget[last], after.lo[to, last] + after.height[line]) - step.cost[o, last])
+    return found
+
+
+@inner
+def line_totals(c, line, here, a):
+    """Totals of all but the last constraint on a line of box a."""
+    for m in range(here.lo.shape[1] - 2, -1, -1):
+        c[m] = here.lo[a, m] + line % here.size[a, m]
+        line //= here.size[a, m]
+
+
+# -- height maps and reached cells ----------------------------------------------------------------------------------------
+
+
+@inner
+def heights(here, step, after, height):
+    """Feasibility by height map (spec 2): for each line the largest feasible place of the last constraint, or -1."""
+    last = step.cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    for a in range(len(here.states)):
+        s = here.states[a]
+        for nth in range(here.line[a + 1] - here.line[a]):
+            line_totals(c, nth, here, a)
+            most = -np.int64(2**62)
+            for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+                most = max(most, threshold(r, c, step, after))
+            height[here.line[a] + nth] = max(min(most - here.lo[a, last], here.size[a, last] - 1), -1)
+
+
+@inner
+def reach(here, mark, step, after, next_mark, reward, played, low, high):
+    """Mark in next_mark the cells that feasible actions reach from the marked cells.
+
+    low and high (N,) bound the rewards of these actions.
+    """
+    last = step.cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    for a in range(len(here.states)):
+        s = here.states[a]
+        width = here.size[a, last]
+        for nth in range(here.line[a + 1] - here.line[a]):
+            start = here.base[a] + nth * width
+            if not any_marked(mark[start : start + width]):
+                continue
+            line_totals(c, nth, here, a)
+            for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+                top = threshold(r, c, step, after)
+                stop = min(top - here.lo[a, last] + 1, width)
+                if stop <= 0:
+                    continue
+                if not played[r] and any_marked(mark[start : start + stop]):
+                    played[r] = True
+                    for i in range(len(low)):
+                        low[i] = min(low[i], reward[r, i])
+                        high[i] = max(high[i], reward[r, i])
+                for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                    to_line, to = leads_to(o, c, step, after)
+                    first = after.base[to] + (to_line - after.line[to]) * after.size[to, last]
+                    shift = here.lo[a, last] + step.cost[o, last] - after.lo[to, last]
+                    clipped = min(max(-shift, 0), stop)
+                    _mark_all(next_mark[first : first + 1], mark[start : start + clipped])
+                    at = first + shift + clipped
+                    _mark_each(next_mark[at : at + stop - clipped], mark[start + clipped : start + stop])
+
+
+@inner
+def any_marked(marks):
+    """Whether any is set."""
+    found = np.uint8(0)
+    for k in range(len(marks)):
+        found |= marks[k]
+    return found != 0
+
+
+@inner
+def _mark_each(into, marks):
+    # slices counted from zero: the compiler then knows that no index is negative, and vectorises
+    for k in range(len(marks)):
+        into[k] |= marks[k]
+
+
+@inner
+def _mark_all(into, marks):
+    if any_marked(marks):
+        into[0] = 1
+
+
+@kernel
+def heights_range(t0, t1, boxes, steps):
+    """`heights` for the layers t1-1 down to t0, into boxes.height."""
+    slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
+    for t in range(t1 - 1, t0 - 1, -1):
+        after = following_at(boxes, t + 1, slot)
+        height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
+        heights(boxes_at(boxes, t), steps_at(steps, t), after, height)
+        leave(after.slot, boxes, t + 1)
+
+
+@kernel
+def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high):
+    """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
+    slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
+    played = np.zeros(len(reward), np.bool_)
+    for t in range(t0, t1):
+        after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
+        next_marks = np.zeros(after.base[-1], np.uint8)
+        reach(boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t])
+        played[step.row_ptr[0] : step.row_ptr[-1]] = False
+        leave(after.slot, boxes, t + 1)
+        pack(marks, bits[bit_start[t] : bit_start[t + 1]])
+        marks = next_marks
+    return marks
+
+
+# -- bits -----------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def pack(marks, bits):
+    """One bit per mark, the lowest first; bits is zero before."""
+    whole = len(marks) // 8
+    eight = marks[: 8 * whole].reshape(whole, 8)
+    for b in range(whole):
+        word = np.uint64(0)
+        for k in range(8):
+            word |= np.uint64(eight[b, k]) << np.uint64(k)
+        bits[b] = np.uint8(word)
+    for k in range(8 * whole, len(marks)):
+        bits[k // 8] |= np.uint8(marks[k] << (k % 8))
+
+
+@kernel
+def rank_bits(bits, counts, ones, cells, rank):
+    """Number of each cell among the set bits, -1 where its bit is not set; bits (blocks, bytes), counts before each block."""
+    width = bits.shape[1]
+    for q in range(len(cells)):
+        block = cells[q] // (8 * width)
+        byte = cells[q] % (8 * width) // 8
+        bit = cells[q] % 8
+        own = bits[block, byte]
+        if (own >> bit) & 1 == 0:
+            rank[q] = -1
+            continue
+        total = counts[block]
+        for k in range(byte):
+            total += ones[bits[block, k]]
+        rank[q] = total + ones[own & ((1 << bit) - 1)]

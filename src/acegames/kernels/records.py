@@ -1,0 +1,128 @@
+"""The arrays that kernels work on, by name. Numba compiles NamedTuples at no cost.
+
+Axes: T time, S state, B box, R row (one legal joint action of one state), K outcome of a row, D constraint that is kept, N player,
+G stage game, E entry of a mixed strategy. Totals and costs are whole units of their constraint.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Small = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3
+"""Kinds of objective."""
+
+
+class Boxes(NamedTuple):
+    """The boxes of one layer: for each state that occurs, the totals that may have been spent, one cell for each.
+
+    Cells of a box run through the totals lo .. lo + size - 1, the last constraint fastest. A *line* is a run of cells along the last
+    constraint. Spending below `lo` counts as `lo`: from there on no budget can bind.
+    """
+
+    states: Ints  # (B,) ascending
+    lo: Ints  # (B, D)
+    size: Ints  # (B, D)
+    base: Ints  # (B+1,) first cell of each box
+    line: Ints  # (B+1,) first line of each box
+
+
+class Steps(NamedTuple):
+    """What the joint actions of one time lead to."""
+
+    row_ptr: Ints  # (S+1,) the rows of each state
+    out_ptr: Ints  # (R+1,) the outcomes of each row
+    next_state: Small  # (K,)
+    cost: Ints  # (K, D)
+    prob: Floats  # (K,)
+    budget: Ints  # (D,) at the end of the step
+
+
+class Following(NamedTuple):
+    """The boxes of the next layer, as a step finds them."""
+
+    slot: Small  # (S,) the box of each state, -1 for none
+    lo: Ints
+    size: Ints
+    base: Ints
+    line: Ints
+    height: Small  # the largest feasible place on each line, -1 for none; not read where cells are listed
+
+
+class Listed(NamedTuple):
+    """The cells of a layer that is held as a list."""
+
+    keys: Ints  # in order
+    table: Small  # a hash table over them
+
+
+class AllBoxes(NamedTuple):
+    """`Boxes` and heights of all layers, end to end."""
+
+    start: Ints  # (T+2,) boxes of time t are start[t] : start[t+1]
+    states: Ints
+    lo: Ints
+    size: Ints
+    base: Ints  # one more entry for each layer
+    line: Ints
+    height_start: Ints  # (T+2,)
+    height: Small
+
+
+class AllSteps(NamedTuple):
+    """`Steps` of all times; those with the same tables share them."""
+
+    layer_at: Ints  # (T,) the table of each time
+    row_ptr: Ints  # (tables, S+1)
+    out_ptr: Ints
+    next_state: Small
+    cost: Ints
+    prob: Floats
+    budget: Ints  # (T, D)
+
+
+class Written(NamedTuple):
+    """Stage games written out, with room for more: the rows of game g are ptr[g] : ptr[g+1]."""
+
+    cell: Ints  # (G,)
+    ptr: Ints  # (G+1,)
+    first_row: Ints  # (G,) of the state; `row` counts through the tables
+    row: Ints
+    utility: Floats  # (rows, 2N): utilities, then gross utilities: the same sums of rewards without their signs. One player: (rows, 1)
+
+
+class Choices(NamedTuple):
+    """The joint actions that rows stand for."""
+
+    action: Small  # (R, N)
+    deviation: (
+        Small  # (R, actions of all players): the row, counted from the state's first, when one player switches, or -1
+    )
+    first_action: Ints  # (N+1,) the columns of player i in `deviation` are first_action[i] : first_action[i+1]
+
+
+class Goal(NamedTuple):
+    """The equilibrium that is asked for."""
+
+    correlated: bool  # CE; else CCE
+    floor: float
+    kind: int  # of objective
+    terms: Floats  # (N,) weights of a linear objective, else what is added to utilities before players are compared
+
+
+class Answers(NamedTuple):
+    """What becomes of written stage games, by cell; mixed strategies and open games are appended."""
+
+    value: Floats  # (cells, 2N), or (cells, 1)
+    code: NDArray[Any]  # (cells,) 1 + the row counted from the state's first; 0 where play is mixed
+    mixed_cell: Ints
+    mixed_ptr: Ints
+    mixed_row: NDArray[Any]  # (E,) counted from the state's first
+    mixed_prob: Floats  # (E,)
+    open: Ints  # numbers of the games without a certificate

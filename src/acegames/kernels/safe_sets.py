@@ -1,0 +1,153 @@
+"""The sets of safe joint actions, each held once.
+
+Sets found so far are the first `count` of a `Sets`, one bit per joint action of the state; `block` is the number of a state's list of
+joint actions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.kernels.boxes import any_marked, line_totals
+from acegames.kernels.dense import empty_line, line_rows
+from acegames.kernels.records import Small
+from acegames.kernels.sparse import cell_totals, next_place
+from acegames.system.compiled import inner, kernel
+
+
+class Sets(NamedTuple):
+    """Sets, with room for more."""
+
+    bits: NDArray[np.uint64]  # (C, words)
+    block: Small  # (C,)
+    table: Small  # a hash table over both, -1 empty, at least twice as long
+
+
+@inner
+def _slot(bits, block, size):
+    h = np.uint64(block) + np.uint64(1)
+    for k in range(len(bits)):
+        h = (h ^ bits[k]) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    h *= np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
+
+
+@inner
+def _same(bits, block, other, other_block):
+    same = block == other_block
+    for k in range(len(bits)):
+        same &= bits[k] == other[k]
+    return same
+
+
+@inner
+def _number_of(bits, block, sets, count):
+    """Number of a set, which is put down where it is new (there must be room); and how many there are."""
+    h = _slot(bits, block, len(sets.table))
+    while sets.table[h] >= 0:
+        if _same(bits, block, sets.bits[sets.table[h]], sets.block[sets.table[h]]):
+            return np.int64(sets.table[h]), count
+        h = (h + 1) & (len(sets.table) - 1)
+    for k in range(len(bits)):
+        sets.bits[count, k] = bits[k]
+    sets.block[count] = block
+    sets.table[h] = count
+    return count, count + 1
+
+
+@kernel
+def index_sets(sets, count):
+    """Put the first `count` sets into an empty index."""
+    for d in range(count):
+        h = _slot(sets.bits[d], sets.block[d], len(sets.table))
+        while sets.table[h] >= 0:
+            h = (h + 1) & (len(sets.table) - 1)
+        sets.table[h] = d
+
+
+@inner
+def _line_set(bits, stop, rows, k):
+    """The rows that are feasible at place k of a line, as bits; and up to which place they stay the same."""
+    bits[:] = 0
+    end = np.int64(2**62)
+    for r in range(rows):
+        if stop[r] > k:
+            bits[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+            end = min(end, stop[r])
+    return end
+
+
+@inner
+def _fill_marked(code, pair, mark, number):
+    for k in range(len(mark)):
+        if mark[k]:
+            code[pair] = number
+            pair += 1
+    return pair
+
+
+@kernel
+def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count, code):
+    """The number of each marked cell's set of feasible rows, into code, from line `nth` of box `a` on; the first gets code[pair].
+
+    Along a line a row is feasible up to its threshold, so that sets change at few places. Returns the box, line and pair to go on from
+    and the number of sets: before the end where there might be no room for a line's sets.
+    """
+    last = step.cost.shape[1] - 1
+    c = np.zeros(last + 1, np.int64)
+    line = empty_line(widest)
+    bits = np.zeros(sets.bits.shape[1], np.uint64)
+    while a < len(here.states):
+        s = here.states[a]
+        rows = step.row_ptr[s + 1] - step.row_ptr[s]
+        width = here.size[a, last]
+        while nth < here.line[a + 1] - here.line[a]:
+            if count + rows > len(sets.bits):
+                return a, nth, pair, count
+            start = here.base[a] + nth * width
+            if any_marked(mark[start : start + width]):
+                line_totals(c, nth, here, a)
+                line_rows(s, c, here.lo[a, last], step, after, line)
+                k = np.int64(0)
+                while k < width:
+                    end = min(_line_set(bits, line.stop, rows, k), width)
+                    if any_marked(mark[start + k : start + end]):
+                        number, count = _number_of(bits, block[s], sets, count)
+                        pair = _fill_marked(code, pair, mark[start + k : start + end], number)
+                    k = end
+            nth += 1
+        nth = np.int64(0)
+        a += 1
+    return a, nth, pair, count
+
+
+@kernel
+def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code):
+    """As `dense_sets`, for the listed cells from number `pair` on. Returns the pair to go on from and the number of sets."""
+    c = np.zeros(step.cost.shape[1], np.int64)
+    bits = np.zeros(sets.bits.shape[1], np.uint64)
+    a = np.int64(0)
+    while pair < len(keys):
+        if count == len(sets.bits):
+            return pair, count
+        while here.base[a + 1] <= keys[pair]:
+            a += 1
+        s = here.states[a]
+        cell_totals(c, keys[pair], here, a)
+        bits[:] = 0
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            fine = True
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                if next_place(o, c, step, after, listed) < 0:
+                    fine = False
+                    break
+            if fine:
+                k = r - step.row_ptr[s]
+                bits[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+        code[pair], count = _number_of(bits, block[s], sets, count)
+        pair += 1
+    return pair, count

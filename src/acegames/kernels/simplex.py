@@ -1,0 +1,291 @@
+"""A stage program as a dictionary, and how it is brought to its best. Dense, small, no allocation.
+
+    x_B = rhs - T x_N,    objective = z - d x_N,    d >= 0 throughout the dual simplex.
+
+Ratio tests are Harris's two passes; after many pivots Bland's rule takes over. Each level's answer is certified by weak duality from the
+program's own numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from acegames.kernels.records import Floats, Ints
+from acegames.numerics import (
+    HARRIS,
+    HIGH_PRICE,
+    LARGE_CERTIFICATE,
+    LEVER,
+    LP_CERTIFICATE,
+    NOISE,
+    PIVOT,
+    ROW_FEASIBLE,
+)
+from acegames.system.compiled import inner
+
+STRICT = (
+    16  # joint actions up to which nothing but the exact optimum will do; larger programs in exact arithmetic take long
+)
+
+
+class Program(NamedTuple):
+    """maximise c.x subject to A x <= b, sum of the first R weights = 1, x >= 0; see `acegames.stage.program`."""
+
+    A: Floats
+    b: Floats
+    c: Floats  # the objective of the present level
+    depth: Floats  # how far a joint action is below some player's best where it is an outlier, else 1
+    size: Floats  # how far each row's slack can change, about
+    R: int  # joint actions
+    columns: int  # and auxiliaries
+    rows: int
+    incentives: int  # of the rows, those of deviations, which come first
+
+
+class Dictionary(NamedTuple):
+    """m basic and n other variables: weights are 0 .. columns-1, then the slacks of the rows. Weights of outliers count in their depth."""
+
+    T: Floats
+    rhs: Floats
+    d: Floats
+    basic: Ints
+    nonbasic: Ints
+    m: int
+    n: int
+
+
+@inner
+def pivot(table, r, j):
+    """Exchange the basic variable of row r and the other one of column j."""
+    T, rhs, d = table.T, table.rhs, table.d
+    inverse = 1.0 / T[r, j]
+    for k in range(table.n):
+        T[r, k] *= inverse
+    T[r, j] = inverse
+    rhs[r] *= inverse
+    for i in range(table.m):
+        if i != r:
+            f = T[i, j]
+            if f != 0.0:
+                for k in range(table.n):
+                    T[i, k] -= f * T[r, k]
+                T[i, j] = -f * inverse
+                rhs[i] -= f * rhs[r]
+    f = d[j]
+    if f != 0.0:
+        for k in range(table.n):
+            d[k] -= f * T[r, k]
+        d[j] = -f * inverse
+    table.basic[r], table.nonbasic[j] = table.nonbasic[j], table.basic[r]
+
+
+@inner
+def dual_simplex(table, limit):
+    """Make rhs >= 0 while keeping d >= 0. Returns the number of pivots, or -1."""
+    T, rhs, d = table.T, table.rhs, table.d
+    for step in range(limit):
+        bland = step > limit // 2
+        r = -1
+        worst = -ROW_FEASIBLE
+        for i in range(table.m):
+            if rhs[i] < worst:
+                r = i
+                if bland:
+                    break
+                worst = rhs[i]
+        if r < 0:
+            return step
+        bound = np.inf
+        for j in range(table.n):
+            if T[r, j] < -PIVOT:
+                ratio = (max(d[j], 0.0) + (0.0 if bland else HARRIS)) / -T[r, j]
+                bound = min(bound, ratio)
+        if bound == np.inf:
+            if rhs[r] < -HARRIS:
+                return -1
+            rhs[r] = 0.0  # no pivot would mend it: it is what others rounded off
+            continue
+        best = -1
+        size = 0.0
+        for j in range(table.n):
+            if T[r, j] < -PIVOT and max(d[j], 0.0) / -T[r, j] <= bound and -T[r, j] > size:
+                best = j
+                size = -T[r, j]
+                if bland:
+                    break
+        if best < 0:
+            return -1
+        pivot(table, r, best)
+        rhs[r] = max(rhs[r], 0.0)
+    return -1
+
+
+@inner
+def primal_simplex(table, barred, limit):
+    """Make d >= 0 on the columns that are not barred, keeping rhs >= 0. Returns the number of pivots, or -1."""
+    T, rhs, d = table.T, table.rhs, table.d
+    for step in range(limit):
+        bland = step > limit // 2
+        j = -1
+        worst = -ROW_FEASIBLE
+        for k in range(table.n):
+            if not barred[table.nonbasic[k]] and d[k] < worst:
+                j = k
+                if bland:
+                    break
+                worst = d[k]
+        if j < 0:
+            return step
+        bound = np.inf
+        for i in range(table.m):
+            if T[i, j] > PIVOT:
+                bound = min(bound, (max(rhs[i], 0.0) + (0.0 if bland else HARRIS)) / T[i, j])
+        if bound == np.inf:
+            return -1
+        r = -1
+        size = 0.0
+        for i in range(table.m):
+            if T[i, j] > PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound and T[i, j] > size:
+                r = i
+                size = T[i, j]
+                if bland:
+                    break
+        if r < 0:
+            return -1
+        pivot(table, r, j)
+        for i in range(table.m):
+            if rhs[i] < 0.0 and rhs[i] > -HARRIS:
+                rhs[i] = 0.0
+    return -1
+
+
+@inner
+def reduced_costs(table, program):
+    """Fill d for the program's objective at the present basis."""
+    c, depth, d = program.c, program.depth, table.d
+    for k in range(table.n):
+        j = table.nonbasic[k]
+        d[k] = -c[j] / depth[j] if j < program.columns else 0.0
+    for i in range(table.m):
+        j = table.basic[i]
+        if j < program.columns:
+            f = c[j] / depth[j]
+            if f != 0.0:
+                for k in range(table.n):
+                    d[k] += f * table.T[i, k]
+
+
+@inner
+def read_point(table, program, x):
+    """Fill the weights (columns,) of the present basis."""
+    for j in range(program.columns):
+        x[j] = 0.0
+    for i in range(table.m):
+        j = table.basic[i]
+        if j < program.columns:
+            x[j] = max(table.rhs[i], 0.0) / program.depth[j]
+
+
+@inner
+def read_prices(table, program, y):
+    """Fill the prices (rows,) of the present basis."""
+    for r in range(program.rows):
+        y[r] = 0.0
+    for k in range(table.n):
+        if table.nonbasic[k] >= program.columns:
+            y[table.nonbasic[k] - program.columns] = table.d[k]
+
+
+@inner
+def is_certified(program, x, y, barred):
+    """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
+
+    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
+    are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
+    """
+    accepted = LP_CERTIFICATE if program.R <= STRICT else LARGE_CERTIFICATE
+    A, b = program.A, program.b
+    value = 0.0
+    fixed = 0.0
+    lever = 0.0
+    for j in range(program.columns):
+        value += program.c[j] * x[j]
+    for r in range(program.rows):
+        fixed += y[r] * b[r]
+        if y[r] * program.size[r] < -accepted and not barred[program.columns + r]:
+            return False
+        if y[r] != 0.0:
+            over = -b[r]
+            for j in range(program.columns):
+                over += A[r, j] * x[j]
+                lever += 0.25 * NOISE * abs(y[r] * A[r, j] * x[j])
+            lever += abs(y[r]) * max(over, 0.0)
+    if lever > LEVER and program.R <= STRICT:
+        return False
+    gap = -np.inf
+    for j in range(program.columns):
+        if barred[j]:
+            continue
+        price = program.c[j]
+        for r in range(program.rows):
+            if y[r] != 0.0:
+                price -= y[r] * A[r, j]
+        if j < program.R:
+            gap = max(gap, (price + fixed - value) / program.depth[j])
+            if price + fixed - value > accepted:
+                return False  # it should be played, though it may be an outlier
+        elif price > accepted:
+            return False
+    return abs(gap) <= accepted
+
+
+@inner
+def prices_agree(table, program, x, y):
+    """Whether reduced costs, by which ties go, are what they are from the program's own numbers; looked at where prices are high."""
+    A, c = program.A, program.c
+    high = 0.0
+    for r in range(program.rows):
+        high = max(high, abs(y[r]))
+    if high <= HIGH_PRICE:
+        return True
+    level = -np.inf  # what a joint action that is played is worth
+    for j in range(program.R):
+        if x[j] > 0.0:
+            price = c[j]
+            for r in range(program.rows):
+                price -= y[r] * A[r, j]
+            level = max(level, price)
+    for k in range(table.n):
+        j = table.nonbasic[k]
+        if j < program.R:
+            price = c[j]
+            for r in range(program.rows):
+                price -= y[r] * A[r, j]
+            if abs((level - price) / program.depth[j] - table.d[k]) > LEVER:
+                return False
+    return True
+
+
+@inner
+def refine(table, program, x):
+    """Take out of the point what pivoting rounded off: sigma sums to one, and rows tight at the basis are so in their own numbers."""
+    total = 0.0
+    for j in range(program.R):
+        total += x[j]
+    for i in range(table.m):
+        if table.basic[i] < program.R:
+            table.rhs[i] /= total
+    for j in range(program.R):
+        x[j] /= total
+    for k in range(table.n):
+        if table.nonbasic[k] >= program.columns:
+            r = table.nonbasic[k] - program.columns
+            slack = program.b[r]
+            for j in range(program.columns):
+                if x[j] != 0.0:
+                    slack -= program.A[r, j] * x[j]
+            for i in range(table.m):
+                table.rhs[i] += table.T[i, k] * slack
+    read_point(table, program, x)

@@ -1,0 +1,174 @@
+"""Layers that are held as lists: cells in order, found through a hash table. Successors are computed anew; no edge is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acegames.system.compiled import inner, kernel
+
+
+@inner
+def _slot_of(key, size):
+    """Where a key starts looking in a table of `size` (a power of two)."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((h >> np.uint64(20)) & np.uint64(size - 1))
+
+
+@kernel
+def build_index(keys, table):
+    """Fill an open-addressing table with the positions of the keys; -1 is empty."""
+    size = len(table)
+    for k in range(size):
+        table[k] = -1
+    for p in range(len(keys)):
+        h = _slot_of(keys[p], size)
+        while table[h] >= 0:
+            h = (h + 1) & (size - 1)
+        table[h] = p
+
+
+@inner
+def find(key, listed):
+    """Position of a cell in a list, or -1."""
+    size = len(listed.table)
+    h = _slot_of(key, size)
+    while listed.table[h] >= 0:
+        if listed.keys[listed.table[h]] == key:
+            return np.int64(listed.table[h])
+        h = (h + 1) & (size - 1)
+    return np.int64(-1)
+
+
+@inner
+def next_cell(o, c, step, after):
+    """Cell of the next layer that outcome o leads to from the totals c, or -1 when a budget breaks now or must later."""
+    to = after.slot[step.next_state[o]]
+    if to < 0:
+        return np.int64(-1)
+    cell = np.int64(0)
+    for m in range(step.cost.shape[1]):
+        total = c[m] + step.cost[o, m]
+        if total > step.budget[m]:
+            return np.int64(-1)
+        at = max(total - after.lo[to, m], 0)
+        if at >= after.size[to, m]:
+            return np.int64(-1)
+        cell = cell * after.size[to, m] + at
+    return after.base[to] + cell
+
+
+@inner
+def next_place(o, c, step, after, listed):
+    """The same as a position in the list of the next layer, or -1."""
+    cell = next_cell(o, c, step, after)
+    return find(cell, listed) if cell >= 0 else np.int64(-1)
+
+
+@inner
+def cell_totals(c, cell, here, a):
+    """Totals of a cell of box a."""
+    cell -= here.base[a]
+    for m in range(here.lo.shape[1] - 1, -1, -1):
+        c[m] = here.lo[a, m] + cell % here.size[a, m]
+        cell //= here.size[a, m]
+
+
+@kernel
+def expand(keys, here, step, after, table):
+    """Collect in `table` (a hash set, -1 empty) the cells that safe rows lead to. Returns their number, -1 if it is too full."""
+    capacity = len(table)
+    for k in range(capacity):
+        table[k] = -1
+    count = 0
+    c = np.zeros(step.cost.shape[1], np.int64)
+    a = 0
+    for p in range(len(keys)):
+        while here.base[a + 1] <= keys[p]:
+            a += 1
+        s = here.states[a]
+        cell_totals(c, keys[p], here, a)
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            safe = True
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                if next_cell(o, c, step, after) < 0:
+                    safe = False
+                    break
+            if not safe:
+                continue
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                key = next_cell(o, c, step, after)
+                h = _slot_of(key, capacity)
+                while table[h] >= 0 and table[h] != key:
+                    h = (h + 1) & (capacity - 1)
+                if table[h] < 0:
+                    table[h] = key
+                    count += 1
+                    if 2 * count > capacity:
+                        return -1
+    return count
+
+
+@kernel
+def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played):
+    """For each wanted cell: a row is TRUE when all its successors are. Sets true[p]; marks TRUE rows, and in next_keep what they reach."""
+    c = np.zeros(step.cost.shape[1], np.int64)
+    widest = 0
+    for s in range(len(step.row_ptr) - 1):
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
+    found = np.empty(widest, np.int64)
+    a = 0
+    for p in range(len(keys)):
+        while here.base[a + 1] <= keys[p]:
+            a += 1
+        true[p] = False
+        if not wanted[p]:
+            continue
+        s = here.states[a]
+        cell_totals(c, keys[p], here, a)
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            fine = True
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                at = next_place(o, c, step, after, listed)
+                if at < 0 or not next_true[at]:
+                    fine = False
+                    break
+                found[o - step.out_ptr[r]] = at
+            if fine:
+                true[p] = True
+                played[r] = True
+                for k in range(step.out_ptr[r + 1] - step.out_ptr[r]):
+                    next_keep[found[k]] = True
+
+
+@kernel
+def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value, written):
+    """As `write_dense`, for the listed cells number begin .. end-1, which stand for their cells from here on."""
+    C = reward.shape[1]
+    c = np.zeros(step.cost.shape[1], np.int64)
+    R = np.int64(0)
+    written.ptr[0] = 0
+    a = np.searchsorted(here.base, keys[begin], side="right") - 1
+    for p in range(begin, end):
+        while here.base[a + 1] <= keys[p]:
+            a += 1
+        s = here.states[a]
+        cell_totals(c, keys[p], here, a)
+        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
+            fine = True
+            for i in range(C):
+                written.utility[R, i] = reward[r, i]
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                at = next_place(o, c, step, after, listed)
+                if at < 0:
+                    fine = False
+                    break
+                for i in range(C):
+                    written.utility[R, i] += step.prob[o] * next_value[at, i]
+            if fine:
+                written.row[R] = r
+                R += 1
+        written.cell[p - begin] = p
+        written.first_row[p - begin] = step.row_ptr[s]
+        written.ptr[p - begin + 1] = R
+    return end - begin

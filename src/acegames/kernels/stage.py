@@ -1,0 +1,624 @@
+"""One stage game of several players: pure, first level, tie levels.
+
+The program is that of `acegames.stage.program` (read its docstring first). The start is the joint action that maximises the objective:
+then every reduced cost is non-negative, so there is no first phase, and "no pivot needed" is exactly "the best joint action is a pure
+equilibrium". "egalitarian" and "fair" start from one player's own rows, which are dual feasible in the same way. Ties
+(reduced costs of zero) are resolved by the primal simplex on the optimal face, level by level, going on from the first level's basis.
+
+Utilities are counted in units (`units`). An answer that shows a unit to be too coarse is looked for again in a finer one; what no attempt
+can certify is left to exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR, Floats, Ints, Small
+from acegames.kernels.simplex import (
+    STRICT,
+    Dictionary,
+    Program,
+    dual_simplex,
+    is_certified,
+    pivot,
+    prices_agree,
+    primal_simplex,
+    read_point,
+    read_prices,
+    reduced_costs,
+    refine,
+)
+from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
+from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
+from acegames.system.compiled import inlined
+
+PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
+DEEP, DEEPER = (
+    8.0,
+    1024.0,
+)  # units below their best in which players are compared where there are outliers: first, and then
+ATTEMPTS = 5  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
+
+
+class Stage(NamedTuple):
+    """A stage game: its R feasible joint actions among the rows of a state."""
+
+    utility: Floats  # (R, 2N) utilities and gross utilities
+    row: Ints  # (R,) counted from the state's first, with room behind
+    position: Ints  # the inverse of row, -1 for rows that are not feasible here
+    action: Small  # (rows, N) the state's joint actions, and more behind
+    deviation: Small  # (rows, actions of all players) the row when one player switches, or -1
+    first_action: Ints  # (N+1,)
+
+
+class Workspace(NamedTuple):
+    """Room for the largest stage; what is in it belongs to one stage at a time."""
+
+    v: Floats  # (R, N) utilities in units
+    A: Floats
+    b: Floats
+    c: Floats
+    T: Floats
+    rhs: Floats
+    d: Floats
+    x: Floats
+    y: Floats
+    basic: Ints
+    nonbasic: Ints
+    barred: NDArray[np.bool_]
+    first: Floats  # the objective of the first level
+    size: Floats
+    depth: Floats
+    scale: Floats  # (rows,) the most that a deviation can gain, outliers aside
+    owner: Ints  # (rows,) whose deviation; of a row that compares players: whether it is cut
+    top: Floats  # (N,) a player's best, worst, unit, unit without outliers
+    low: Floats
+    unit: Floats
+    core: Floats
+    reach: Floats  # (N,) how far below its best a player is compared
+    offset: Floats  # (N,) where that begins, in units of the objective
+    outside: Floats  # (N,) what a deviation out of X is worth, in units
+    missing: Floats  # (N,) how far the answer is below a player's best, in units
+    noise: Floats  # (N,) what of that is rounding
+    values: Floats  # (R,) scratch
+    order: Floats  # (R,) scratch
+    chosen: Ints  # (1,) the joint action of a pure answer
+
+
+@inlined
+def workspace(R, N, actions, correlated):
+    """Room for stages of up to R joint actions; `actions` (N,) is the number of each player's."""
+    rows = 2 * N
+    for i in range(N):
+        rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
+    columns = R + 2
+    return Workspace(
+        np.empty((R, N)), np.empty((rows + 1, columns)), np.empty(rows + 1), np.empty(columns), np.empty((rows + 1, columns)),
+        np.empty(rows + 1), np.empty(columns), np.empty(columns), np.empty(rows + 1), np.empty(rows + 1, np.int64),
+        np.empty(columns, np.int64), np.empty(rows + columns + 2, np.bool_), np.empty(columns), np.empty(rows + 1),
+        np.empty(columns), np.empty(rows + 1), np.empty(rows + 1, np.int64), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
+        np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(R), np.empty(R), np.zeros(1, np.int64),
+    )  # fmt: skip
+
+
+@inlined
+def solve_stage(stage, goal, work, sigma):
+    """Write an equilibrium of one stage game into sigma[:R]. Returns PURE (the joint action is work.chosen[0]), MIXED or UNCERTIFIED,
+    and whether it took a program.
+    """
+    R, N = len(stage.utility), len(work.top)
+    work.chosen[0] = 0
+    if not measure(stage.utility, R, N, work.top, work.low, work.unit):
+        return PURE, 0
+    if goal.kind in (LINEAR, ANY):
+        a = _best_pure(stage, goal.terms, work)
+        if _pure_is_stable(a, stage, work.unit):
+            work.chosen[0] = a
+            return PURE, 0
+    return _by_programs(stage, goal, work, sigma), 1
+
+
+# -- pure -----------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _best_pure(stage, terms, work):
+    """The joint action with the largest linear objective, ties to the first player's utility, then the second's, ...
+
+    What counts as a tie is a share TIE of how far the players are from their best there, and rounding.
+    """
+    u, top, unit, c, out = stage.utility, work.top, work.unit, work.c, work.barred
+    R, N = len(u), len(top)
+    best = 0
+    for j in range(R):
+        c[j] = 0.0
+        for i in range(N):
+            if unit[i] > 0.0:
+                c[j] += terms[i] * (u[j, i] - top[i])
+        if c[j] > c[best]:
+            best = j
+    least = c[best]
+    for i in range(N):
+        if unit[i] > 0.0:
+            least -= abs(terms[i]) * (TIE * (top[i] - u[best, i]) + NOISE * u[best, N + i])
+    left = 0
+    for j in range(R):
+        out[j] = c[j] < least
+        if not out[j] and j != best:  # the same, from where the other one is
+            close = c[best]
+            for i in range(N):
+                if unit[i] > 0.0:
+                    close -= abs(terms[i]) * (TIE * (top[i] - u[j, i]) + NOISE * max(u[j, N + i], u[best, N + i]))
+            out[j] = c[j] < close
+        left += not out[j]
+    if left == 1:
+        return best
+    for i in range(N):
+        if unit[i] == 0.0:
+            continue
+        most = -np.inf
+        for j in range(R):
+            if not out[j]:
+                most = max(most, u[j, i])
+        least = most - TIE * (top[i] - most) - NOISE * u[best, N + i]
+        for j in range(R):
+            out[j] = out[j] or u[j, i] < least
+    for j in range(R):
+        if not out[j]:
+            return j
+    return best
+
+
+@inlined
+def _pure_is_stable(a, stage, unit):
+    """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
+    u = stage.utility
+    N = len(unit)
+    for i in range(N):
+        if unit[i] == 0.0:
+            continue
+        for target in range(stage.first_action[i], stage.first_action[i + 1]):
+            to = stage.deviation[stage.row[a], target]
+            if to >= 0 and stage.position[to] >= 0:
+                other = stage.position[to]
+                if u[other, i] - u[a, i] > NOISE * max(u[a, N + i], u[other, N + i]):
+                    return False
+    return True
+
+
+# -- by programs ------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _by_programs(stage, goal, work, sigma):
+    """The answer of the linear program, in units that fit it."""
+    u, top, low, unit = stage.utility, work.top, work.low, work.unit
+    R, N = len(u), len(top)
+    leave_outliers_out(u, R, N, top, unit, work.values, work.order)
+    span = goal_range(u, R, N, goal.kind, goal.terms, top, unit, work.values, work.order)
+    for i in range(N):
+        work.core[i] = unit[i]
+    deep = DEEP
+    widened = False
+    for _ in range(ATTEMPTS):
+        found = _attempt(stage, goal, span if span > 0.0 else 1.0, deep, work, sigma)
+        if found != UNCERTIFIED:
+            closer = span
+            if goal.kind != ANY:
+                closer = finer_goal(u, R, N, goal.kind, goal.terms, top, unit, sigma, span)
+            if finer(u, R, N, sigma, top, work.core, unit) or closer < span:
+                span = closer
+                continue
+        if found <= MIXED:
+            return found
+        if goal.kind in (EGALITARIAN, FAIR) and deep == DEEP:
+            deep = DEEPER
+            continue
+        if widened:
+            return UNCERTIFIED
+        for i in range(N):
+            if 0.0 < unit[i] < top[i] - low[i]:
+                unit[i] = top[i] - low[i]
+                widened = True
+        if not widened:
+            return UNCERTIFIED
+    return UNCERTIFIED
+
+
+@inlined
+def _attempt(stage, goal, span, deep, work, sigma):
+    """The same in the present units; objectives are counted in `span`, and players compared within `deep` units below their best."""
+    R, N = len(stage.utility), len(work.top)
+    comparing = goal.kind in (EGALITARIAN, FAIR)
+    _scale(stage.utility, work)
+    outliers = _depths(R, work)
+    limited = _bounds(goal, comparing, span, deep, work)
+    for i in range(N):
+        if work.unit[i] > 0.0:
+            _merge_equal(stage.utility, i, work)
+    incentives = _incentive_rows(stage, goal.correlated, work)
+    rows, columns, pilot = incentives, R, np.int64(0)
+    if comparing:
+        rows, columns, pilot = _comparison_rows(R, incentives, goal.kind, span, work)
+    else:
+        _weigh(R, goal.terms, span, work)
+    program = Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
+    worth = work.v[:R, pilot] if comparing else work.c[:R]
+    a = _best_of(worth, work.depth, False)
+    careful = 0 < outliers < R and (comparing or work.depth[a] > 1.0)
+    if careful:
+        a = _best_of(worth, work.depth, True)
+    table = _start(program, a, careful, work)
+    if comparing:  # the auxiliaries enter on the pilot's rows
+        pivot(table, incentives + pilot, R - 1)
+        if goal.kind == FAIR:
+            pivot(table, incentives + N + pilot, R)
+    if not first_level(program, table, outliers > 0, work):
+        return UNCERTIFIED
+    if limited and not _within(program, work):
+        return UNCERTIFIED
+    if goal.kind == ANY:
+        refine(table, program, work.x)
+    elif not tie_levels(program, table, limited, work):
+        return UNCERTIFIED
+    return _accepted(stage, program, table, work, sigma)
+
+
+# -- the program ------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _scale(u, work):
+    for i in range(len(work.top)):
+        for j in range(len(u)):
+            work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
+
+
+@inlined
+def _depths(R, work):
+    """How far each joint action is below some player's best where it is an outlier, else 1. Returns the number of outliers."""
+    outliers = 0
+    for j in range(R + 2):
+        work.depth[j] = 1.0
+        if j < R:
+            for i in range(len(work.top)):
+                if -work.v[j, i] > OUTLIER:
+                    work.depth[j] = max(work.depth[j], -work.v[j, i])
+            outliers += work.depth[j] > 1.0
+    return outliers
+
+
+@inlined
+def _bounds(goal, comparing, span, deep, work):
+    """Fill, for each player, how far it is compared, where that begins, and what a deviation out of X is worth.
+
+    Returns whether players are compared, but not all the way down.
+    """
+    lowest = np.inf
+    limited = False
+    for i in range(len(work.top)):
+        cares = work.unit[i] > 0.0
+        whole = work.top[i] - work.low[i] if cares else 0.0
+        work.reach[i] = min(whole, deep * min(work.unit[i], OUTLIER * span))
+        limited = limited or work.reach[i] < whole
+        work.offset[i] = work.top[i] - work.reach[i] + (goal.terms[i] if comparing else 0.0)
+        lowest = min(lowest, work.offset[i])
+        work.outside[i] = -(1.0 + goal.floor) * whole / work.unit[i] if cares else -goal.floor
+    for i in range(len(work.top)):
+        work.offset[i] = (work.offset[i] - lowest) / span
+    return comparing and limited
+
+
+@inlined
+def _merge_equal(u, i, work):
+    """Values of player i that follow each other within their rounding get the lowest of them; see `stage.program.merge_equal`."""
+    v, order, sorted_v, unit = work.v, work.nonbasic, work.values, work.unit[i]
+    R, N = len(u), len(work.top)
+    largest = 0.0
+    for j in range(R):
+        largest = max(largest, u[j, N + i])
+    blur = NOISE * largest / unit
+    nearly = False  # rarely: look for two that are close but not equal before sorting
+    for j in range(R):
+        here = v[j, i]
+        sorted_v[j] = here
+        for k in range(j):
+            gap = abs(sorted_v[k] - here)
+            nearly |= (gap <= blur) & (gap > 0.0)
+    if not nearly:
+        return
+    for j in range(R):
+        here = v[j, i]
+        k = j
+        while k > 0 and sorted_v[k - 1] > here:
+            sorted_v[k] = sorted_v[k - 1]
+            order[k] = order[k - 1]
+            k -= 1
+        sorted_v[k] = here
+        order[k] = j
+    lowest = sorted_v[0]
+    for k in range(1, R):
+        blur = NOISE * max(u[order[k], N + i], u[order[k - 1], N + i]) / unit
+        if sorted_v[k] - sorted_v[k - 1] > blur:
+            lowest = sorted_v[k]
+        else:
+            v[order[k], i] = lowest
+
+
+@inlined
+def _incentive_rows(stage, correlated, work):
+    """Fill A, b, owner and scale with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+    A, v, depth = work.A, work.v, work.depth
+    R, N = len(stage.utility), len(work.top)
+    count = 0
+    for i in range(N):
+        for target in range(stage.first_action[i], stage.first_action[i + 1]):
+            tolds = stage.first_action[i + 1] - stage.first_action[i] if correlated else 1
+            for told in range(tolds):
+                if correlated and told == target - stage.first_action[i]:
+                    continue
+                most = 0.0
+                furthest = 0.0
+                for j in range(R):
+                    g = 0.0
+                    if not correlated or stage.action[stage.row[j], i] == told:
+                        to = stage.deviation[stage.row[j], target]
+                        to = stage.position[to] if to >= 0 else -1
+                        g = (v[to, i] if to >= 0 else work.outside[i]) - v[j, i]
+                    A[count, j] = g
+                    furthest = max(furthest, g / depth[j])
+                    if depth[j] == 1.0:
+                        most = max(most, g)
+                if furthest > 0.0:
+                    work.scale[count] = most if most > 0.0 else furthest
+                    work.b[count] = 0.0
+                    work.owner[count] = i
+                    count += 1
+    return count
+
+
+@inlined
+def _comparison_rows(R, incentives, kind, span, work):
+    """Append the rows and the objective that compare players. Returns rows, columns, and the player whose best is lowest.
+
+    Its rows bound the objective most tightly. Offsets are cut to where they matter: the lowest value is at most `least`, the
+    highest at least `most`.
+    """
+    A, b, v, offset = work.A, work.b, work.v, work.offset
+    N = len(work.top)
+    columns = R + (2 if kind == FAIR else 1)
+    pilot = np.int64(0)
+    least = np.inf
+    most = 0.0
+    above = 0.0
+    for i in range(N):
+        most = max(most, offset[i])
+        above = max(above, work.reach[i] / span)
+        if offset[i] + work.reach[i] / span < least:
+            least = offset[i] + work.reach[i] / span
+            pilot = i
+    for r in range(incentives):
+        A[r, R] = 0.0
+        A[r, columns - 1] = 0.0
+    rows = incentives
+    for i in range(N):  # z - w_i.sigma <= o_i
+        for j in range(R):
+            A[rows, j] = -(v[j, i] * work.unit[i] + work.reach[i]) / span
+        A[rows, columns - 1] = 0.0
+        A[rows, R] = 1.0
+        b[rows] = min(offset[i], least)
+        work.owner[rows] = offset[i] > least
+        rows += 1
+    if kind == FAIR:
+        for i in range(N):  # w + w_i.sigma <= top - o_i
+            for j in range(R):
+                A[rows, j] = (v[j, i] * work.unit[i] + work.reach[i]) / span
+            A[rows, R] = 0.0
+            A[rows, R + 1] = 1.0
+            b[rows] = above - max(offset[i] - most, -work.reach[i] / span)
+            work.owner[rows] = offset[i] - most < -work.reach[i] / span
+            rows += 1
+    for j in range(R):
+        work.c[j] = 0.0
+    work.c[R] = 1.0
+    work.c[columns - 1] = 1.0
+    return rows, columns, pilot
+
+
+@inlined
+def _weigh(R, terms, span, work):
+    """The linear objective of each joint action, in units of its range."""
+    for j in range(R):
+        work.c[j] = 0.0
+        for i in range(len(work.top)):
+            work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
+
+
+# -- its levels ---------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _best_of(worth, depth, careful):
+    """The joint action that is worth most; of those that are no outliers, if one is careful."""
+    a = -1
+    for j in range(len(worth)):
+        if not (careful and depth[j] > 1.0) and (a < 0 or worth[j] > worth[a]):
+            a = j
+    return a
+
+
+@inlined
+def _start(program, a, careful, work):
+    """The dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
+
+    Outliers are weighed by their depth, so that their columns are of unit size. To begin with, an objective may be as good at an outlier
+    as elsewhere; that would make small pivots, so a careful start holds the objective against outliers.
+    """
+    A, c, depth = program.A, program.c, program.depth
+    rows, columns = program.rows, program.columns
+    depth[a] = 1.0
+    table = Dictionary(work.T, work.rhs, work.d, work.basic, work.nonbasic, rows + 1, columns - 1)
+    k = 0
+    for j in range(columns):
+        if j != a:
+            table.nonbasic[k] = j
+            shared = j < program.R
+            for r in range(rows):
+                table.T[r, k] = (A[r, j] - (A[r, a] if shared else 0.0)) / depth[j]
+            table.T[rows, k] = 1.0 / depth[j] if shared else 0.0
+            table.d[k] = ((c[a] - c[j]) if shared else -c[j]) / depth[j]
+            if careful and depth[j] > 1.0:
+                table.d[k] += 1.0
+            k += 1
+    for r in range(rows):
+        table.basic[r] = columns + r
+        table.rhs[r] = program.b[r] - A[r, a]
+        program.size[r] = 1.0  # how large a slack can be: a small price of a large slack still moves the objective
+        for j in range(columns):
+            program.size[r] = max(program.size[r], abs(A[r, j]) / depth[j])
+    table.basic[rows] = a
+    table.rhs[rows] = 1.0
+    for j in range(columns + rows):
+        work.barred[j] = False
+    return table
+
+
+@inlined
+def first_level(program, table, outliers, work):
+    """Maximise the objective. Returns whether the answer is certified; its prices are in work.y."""
+    limit = 20 * (table.m + table.n) + 50
+    if dual_simplex(table, limit) < 0:
+        return False
+    if outliers:  # the objective as it is, and to the last digit: prices of outliers are these times their depth
+        reduced_costs(table, program)
+        if primal_simplex(table, work.barred, limit) < 0:
+            return False
+    return _read_certified(program, table, work)
+
+
+@inlined
+def tie_levels(program, table, limited, work):
+    """Among the best points, maximise the players' utilities one after the other. Returns whether the answer is certified, and refined."""
+    limit = 20 * (table.m + table.n) + 50
+    best = 0.0
+    for j in range(program.columns):
+        best += program.c[j] * work.x[j]
+        work.first[j] = program.c[j]
+    levels = 0
+    for level in range(len(work.top)):
+        ties = False
+        if not prices_agree(table, program, work.x, work.y):
+            return False
+        for k in range(table.n):
+            j = table.nonbasic[k]
+            if table.d[k] * (program.size[j - program.columns] if j >= program.columns else 1.0) > TIE:
+                if table.d[k] < PIVOT:
+                    return False  # it may be no more than rounding, of a large slack
+                work.barred[j] = True
+            ties = ties or not work.barred[j]
+        if not ties:
+            break
+        for j in range(program.columns):
+            program.c[j] = work.v[j, level] if j < program.R else 0.0
+        reduced_costs(table, program)
+        if primal_simplex(table, work.barred, limit) < 0 or not _read_certified(program, table, work):
+            return False
+        if limited and not _within(program, work):
+            return False
+        work.missing[level] = 0.0
+        for j in range(program.R):
+            work.missing[level] += work.v[j, level] * work.x[j]
+        levels = level + 1
+    refine(table, program, work.x)
+    for j in range(program.columns):
+        best -= work.first[j] * work.x[j]
+    for level in range(levels):
+        for j in range(program.R):
+            work.missing[level] -= work.v[j, level] * work.x[j]
+        best = max(best, work.missing[level])
+    return best <= 4.0 * TIE  # else ties gave a level away: outliers are played with more than a tiny chance
+
+
+@inlined
+def _read_certified(program, table, work):
+    read_point(table, program, work.x)
+    read_prices(table, program, work.y)
+    return is_certified(program, work.x, work.y, work.barred)
+
+
+@inlined
+def _within(program, work):
+    """Whether what was assumed of values, that they lie within so many units of the best, does not bind: then nothing beyond is better."""
+    for r in range(program.incentives, program.rows):
+        if work.owner[r] and work.y[r] > 0.0:
+            return False
+    return work.x[program.R] > ROW_FEASIBLE
+
+
+# -- the answer ---------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _accepted(stage, program, table, work, sigma):
+    """The distribution of the point; what is so small that it is rounding is left out, unless it deters."""
+    for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
+        count, tiny = _strip(program, work.x, least, sigma)
+        if count > 0 and _residuals_hold(stage.utility, program, work, sigma, tiny):
+            for j in range(program.R):
+                if sigma[j] > 0.0:
+                    work.chosen[0] = j
+            return PURE if count == 1 else MIXED
+        if least == 0.0:
+            refine(table, program, work.x)
+    return ROUGH
+
+
+@inlined
+def _strip(program, x, least, sigma):
+    """The distribution without weights up to `least`. Returns how many are left, 0: it was none; and whether one is tiny."""
+    total = 0.0
+    count = 0
+    tiny = False
+    for j in range(program.R):
+        sigma[j] = x[j] if x[j] * program.depth[j] > least else 0.0
+        total += sigma[j]
+        count += sigma[j] > 0.0
+        tiny = tiny or 0.0 < sigma[j] < TIE
+    for j in range(program.R):
+        sigma[j] /= total
+    return (count if total > 0.5 else 0), tiny
+
+
+@inlined
+def _residuals_hold(u, program, work, sigma, tiny):
+    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for.
+
+    Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would deter as well.
+    """
+    missing, noise, unit = work.missing, work.noise, work.unit
+    N = len(unit)
+    for i in range(N):
+        missing[i] = 0.0
+        noise[i] = 0.0
+        for j in range(program.R):
+            missing[i] -= sigma[j] * work.v[j, i]
+            noise[i] += NOISE * sigma[j] * u[j, N + i] / (unit[i] if unit[i] > 0.0 else 1.0)
+    for r in range(program.rows):
+        slack = program.b[r]
+        own = 0.0
+        for j in range(program.columns):
+            part = program.A[r, j] * (sigma[j] if j < program.R else work.x[j])
+            slack -= part
+            own += abs(part)
+        accepted = LP_CERTIFICATE
+        if r < program.incentives:
+            i = work.owner[r]
+            least = min(work.scale[r], missing[i])
+            strict = tiny and program.R <= STRICT
+            accepted = 4.0 * NOISE * own + 0.25 * NOISE * least if strict else STABLE * least + noise[i]
+        if slack < -accepted:
+            return False
+    return True
