@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import naive
 
 import acegames as ace
-from acegames.bench import random_game
-from acegames.machine import processors
+from acegames.cli.bench import random_game
 from acegames.stage import StageBatch
 from acegames.stage.batch import BatchStageSolver, kernel_arguments
+from acegames.system.machine import processors
 
 HERE = Path(__file__).parent
 

@@ -275,7 +275,7 @@ class Loaders:
 
     def __init__(self, folder):
         import acegames as ace
-        from acegames.checkpoint import HEAD
+        from acegames.engines.checkpoint import HEAD
 
         self.ace, self.folder, self.head = ace, Path(folder), HEAD
         self.by_kind = {kind: getattr(self, f"_{kind}") for kind in KINDS}
@@ -364,7 +364,7 @@ class Loaders:
 
     def _table(self, content):
         """A game as a table, {"head": ..., "lines": [[...], ...]}, or a policy where the head is null."""
-        from acegames.adapters import tables
+        from acegames.files import tables
 
         head, lines = self._document(content, lambda d: (d["head"], lines_of(d["lines"])))
         path = self._file("table.csv", lines)

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import acegames as ace
-from acegames.bench import random_game
+from acegames.cli.bench import random_game
 
 OFTEN = """
 import sys

@@ -13,11 +13,9 @@ A newcomer needs four names: `MarkovGame`, `solve`, `verify`, `simulate`.
 
 from acegames import baselines, catalog, learn, plot
 from acegames.approximate import Rounded, discount, round_costs
-from acegames.bracket import Bracket, bracket
 from acegames.concepts import CCE, CE, Nash
-from acegames.curve import BudgetCurve, budget_curve
 from acegames.engines import Progress, Report
-from acegames.engines.estimate import Estimate
+from acegames.engines.forecast import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.engines.reference import ReferenceEngine
 from acegames.errors import (
@@ -32,19 +30,21 @@ from acegames.errors import (
     TooLarge,
     UnknownPair,
 )
-from acegames.feasibility import Feasibility, feasibility
-from acegames.guarantee import Guarantee
-from acegames.loading import load
-from acegames.model.almost_sure import almost_sure
+from acegames.files.loading import load
+from acegames.model.budgets import almost_sure
+from acegames.model.costs.random import RandomCost, random_cost
 from acegames.model.game import MarkovGame
-from acegames.model.random_cost import RandomCost, random_cost
-from acegames.policy import CostTracker, Policy, Runner
-from acegames.proof import Proof, certify
-from acegames.reduction import Reduction, reduce
+from acegames.policy.policy import CostTracker, Policy, Runner
+from acegames.policy.simulation import Rollouts, simulate
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.reduction import Reduction, reduce
 from acegames.shield import Shield, ShieldRunner
-from acegames.simulate import Rollouts, simulate
-from acegames.solve import Solution, Stats, estimate, solve
-from acegames.verify import Certificate, verify
+from acegames.solving.bracketing import Bracket, bracket
+from acegames.solving.curve import BudgetCurve, budget_curve
+from acegames.solving.guarantee import Guarantee
+from acegames.solving.pipeline import Solution, Stats, estimate, solve
+from acegames.verifier import Certificate, verify
+from acegames.verifier.proof import Proof, certify
 from acegames.version import __version__ as __version__
 
 __all__ = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames.adapters import gambit
-from acegames.model.nfg import format_nfg, parse_nfg
+from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
 from acegames.stage.backend import polished, share_of_regret
 
 PAYOFFS = st.floats(allow_nan=False, allow_infinity=False, width=64)

@@ -16,7 +16,7 @@ from tests.oracle import feasible_sets, random_game
 import acegames as ace
 from acegames.approximate.rounding import round_costs
 from acegames.model.numbers import exact as exact_number
-from acegames.tracker import Rounding
+from acegames.policy.tracker import Rounding
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.terminal import filled_bar, one_line, out, speaking, unwatched
-from acegames.text_plot import plot_frontier
+from acegames.cli.terminal import filled_bar, one_line, out, speaking, unwatched
+from acegames.cli.text_plot import plot_frontier
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
 HOSTILE = ("[red]", "[/]", "[bold]x[/bold]", "危険 of rain", "two\nlines", "\x1b[31mred")

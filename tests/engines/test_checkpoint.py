@@ -18,12 +18,12 @@ import pytest
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames import checkpoint as module
-from acegames.bench import random_game
 from acegames.cli import app
+from acegames.cli.bench import random_game
+from acegames.engines import checkpoint as module
 from acegames.engines import estimate as estimates
-from acegames.mapped_files import map_file
-from acegames.store import read_archive, replacing, write_archive
+from acegames.system.container import read_archive, replacing, write_archive
+from acegames.system.mapped_files import map_file
 
 GAME = random_game(4, 8, 20)
 CONCEPT = ace.CE()
@@ -134,7 +134,7 @@ def test_a_solve_that_goes_on_ends_with_the_same_bytes(case, folder, tmp_path):
 
 def test_one_player_in_small_layers_goes_on_in_the_middle(folder, tmp_path, monkeypatch):
     """Layers that one call solves together are stored together, and those below them need not be."""
-    monkeypatch.setattr(sys.modules["acegames.feasibility.explore"], "BATCH_CELLS", 100)
+    monkeypatch.setattr(sys.modules["acegames.safety.explore"], "BATCH_CELLS", 100)
     game = alone()
     plain = saved(ace.solve(game), tmp_path)
     break_off(folder, 10, game, ace.CCE())
@@ -363,7 +363,7 @@ FEW_HANDLES = """
 import resource, sys
 import acegames as ace
 from acegames import checkpoint
-from acegames.bench import random_game
+from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 1
 checkpoint.os.fsync = lambda handle: None
 game, few = random_game(2, int(sys.argv[2]), 4), int(sys.argv[3])
@@ -451,9 +451,9 @@ def test_little_free_memory_neither_changes_the_bytes_nor_stops_a_checkpoint(fol
     needed = ace.estimate(game)
     assert needed.dense
     explored = []
-    for name in ("acegames.engines.local", "acegames.engines.estimate", "acegames.feasibility.explore"):
+    for name in ("acegames.engines.local", "acegames.engines.forecast", "acegames.safety.explore"):
         monkeypatch.setattr(sys.modules[name], "available_memory", lambda: needed.memory - 2**20)
-    explore = sys.modules["acegames.feasibility.explore"]
+    explore = sys.modules["acegames.safety.explore"]
     true = explore._explore_sparse
     monkeypatch.setattr(explore, "_explore_sparse", lambda *given: explored.append(given) or true(*given))
     again, resumed = solve(folder, game, ace.CCE())
@@ -710,7 +710,7 @@ LIMITED_FILES = """
 import resource, sys
 import acegames as ace
 from acegames import checkpoint
-from acegames.bench import random_game
+from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**30
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
@@ -732,7 +732,7 @@ OUT_OF_CORE = """
 import resource, sys
 import acegames as ace
 from acegames import checkpoint
-from acegames.bench import random_game
+from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**20
 ace.solve(random_game(2, 2, 2))
 game = random_game(8, 60, 150)
@@ -777,7 +777,7 @@ def test_killed_at_any_moment(tmp_path):
     done = subprocess.run(
         [
             sys.executable,
-            str(Path(__file__).parents[1] / "reliability" / "kill.py"),
+            str(Path(__file__).parents[2] / "reliability" / "kill.py"),
             "--kills",
             "6",
             "--games",

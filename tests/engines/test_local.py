@@ -5,12 +5,12 @@ import pytest
 
 import acegames as ace
 from acegames.engines import local
-from acegames.engines.estimate import FIXED_BYTES
-from acegames.feasibility.explore import explore
-from acegames.feasibility.graph import feasible_graph
-from acegames.feasibility.lattice import lattice
-from acegames.feasibility.space import Space, plan
+from acegames.engines.forecast import FIXED_BYTES
 from acegames.kernels import written
+from acegames.safety.explore import explore
+from acegames.safety.graph import feasible_graph
+from acegames.safety.lattice import lattice
+from acegames.safety.space import Space, plan
 from oracle import random_game
 
 ENGINES = {"dense": ace.LocalEngine(dense=True), "sparse": ace.LocalEngine(dense=False)}

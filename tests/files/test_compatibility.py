@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.store import VERSION
+from acegames.system.container import VERSION
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 MANIFESTS = {folder.name: json.loads((folder / "manifest.json").read_text()) for folder in SAMPLES.glob("20*")}
 KNOWN = [(folder, name, facts) for folder, manifest in sorted(MANIFESTS.items()) for name, facts in manifest.items()]
 NEWEST = max(MANIFESTS)

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from acegames import store
 from acegames.errors import BadFile, InvalidGame
-from acegames.model import files
-from acegames.model.files import load_game
+from acegames.files import games as files
+from acegames.files.games import load_game
 from acegames.model.game import MarkovGame
+from acegames.system import container as store
 from game_files import CHICKEN, SUFFIXES, load_text, written
 
 # -- damage ----------------------------------------------------------------------------------------------------

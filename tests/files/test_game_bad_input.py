@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model import files
-from acegames.model.files import load_game
+from acegames.files import games as files
+from acegames.files.games import load_game
 from acegames.model.game import MarkovGame
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
 

@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
-from acegames import store
 from acegames.errors import InvalidGame
-from acegames.model import files, text_form
-from acegames.model import rules as reader
+from acegames.files import game_text as text_form
+from acegames.files import games as files
+from acegames.files import rules as reader
+from acegames.files.games import game_from_archive, game_to_archive, load_game, save_game
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
-from acegames.model.files import game_from_archive, game_to_archive, load_game, save_game
 from acegames.model.game import MarkovGame
+from acegames.system import container as store
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
 
 
@@ -346,7 +347,7 @@ def test_initial_distribution(tmp_path):
 
 # -- the documentation -----------------------------------------------------------------------------------------
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documented_examples(tmp_path):

@@ -20,15 +20,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
-from acegames import store
 from acegames.errors import AceError, BadFile, InvalidGame, TooLarge
-from acegames.model import archive_form, assemble, files, game, rule_tables
+from acegames.files import game_archive as archive_form
+from acegames.files import games as files
+from acegames.files import rule_tables
+from acegames.model import assemble, game
+from acegames.system import container as store
 from bombs import BOMBS as BOMBS_ELSEWHERE
 from bombs import CORPUS as CORPUS_FOLDER
 from bombs import documents
 from game_files import CHICKEN, changed, load_text, written
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 MERSENNE = 2**61 - 1  # numbers that differ by it have one hash
 PLENTY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -503,7 +506,7 @@ def test_a_companion_is_not_followed_out_of_its_folder(tmp_path, monkeypatch):
 
 def test_parquet_that_unfolds(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from acegames.adapters.table_files import read_pieces
+    from acegames.files.tables.csv_parquet import read_pieces
 
     parquet.write_table(arrow.table({"t": np.zeros(2 * 10**7, dtype=np.int64)}), tmp_path / "p.parquet")
     assert (tmp_path / "p.parquet").stat().st_size < 10**6
@@ -512,7 +515,7 @@ def test_parquet_that_unfolds(tmp_path):
 
 
 def test_a_table_with_fewer_lines_than_steps(tmp_path):
-    from acegames.adapters import tables
+    from acegames.files import tables
 
     timed = load_text(tmp_path, changed(rules=[BASE, {"when": {"t": 1}, "reward": [1, 1]}]))
     tables.write_game(timed, tmp_path / "g.csv")

@@ -14,8 +14,8 @@ from scipy import stats
 
 import acegames as ace
 from acegames.errors import BadFile, InvalidGame, MissingExtra
-from acegames.model import files
-from acegames.model.files import game_from_archive, game_to_archive
+from acegames.files import games as files
+from acegames.files.games import game_from_archive, game_to_archive
 from game_files import SUFFIXES, changed, load_text
 
 SOURCES = [

@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.adapters import tables
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
-from acegames.played import check_played
+from acegames.files import tables
+from acegames.report.played import check_played
 from acegames.report.write import collect
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 
-SAMPLES = Path(__file__).parent / "samples" / "mixed-up-8d00895"
+SAMPLES = Path(__file__).parents[1] / "samples" / "mixed-up-8d00895"
 GAMES = feasible_games(40)
 FORMATS = ("solution", "policy", "policy of the solution", "again")
 
@@ -111,7 +111,7 @@ def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
 @pytest.mark.parametrize("number", range(0, len(GAMES), 4))
 def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
     """The second solve finds all layers, the third one the odd ones, each in a file of its own."""
-    monkeypatch.setattr("acegames.checkpoint.EVERY_BYTES", 1)
+    monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
     game = GAMES[number]
     for k, solution in enumerate(solutions(game)):
         where, folder = list(pairs(game, solution.policy)), tmp_path / str(k)

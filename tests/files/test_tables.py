@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.adapters import tables
 from acegames.cli import app
+from acegames.files import tables
 
 ENDINGS = [".csv", ".parquet"]
 COSTS = st.sampled_from([0, 1, -1, Fraction(1, 3), Fraction(1, 10), 2**70, Fraction(1, 7)])
@@ -335,7 +335,8 @@ def test_a_policy_without_the_list_of_its_pairs_is_not_written(folder):
 
 
 def test_pieces_make_no_difference(folder, monkeypatch):
-    from acegames.adapters import policy_table, table_files
+    from acegames.files.tables import csv_parquet as table_files
+    from acegames.files.tables import policies as policy_table
 
     game = ace.catalog.get("knapsack")
     policy = ace.solve(game).policy

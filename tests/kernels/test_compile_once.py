@@ -11,7 +11,7 @@ import acegames as ace
 from acegames.stage import StageBatch
 from acegames.stage.nash import NashStageSolver
 import acegames.kernels
-from acegames.feasibility import space
+from acegames.safety import space
 from acegames.shield import _kernels
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
     for concept in (ace.CE(), ace.CCE("fair")):

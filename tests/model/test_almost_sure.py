@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 import acegames as ace
 import oracle
 from acegames.cli import app
-from acegames.feasibility.frontier import last_finite
-from acegames.verify._recover import Ceilings
-from acegames.verify._units import Units
+from acegames.safety.frontier import last_finite
+from acegames.verifier._recover import Ceilings
+from acegames.verifier._units import Units
 from game_files import CHICKEN, load_text
 
 INF = math.inf
@@ -177,7 +177,7 @@ def test_solved_verified_played_and_kept(kind, tmp_path, monkeypatch):
         solution = ace.solve(game, kind())
         np.testing.assert_allclose(solution.values, [float(v) for v in expected], atol=1e-7)
         for plain in (10**6, -1):  # both ways of the verifier: plain and compiled passes
-            monkeypatch.setattr(sys.modules["acegames.verify"], "_PLAIN", plain)
+            monkeypatch.setattr(sys.modules["acegames.verifier"], "_PLAIN", plain)
             certificate = ace.verify(game, solution.policy, kind())
             assert certificate.ok, str(certificate)
             assert certificate.pairs == ace.feasibility(game).pairs
@@ -239,8 +239,8 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verify._compiled import _within_budget
-    from acegames.verify._packed import Packed
+    from acegames.verifier._compiled import _within_budget
+    from acegames.verifier._packed import Packed
 
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60

@@ -15,16 +15,16 @@ import pytest
 from scipy import stats
 
 import acegames as ace
-from acegames import solution_file
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge, UnknownPair
-from acegames.feasibility.frontier import Frontier
-from acegames.model import written_costs
-from acegames.model.cost_cells import probabilities
+from acegames.files import solution as solution_file
+from acegames.files import written_costs
+from acegames.files.written_costs import read_written_cost
+from acegames.model.costs.cells import probabilities
+from acegames.model.costs.random import random_cost
 from acegames.model.numbers import TINIEST, exact, shown
-from acegames.model.random_cost import random_cost
-from acegames.model.written_costs import read_written_cost
-from acegames.tracker import Rounding
-from acegames.verify import _rounding
+from acegames.policy.tracker import Rounding
+from acegames.safety.frontier import Frontier
+from acegames.verifier import _rounding
 
 F = Fraction
 
@@ -419,7 +419,7 @@ def test_every_family_of_the_list_can_be_written_and_read(tmp_path):
 
 
 def test_the_page_lists_the_families():
-    page = (Path(__file__).parents[1] / "docs" / "game-file.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "game-file.md").read_text()
     assert all(f"`{name}`" in page for name in FAMILIES)
 
 

@@ -18,9 +18,9 @@ from scipy import stats
 
 import acegames as ace
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.costs.random import RandomCost, probabilities, random_cost, read_cost
 from acegames.model.numbers import TINIEST
-from acegames.model.random_cost import RandomCost, probabilities, random_cost, read_cost
-from acegames.tracker import Rounding
+from acegames.policy.tracker import Rounding
 
 F = Fraction
 
@@ -424,7 +424,7 @@ def test_refusals_name_the_place():
 
 
 def exact_methods(game):
-    from acegames.feasibility.frontier import Frontier
+    from acegames.safety.frontier import Frontier
 
     class Stays:
         def distribution(self, t, state, spent):
@@ -464,7 +464,7 @@ def test_probabilities_of_outcomes_of_the_same_cost_add_up():
 
 
 def test_the_page_about_continuous_costs_runs(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "continuous-costs.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "continuous-costs.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, {})
     assert "beta(a=2.0, b=3.0" in capsys.readouterr().out

@@ -14,10 +14,13 @@ import pytest
 from tests.oracle import random_game
 
 import acegames as ace
-from acegames import BadFile, played, solution_file, stated
-from acegames.feasibility.cells import Cells, _bits
-from acegames.policy_check import check_layer
-from acegames.store import read_archive
+from acegames import BadFile
+from acegames.files import solution as solution_file
+from acegames.files import stated
+from acegames.policy.checks import check_layer
+from acegames.report import played
+from acegames.safety.cells import Cells, _bits
+from acegames.system.container import read_archive
 
 
 def changed(array, at, by):

@@ -13,7 +13,7 @@ import acegames as ace
 import oracle
 from acegames import CE
 from acegames.model.game import MarkovGame
-from acegames.simulate import simulate
+from acegames.policy.simulation import simulate
 
 
 class Call:

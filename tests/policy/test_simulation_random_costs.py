@@ -16,10 +16,10 @@ import acegames as ace
 import oracle
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
-from acegames.model.random_cost import RandomCost, probabilities
-from acegames.model.random_cost import random_cost as drawn_from
-from acegames.simulate import simulate
-from acegames.tracker import CostTracker, Rounding
+from acegames.model.costs.random import RandomCost, probabilities
+from acegames.model.costs.random import random_cost as drawn_from
+from acegames.policy.simulation import simulate
+from acegames.policy.tracker import CostTracker, Rounding
 
 F = Fraction
 

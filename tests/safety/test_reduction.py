@@ -8,7 +8,7 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE
-from acegames.reduction import as_label
+from acegames.safety.reduction import as_label
 
 RANDOM = [oracle.random_game(np.random.default_rng(3000 + seed)) for seed in range(80)]
 FEASIBLE = [game for game in RANDOM if ace.feasibility(game).feasible][:40]

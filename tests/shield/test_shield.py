@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy import stats
+from test_shield_products import check_maximal
 
 import acegames as ace
 import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
-from acegames.feasibility import space
 from acegames.model.numbers import exact
+from acegames.safety import space
 from acegames.shield import safe_sets, tables
-from test_shield_products import check_maximal
 
 F = Fraction
 
@@ -480,7 +480,7 @@ def test_arrays_cannot_be_written_and_share_memory():
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda shield: pickle.loads(pickle.dumps(shield))])
 def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
-    from acegames.shield import _kernels as kernels
+    from acegames.kernels import shielding as kernels
 
     shield = ace.Shield(ace.catalog.get("rendezvous"))
     _ = shield.masks, shield.products, shield.product(0, "calm", (0, 0)), shield.situations([0])
@@ -803,7 +803,7 @@ def test_more_joint_actions_than_a_word_has_bits():
 
 
 def test_a_larger_game_agrees_with_feasibility():
-    from acegames.bench import random_game
+    from acegames.cli.bench import random_game
 
     game = random_game(4, 8, 20)
     shield, found = ace.Shield(game), ace.feasibility(game)

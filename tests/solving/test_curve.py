@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 import oracle
-from acegames.feasibility.frontier import last_finite
+from acegames.safety.frontier import last_finite
 
 OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = Path(__file__).parents[1] / "corpus"
 ONE = np.float64(1).tobytes()
 MEGABYTE = 2**20
 HEADER = '{"format": "acegames-game", "version": 1, "members": [], "y": '

@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from acegames.model.files import load_game
+from acegames.files.games import load_game
 
 SUFFIXES = (".yaml", ".yml", ".json", ".npz")
 

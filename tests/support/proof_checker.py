@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHECKER = ROOT / "checker" / "ace_check.py"
 
 
@@ -40,8 +40,8 @@ def check(path, *options):
 
 def claimed(game, policy, concept, path):
     """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
-    from acegames import proof
-    from acegames.verify._rounding import read_rules
+    from acegames.verifier import proof
+    from acegames.verifier._rounding import read_rules
 
     header, arrays = proof._content(
         SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]

@@ -12,9 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from acegames import store
 from acegames.errors import BadFile
-from acegames.store import PLAIN, read_archive, replacing, write_archive, write_text
+from acegames.system import container as store
+from acegames.system.container import PLAIN, read_archive, replacing, write_archive, write_text
 
 KIND = "acegames-test"
 HEADER = {"labels": ["a", "ü"], "n": 3}

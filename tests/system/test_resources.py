@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import acegames as ace
-from acegames.bench import random_game
 from acegames.cli import app
+from acegames.cli.bench import random_game
 from acegames.engines import estimate as estimates
-from acegames.feasibility import space as spaces
+from acegames.safety import space as spaces
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 

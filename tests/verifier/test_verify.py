@@ -19,7 +19,7 @@ from acegames.concepts import CCE, CE
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.numerics import VERIFY
-from acegames.verify import verify
+from acegames.verifier import verify
 
 BOTH = pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 
@@ -544,13 +544,13 @@ def test_it_imports_only_the_model():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     allowed = (
         "acegames.model",
-        "acegames.verify",
-        "acegames.simulate",
-        "acegames.episode_costs",
+        "acegames.verifier",
+        "acegames.policy.simulation",
+        "acegames.policy.episode_costs",
         "acegames.concepts",
         "acegames.errors",
-        "acegames.extras",  # of the model, for costs given by distributions
-        "acegames.limits",
+        "acegames.system.extras",  # of the model, for costs given by distributions
+        "acegames.system.limits",
     )
     assert [m for m in loaded if not m.startswith((*allowed, "acegames.numerics"))] == []
 

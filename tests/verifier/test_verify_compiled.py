@@ -15,13 +15,13 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
-from acegames.verify import _bulk, _compiled, _kernels, _packed, _reading, verify
-from acegames.verify._feasible import feasible_stages
-from acegames.verify._reading import Reader
-from acegames.verify._units import Units
+from acegames.verifier import _bulk, _compiled, _kernels, _packed, _reading, verify
+from acegames.verifier._feasible import feasible_stages
+from acegames.verifier._reading import Reader
+from acegames.verifier._units import Units
 
 SEEDS = range(200)
-PACKAGE = sys.modules["acegames.verify"]  # the name itself is the function
+PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 
 
 @pytest.fixture

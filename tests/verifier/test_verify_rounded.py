@@ -19,14 +19,14 @@ from scipy import stats
 import acegames as ace
 import oracle
 from acegames import CCE, CE
+from acegames.cli.terminal import certificate_data, print_json
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain
-from acegames.model.random_cost import RandomCost
 from acegames.numerics import VERIFY
-from acegames.terminal import certificate_data, print_json
-from acegames.tracker import CostTracker, Rounding
-from acegames.verify import _counted, _rounded_walk, _rounding, verify
+from acegames.policy.tracker import CostTracker, Rounding
+from acegames.verifier import _counted, _rounded_walk, _rounding, verify
 
 INF = math.inf
 
@@ -358,7 +358,7 @@ def exact(found):
 def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
     some = cases()[:25]
     plain = [verify(found.game, found.policy, found.concept) for found in some]
-    monkeypatch.setattr(importlib.import_module("acegames.verify"), "_PLAIN", 0)
+    monkeypatch.setattr(importlib.import_module("acegames.verifier"), "_PLAIN", 0)
     monkeypatch.setattr(_rounded_walk, "_BLOCK", 2)
     monkeypatch.setattr(_rounded_walk, "_KEYS", 0)
     for found, before in zip(some, plain, strict=True):

@@ -15,11 +15,11 @@ import pytest
 import acegames as ace
 import oracle
 import proof_checker
-from acegames.adapters import tables
-from acegames.adapters.episode import Episode
-from acegames.feasibility.frontier import last_finite
+from acegames.adapters.environments.episode import Episode
+from acegames.files import tables
 from acegames.learn.sources import game_model
 from acegames.model.numbers import exact
+from acegames.safety.frontier import last_finite
 from random_games import feasible_games, tangled
 
 GAMES = feasible_games(24, seed=1)

@@ -17,7 +17,7 @@ import acegames as ace
 from acegames.engines import local
 sys.path.insert(0, sys.argv[1])
 from test_resources import fine, own_costs, alone
-from acegames.bench import random_game
+from acegames.cli.bench import random_game
 
 local.RUN = local.RUN_ALONE = 256  # so that small layers are shared out among threads, too
 threads = int(sys.argv[2])

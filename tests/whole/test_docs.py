@@ -17,7 +17,7 @@ import yaml
 
 import acegames
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 NAMED = {"ids": lambda page: str(page.relative_to(DOCS))}

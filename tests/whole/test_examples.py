@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "gallery").glob("*.md"))
 SMALL = {
     "drone_relief": {"horizon": 5},

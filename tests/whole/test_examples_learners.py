@@ -12,7 +12,7 @@ import pytest
 
 import acegames as ace
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "shielded-learning.md").read_text()
 
 

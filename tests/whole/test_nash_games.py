@@ -10,6 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from test_policy import DAMAGES, behaves, rewritten
 from typer.testing import CliRunner
 
 import acegames as ace
@@ -20,9 +21,8 @@ from acegames.numerics import PRODUCT
 from acegames.stage import nash as nash_stage
 from acegames.stage import nash_exact
 from oracle import random_game
-from test_policy import DAMAGES, behaves, rewritten
 
-judge = importlib.import_module("acegames.verify")
+judge = importlib.import_module("acegames.verifier")
 
 ENGINES = {
     "dense": ace.LocalEngine(dense=True),

@@ -11,12 +11,12 @@ import pytest
 
 import acegames as ace
 from acegames.engines import local, reference
-from acegames.engines.level import Level, level
-from acegames.feasibility.explore import explore
-from acegames.feasibility.lattice import lattice
-from acegames.feasibility.space import plan
+from acegames.engines.baseline import Level, level
+from acegames.safety.explore import explore
+from acegames.safety.lattice import lattice
+from acegames.safety.space import plan
 
-SCRIPT = Path(__file__).parents[1] / "reliability" / "numerics.py"
+SCRIPT = Path(__file__).parents[2] / "reliability" / "numerics.py"
 spec = importlib.util.spec_from_file_location("reliability_numerics", SCRIPT)
 families = importlib.util.module_from_spec(spec)
 sys.modules[spec.name] = families

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = (Path(__file__).parents[2] / "README.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 PYTHON = [body for language, body in BLOCKS if language == "python"]
 COMMANDS = [
@@ -64,4 +64,4 @@ def test_console_block_runs_in_order(tmp_path):
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README))
 def test_links_to_files_lead_somewhere(target):
-    assert (Path(__file__).parents[1] / target).exists()
+    assert (Path(__file__).parents[2] / target).exists()

@@ -11,7 +11,7 @@ import pytest
 
 import acegames
 
-FOLDER = Path(__file__).parents[1] / "reliability"
+FOLDER = Path(__file__).parents[2] / "reliability"
 USED_BY = {"proof_truth": "damage", "mutants": "mutate"}
 PLAIN = """
 import runpy, sys

@@ -15,19 +15,19 @@ import pytest
 from tests.oracle import feasible_sets, random_game, spell_out
 
 import acegames as ace
-from acegames.feasibility import space as spaces
-from acegames.feasibility.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
-from acegames.feasibility.explore import explore
-from acegames.feasibility.frontier import minimal_elements
-from acegames.feasibility.lattice import common_unit, lattice
-from acegames.feasibility.space import Tables, pairs_at_most, plan
 from acegames.learn.caution import Caution, dominated
 from acegames.learn.facts import read_facts
 from acegames.model.numbers import plain
-from acegames.product import RowIndex, joint_actions, marginals
-from acegames.verify._bulk import Bulk
+from acegames.policy.player_records import RowIndex, joint_actions, marginals
+from acegames.safety import space as spaces
+from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
+from acegames.safety.explore import explore
+from acegames.safety.frontier import minimal_elements
+from acegames.safety.lattice import common_unit, lattice
+from acegames.safety.space import Tables, pairs_at_most, plan
+from acegames.verifier._bulk import Bulk
 
-exploring = importlib.import_module("acegames.feasibility.explore")  # the package has a function of that name
+exploring = importlib.import_module("acegames.safety.explore")  # the package has a function of that name
 
 # seeds of games that change with time, have budgets, and start in several states
 GENERAL = (

@@ -23,7 +23,7 @@ import acegames as ace
 import oracle
 from random_games import changing_game, pairs
 
-DIGESTS = Path(__file__).with_name("samples") / "digests.json"
+DIGESTS = Path(__file__).parents[1] / "samples" / "digests.json"
 GAMES, BLOCK = 300, 20
 OBJECTIVES: tuple[Any, ...] = ("welfare", "egalitarian", "fair", None, "p0", (1.0, 0.25, 0.5))
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
 from acegames.model.numbers import exact
-from acegames.model.random_cost import RandomCost
 from acegames.model.tails import Tails
 
 __all__ = ["discount"]

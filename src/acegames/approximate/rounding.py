@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.feasibility.lattice import LARGEST, common_unit
 from acegames.model.assemble import Names, RawLayer, assemble
-from acegames.model.cost_cells import probabilities
+from acegames.model.costs.cells import probabilities
+from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Label, Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
-from acegames.model.random_cost import Cost, RandomCost
 from acegames.model.written import unknown
-from acegames.tracker import Rounding
+from acegames.policy.tracker import Rounding
+from acegames.safety.lattice import LARGEST, common_unit
 
 __all__ = ["Rounded", "round_costs"]
 

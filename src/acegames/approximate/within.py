@@ -7,8 +7,8 @@ from typing import Any
 from acegames.approximate.rounding import round_costs
 from acegames.errors import Infeasible, InvalidOption, TooLarge
 from acegames.model.game import MarkovGame
-from acegames.reduction import infeasible
-from acegames.tracker import Rounding
+from acegames.policy.tracker import Rounding
+from acegames.safety.reduction import infeasible
 
 __all__ = ["count_costs", "infeasible_as_counted"]
 

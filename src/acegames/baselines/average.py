@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from acegames.concepts import CCE
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
+from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
-from acegames.model.random_cost import Cost, RandomCost, cost_text
 from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
-from acegames.tracker import CostTracker, Rounding
+from acegames.policy.tracker import CostTracker, Rounding
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from acegames.baselines.average import expected_budgets
 from acegames.baselines.team import team_optimum, without_budgets
 from acegames.concepts import Concept
 from acegames.model.game import MarkovGame
-from acegames.simulate import Rollouts, simulate
-from acegames.solve import solve
+from acegames.policy.simulation import Rollouts, simulate
+from acegames.solving.pipeline import solve
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ import numpy as np
 from acegames.concepts import CCE
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
-from acegames.solve import Solution, solve
-from acegames.tracker import CostTracker
+from acegames.policy.tracker import CostTracker
+from acegames.solving.pipeline import Solution, solve
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:

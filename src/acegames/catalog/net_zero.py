@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from acegames.model.almost_sure import almost_sure
+from acegames.model.budgets import almost_sure
 from acegames.model.game import MarkovGame
 
 USE = {"save": 0, "live": 1, "feast": 2}

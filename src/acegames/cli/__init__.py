@@ -22,15 +22,9 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 import acegames as ace
-from acegames.checkpoint import other_runs
-from acegames.completion import concepts, game_names, games, objectives
-from acegames.exporting import GAMES
-from acegames.limits import MESSAGE
-from acegames.model.remarks import free, free_in_words
-from acegames.model.written import read_exact
-from acegames.stated import as_stated
-from acegames.summary import show_summary
-from acegames.terminal import (
+from acegames.cli.completion import concepts, game_names, games, objectives
+from acegames.cli.summary import show_summary
+from acegames.cli.terminal import (
     by_label,
     certificate_data,
     curve_data,
@@ -49,6 +43,12 @@ from acegames.terminal import (
     speaking,
     working,
 )
+from acegames.engines.checkpoint import other_runs
+from acegames.files.exporting import GAMES
+from acegames.files.stated import as_stated
+from acegames.model.remarks import free, free_in_words
+from acegames.model.written import read_exact
+from acegames.system.limits import MESSAGE
 
 USAGE_ERROR: Any = typer.BadParameter.__base__  # of click, wherever this version of typer has it
 
@@ -569,7 +569,7 @@ def simulate(
 
     What a solution file states is compared with what is played; exit code 2 if they differ.
     """
-    from acegames.played import check_played
+    from acegames.report.played import check_played
 
     model, policy, stated = _policy(file, against)
     with working(f"playing {episodes:,} episodes"):
@@ -642,7 +642,7 @@ def export(
     quiet: QuietOption = False,
 ) -> None:
     """Write the policy of a solution, or a game, as a table that other programs read, or a game of one step for Gambit."""
-    from acegames.exporting import export_file
+    from acegames.files.exporting import export_file
 
     what, lines = export_file(source, output, _game, game=game, outside=outside)
     if as_json:
@@ -735,7 +735,7 @@ def catalog(
 @_verb
 def bench(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Measure this machine: solve and verify random two-player games of growing size."""
-    from acegames.bench import measurements
+    from acegames.cli.bench import measurements
 
     found = []
     table = Table()

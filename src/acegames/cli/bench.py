@@ -10,8 +10,8 @@ import numpy as np
 
 from acegames.concepts import CE
 from acegames.model.game import MarkovGame
-from acegames.solve import solve
-from acegames.verify import verify
+from acegames.solving.pipeline import solve
+from acegames.verifier import verify
 
 SIZES = ((4, 8, 20), (6, 16, 45), (8, 30, 90), (10, 45, 140))  # states, horizon, budget
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
+from acegames.cli.terminal import escape, filled_bar, number, one_line, out, own_budget
 from acegames.model.numbers import exact, nearest_float
-from acegames.terminal import escape, filled_bar, number, one_line, out, own_budget
 
 __all__ = ["show_summary"]
 

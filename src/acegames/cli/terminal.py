@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.feasibility.frontier import last_finite
-from acegames.model.almost_sure import is_almost_sure
+from acegames.cli.text_plot import plot_frontier
+from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
-from acegames.text_plot import plot_frontier
+from acegames.safety.frontier import last_finite
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines.shelf import Shelf
+from acegames.engines.layer_store import Shelf
 from acegames.errors import InvalidGame
-from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
-from acegames.policy import PolicyLayer, Reached
+from acegames.policy.policy import PolicyLayer, Reached
+from acegames.safety.lattice import Lattice
 
 __all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards"]
 

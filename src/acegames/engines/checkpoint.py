@@ -39,15 +39,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines.estimate import WAITING_BYTES
-from acegames.engines.shelf import SolvedLayer
+from acegames.engines.forecast import WAITING_BYTES
+from acegames.engines.layer_store import SolvedLayer
 from acegames.errors import BadFile, CheckpointError
-from acegames.feasibility.space import Space
-from acegames.locks import try_lock
-from acegames.mapped_files import map_file
-from acegames.policy import PolicyLayer, action_offsets, answers
-from acegames.policy_check import check_layer
-from acegames.store import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
+from acegames.policy.checks import check_layer
+from acegames.policy.policy import PolicyLayer, action_offsets, answers
+from acegames.safety.space import Space
+from acegames.system.container import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
+from acegames.system.locks import try_lock
+from acegames.system.mapped_files import map_file
 from acegames.version import __version__
 
 VERSION = 3

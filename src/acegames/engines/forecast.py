@@ -9,13 +9,13 @@ import numpy as np
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.errors import TooLarge
-from acegames.feasibility.explore import SPARSE_BYTES
-from acegames.feasibility.lattice import common_unit
-from acegames.feasibility.space import Space, pairs_at_most
-from acegames.machine import available_memory, processors
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
-from acegames.policy import BY_CELL, answers
+from acegames.policy.policy import BY_CELL, answers
+from acegames.safety.explore import SPARSE_BYTES
+from acegames.safety.lattice import common_unit
+from acegames.safety.space import Space, pairs_at_most
+from acegames.system.machine import available_memory, processors
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.feasibility.space import Space
-from acegames.policy import PolicyLayer
+from acegames.policy.policy import PolicyLayer
+from acegames.safety.space import Space
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
-from acegames.engines.estimate import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
-from acegames.engines.level import Level, level, with_gross
-from acegames.engines.shelf import InMemory, Shelf, SolvedLayer
+from acegames.engines.baseline import Level, level, with_gross
+from acegames.engines.forecast import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.layer_store import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
-from acegames.feasibility.cells import LayerSpace
-from acegames.feasibility.explore import batches, explore, listed
-from acegames.feasibility.lattice import Lattice
-from acegames.feasibility.space import Space, Tables, plan
 from acegames.kernels.records import Answers, Boxes, Choices, Following, Listed, Steps, Written
-from acegames.machine import available_memory
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy import PolicyLayer, Reached, answers
+from acegames.policy.policy import PolicyLayer, Reached, answers
+from acegames.safety.cells import LayerSpace
+from acegames.safety.explore import batches, explore, listed
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space, Tables, plan
 from acegames.stage.batch import deviation_table, goal_of
 from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
+from acegames.system.machine import available_memory
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import local
-from acegames.engines.level import Level
+from acegames.engines.baseline import Level
 from acegames.engines.local import LayerTask, Run, Stages
 from acegames.engines.none_found import none_found, too_large
 from acegames.errors import TooLarge
-from acegames.feasibility.cells import LayerSpace
-from acegames.feasibility.explore import explore
-from acegames.feasibility.lattice import Lattice
-from acegames.feasibility.space import Space, plan
 from acegames.kernels.records import Written
+from acegames.safety.cells import LayerSpace
+from acegames.safety.explore import explore
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space, plan
 from acegames.stage.backend import load
 from acegames.stage.nash import Mixtures, solve_stages
 from acegames.system.announce import announce

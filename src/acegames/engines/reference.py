@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, Progress, Report
-from acegames.engines.level import level, with_gross
+from acegames.engines.baseline import level, with_gross
+from acegames.engines.layer_store import Shelf
 from acegames.engines.none_found import none_found, too_large
-from acegames.engines.shelf import Shelf
 from acegames.errors import InvalidOption
-from acegames.feasibility.cells import Cells, LayerSpace, number_boxes
-from acegames.feasibility.graph import NodeLayer, feasible_graph
-from acegames.feasibility.lattice import Lattice
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy import PolicyLayer, by_player
+from acegames.policy.policy import PolicyLayer, by_player
+from acegames.safety.cells import Cells, LayerSpace, number_boxes
+from acegames.safety.graph import NodeLayer, feasible_graph
+from acegames.safety.lattice import Lattice
 from acegames.stage import StageBatch, StageSolver, StageStrategies
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from acegames.adapters import gambit, tables
+from acegames.adapters import gambit
 from acegames.errors import InvalidOption
+from acegames.files import tables
 from acegames.model.game import MarkovGame
-from acegames.policy import Policy
+from acegames.policy.policy import Policy
 
 GAMES = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet")
 NFG = ".nfg"

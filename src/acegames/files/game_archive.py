@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.limits import EXPANDED, HORIZON, LAYER_OUTCOMES, LAYERED, LAYERED_SHARE, LISTED, OUTCOMES
+from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.costs.random import Cost
 from acegames.model.from_arrays import from_arrays
 from acegames.model.game import LAYER_FIELDS, Label, MarkovGame, check_horizon, check_labels
 from acegames.model.numbers import Bound, text
-from acegames.model.random_cost import Cost
 from acegames.model.tails import Tails
 from acegames.model.written import (
     check_keys,
@@ -32,8 +32,8 @@ from acegames.model.written import (
     read_exact,
     show,
 )
-from acegames.model.written_costs import read_written_cost, write_cost
-from acegames.store import Arrays
+from acegames.system.container import Arrays
+from acegames.system.limits import EXPANDED, HORIZON, LAYER_OUTCOMES, LAYERED, LAYERED_SHARE, LISTED, OUTCOMES
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.almost_sure import AtEnd, is_almost_sure
-from acegames.model.archive_form import (
+from acegames.files.game_archive import (
     check_file_budgets,
     check_file_horizon,
     game_from_plain,
@@ -18,11 +17,12 @@ from acegames.model.archive_form import (
     tables_from_archive,
     tails_from_data,
 )
+from acegames.files.rule_tables import RuleTables
+from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.model.assemble import Names, assemble, read_budget
+from acegames.model.budgets import AtEnd, is_almost_sure
 from acegames.model.game import Label, MarkovGame, check_labels, read_initial, spread
 from acegames.model.numbers import Bound
-from acegames.model.rule_tables import RuleTables
-from acegames.model.rules import Vocabulary, mentioned_states, read_rules
 from acegames.model.written import (
     check_keys,
     label_from_data,
@@ -34,7 +34,7 @@ from acegames.model.written import (
     unknown,
     write_number,
 )
-from acegames.store import VERSION, Arrays, check_version
+from acegames.system.container import VERSION, Arrays, check_version
 
 FORMAT = "acegames-game"
 TABLES = "acegames-tables"

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from acegames import store
+from acegames.adapters.gambit.nfg import parse_nfg, read_text, repeated
 from acegames.errors import BadFile, InvalidGame, TooLarge
-from acegames.limits import TEXT_BYTES
-from acegames.model.archive_form import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
+from acegames.files.game_archive import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
+from acegames.files.game_text import FORMAT, TABLES, check_format, game_from_document, header_document
+from acegames.files.write_rules import rules_document
 from acegames.model.game import MarkovGame
-from acegames.model.nfg import parse_nfg, read_text, repeated
-from acegames.model.text_form import FORMAT, TABLES, check_format, game_from_document, header_document
-from acegames.model.write_rules import rules_document
+from acegames.system import container as store
+from acegames.system.limits import TEXT_BYTES
 
 __all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_game", "save_game"]
 
@@ -47,7 +47,7 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
         return
     if suffix not in TEXT:
         raise BadFile(_suffix_sentence(path))
-    from acegames.model.text_formats import dump  # brings yaml, which archives do not need
+    from acegames.files.yaml_json import dump  # brings yaml, which archives do not need
 
     document = header_document(game)
     if sum(len(layer.prob) for layer in game.layers) > TEXT_LIMIT:
@@ -64,7 +64,7 @@ def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix:
     tables, arrays = tables_to_archive(game)
     store.write_archive(beside, TABLES, tables, arrays)
     try:
-        from acegames.model.text_formats import dump
+        from acegames.files.yaml_json import dump
 
         store.write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
     except BaseException:
@@ -142,7 +142,7 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
-    from acegames.model.text_formats import parse
+    from acegames.files.yaml_json import parse
 
     document = parse(text, suffix)
     check_format(document)

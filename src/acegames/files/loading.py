@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from acegames.model.files import TABLE_FILES, load_game
+from acegames.files.games import TABLE_FILES, load_game
 from acegames.model.game import MarkovGame
 
 
@@ -19,6 +19,6 @@ def load(path: str | PathLike[str]) -> MarkovGame:
     """
     if Path(path).suffix.lower() not in TABLE_FILES:
         return load_game(path)
-    from acegames.adapters.tables import read_game
+    from acegames.files.tables import read_game
 
     return read_game(path)

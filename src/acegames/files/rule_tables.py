@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.limits import EXPANDED
+from acegames.files.rules import STAY, Rule, Vocabulary
 from acegames.model.assemble import RawLayer, code_costs
+from acegames.model.costs.random import Cost
 from acegames.model.game import Moves, follow, new_sets, place
-from acegames.model.random_cost import Cost
-from acegames.model.rules import STAY, Rule, Vocabulary
+from acegames.system.limits import EXPANDED
 
 Ints = NDArray[np.int64]
 

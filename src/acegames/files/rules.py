@@ -15,9 +15,10 @@ from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
+from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.model.assemble import Names
+from acegames.model.costs.random import Cost
 from acegames.model.game import Label, spread
-from acegames.model.random_cost import Cost
 from acegames.model.written import (
     check_keys,
     label_from_data,
@@ -27,7 +28,6 @@ from acegames.model.written import (
     show,
     unknown,
 )
-from acegames.model.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.numerics import PROBABILITY_SUM
 
 WILD = "*"

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
-from acegames.guarantee import guarantee
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
-from acegames.policy import Policy
-from acegames.solve import Solution
+from acegames.policy.policy import Policy
+from acegames.solving.guarantee import guarantee
+from acegames.solving.pipeline import Solution
 
 if TYPE_CHECKING:
-    from acegames.verify import Certificate
+    from acegames.verifier import Certificate
 
 Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from acegames.files.game_text import label_condition
+from acegames.files.written_costs import write_cost
 from acegames.model.game import Label, Layer, MarkovGame
-from acegames.model.text_form import label_condition
 from acegames.model.written import label_to_data, write_number
-from acegames.model.written_costs import write_cost
 
 LayerSet = tuple[int, ...]
 

@@ -16,9 +16,9 @@ from typing import Any
 import yaml
 
 from acegames.errors import BadFile
-from acegames.limits import DIGITS, NESTING
 from acegames.model.written import WrittenFloat, show
-from acegames.store import strict_json
+from acegames.system.container import strict_json
+from acegames.system.limits import DIGITS, NESTING
 
 LINE = 100
 

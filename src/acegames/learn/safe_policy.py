@@ -32,13 +32,13 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.feasibility import Feasibility, feasibility
-from acegames.feasibility.lattice import LARGEST, read_amounts
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.model.user_functions import check_function
-from acegames.tracker import CostTracker, Rounding
+from acegames.policy.tracker import CostTracker, Rounding
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.lattice import LARGEST, read_amounts
 
 Spent = tuple[int | float | Fraction, ...]
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.almost_sure import AtEnd
+from acegames.model.budgets import AtEnd
+from acegames.model.costs.random import Cost, cost_order
 from acegames.model.game import (
     LAYER_FIELDS,
     Label,
@@ -30,7 +31,6 @@ from acegames.model.game import (
     read_initial,
 )
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
-from acegames.model.random_cost import Cost, cost_order
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 

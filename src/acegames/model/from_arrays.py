@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.limits import LAYER_OUTCOMES
 from acegames.model.assemble import Names, RawLayer, assemble, read_budget
+from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
 from acegames.model.numbers import TINIEST
-from acegames.model.random_cost import Cost, is_distribution, read_cost
+from acegames.system.limits import LAYER_OUTCOMES
 
 
 def from_arrays(

@@ -11,6 +11,7 @@ import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs, read_budget
+from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.game import (
     JointAction,
     Label,
@@ -22,7 +23,6 @@ from acegames.model.game import (
     read_initial,
 )
 from acegames.model.numbers import is_scalar, probability
-from acegames.model.random_cost import Cost, is_distribution, read_cost
 from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.limits import REACH_WORK, SAME_HASH
+from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.numbers import Bound, probability, text
-from acegames.model.random_cost import Cost, RandomCost, cost_text
 from acegames.model.tails import Tails
+from acegames.system.limits import REACH_WORK, SAME_HASH
 
 Label = Hashable
 JointAction = tuple[Label, ...]
@@ -263,7 +263,7 @@ class MarkovGame:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` gives the same game back."""
-        from acegames.model.files import save_game
+        from acegames.files.games import save_game
 
         save_game(self, path)
 

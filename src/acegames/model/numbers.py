@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.limits import DENOMINATOR_BITS, DIGITS
+from acegames.system.limits import DENOMINATOR_BITS, DIGITS
 
 Bound = Fraction | float
 """A budget: a Fraction, or the float `inf` (the only float that occurs)."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.game import Label, check_labels
 from acegames.model.numbers import probability
-from acegames.model.random_cost import Cost, is_distribution, read_cost
 from acegames.model.written import show, unknown
 
 Ints = NDArray[np.int64]

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.random_cost import RandomCost
 from acegames.model.to_table import Ints, check_no_tails, numbers, rest_of
 from acegames.numerics import ARRAY_PRODUCT
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.limits import DECIMAL_LENGTH, LABEL_NESTING
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
+from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING
 
 SCALARS = (str, int, float, bool, type(None))
 

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.curve import BudgetCurve
 from acegames.errors import InvalidOption
-from acegames.feasibility import Feasibility, feasibility
 from acegames.model.game import Label, MarkovGame
 from acegames.plot.drawing import (
     BLUE,
@@ -30,6 +28,8 @@ from acegames.plot.drawing import (
     tidy,
     whole_ticks,
 )
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.solving.curve import BudgetCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.extras import optional
+from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,7 +24,7 @@ from acegames.plot.drawing import (
     whole_ticks,
 )
 from acegames.plot.plane import Plane, plane
-from acegames.policy import Policy
+from acegames.policy.policy import Policy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -25,7 +25,7 @@ from acegames.plot.drawing import (
     tidy,
     whole_ticks,
 )
-from acegames.simulate import Rollouts, simulate
+from acegames.policy.simulation import Rollouts, simulate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

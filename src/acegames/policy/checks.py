@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
-from acegames.feasibility.cells import LayerSpace
 from acegames.model.game import MarkovGame
 from acegames.numerics import POLICY_SUM
-from acegames.policy import Policy, PolicyLayer
+from acegames.policy.policy import Policy, PolicyLayer
+from acegames.safety.cells import LayerSpace
 
 
 def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:

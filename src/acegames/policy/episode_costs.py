@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import common_denominator, exact
-from acegames.model.random_cost import Cost, RandomCost
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

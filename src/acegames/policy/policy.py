@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.feasibility.cells import Cells, LayerSpace
-from acegames.feasibility.lattice import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
-from acegames.product import RowIndex, joint_actions, marginals
-from acegames.tracker import AT_AN_END, CostTracker, Rounding, Spent
+from acegames.policy.player_records import RowIndex, joint_actions, marginals
+from acegames.policy.tracker import AT_AN_END, CostTracker, Rounding, Spent
+from acegames.safety.cells import Cells, LayerSpace
+from acegames.safety.lattice import read_amounts, read_pair
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
 
@@ -239,7 +239,7 @@ class Policy:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the policy to one file, with the game's digest; the name is used as given."""
-        from acegames.solution_file import save_policy
+        from acegames.files.solution import save_policy
 
         save_policy(self, path)
 
@@ -250,7 +250,7 @@ class Policy:
         The policy of a solution file is held against the game inside. Some policy files of earlier versions are refused, because
         their joint actions may be mixed up.
         """
-        from acegames.solution_file import load_policy
+        from acegames.files.solution import load_policy
 
         return load_policy(path)
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidOption
-from acegames.feasibility.lattice import from_units, read_amounts, to_units
 from acegames.model.game import Label
+from acegames.safety.lattice import from_units, read_amounts, to_units
 
 __all__ = ["CostTracker", "Rounding", "Spent"]
 

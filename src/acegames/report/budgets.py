@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import AceError, TooLarge
-from acegames.feasibility.frontier import Frontier
 from acegames.report.view import View, called, shown
-from acegames.solve import Solution
+from acegames.safety.frontier import Frontier
+from acegames.solving.pipeline import Solution
 
 MOST_PAIRS = 400_000
 """Stage games up to which a curve, one more solve per constraint, is made: seconds."""

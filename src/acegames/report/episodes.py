@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.policy.simulation import Rollouts
 from acegames.report.view import View, called, shown
-from acegames.simulate import Rollouts
 
 FIRST = 3  # episodes that are shown as they come
 MOST_TIGHT = 4  # constraints of which the episode that comes closest to the budget is shown

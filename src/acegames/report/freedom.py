@@ -17,11 +17,11 @@ from acegames.concepts import CE, Nash
 from acegames.errors import NoEquilibrium
 from acegames.model.game import MarkovGame
 from acegames.numerics import TIE
-from acegames.policy import Policy
+from acegames.policy.policy import Policy
+from acegames.policy.simulation import Rollouts
 from acegames.report.stages import Stage, stages
 from acegames.report.view import Floats, Ints, View
-from acegames.simulate import Rollouts
-from acegames.solve import Solution, solve
+from acegames.solving.pipeline import Solution, solve
 
 MOST_STEPS = 50_000
 """Steps of episodes that are looked at; a few seconds."""

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import CE
-from acegames.feasibility.frontier import Frontier
+from acegames.policy.simulation import Rollouts
 from acegames.report.deviations import deviations
 from acegames.report.stages import Reasons, Stage, stages
 from acegames.report.view import Ints, View, shown
-from acegames.simulate import Rollouts
+from acegames.safety.frontier import Frontier
 
 Key = tuple[int, ...]  # t, state, whole units spent
 CELLS_PER_SITUATION = 10

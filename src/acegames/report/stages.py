@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.feasibility.frontier import Frontier
 from acegames.numerics import PROBABILITY_RENORMALISE
 from acegames.report.view import Floats, Ints, View, shown
+from acegames.safety.frontier import Frontier
 
 Bools = NDArray[np.bool_]
 

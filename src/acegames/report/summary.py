@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import Concept
-from acegames.model.almost_sure import is_almost_sure
+from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
+from acegames.policy.simulation import Rollouts
+from acegames.policy.tracker import Rounding
 from acegames.report.episodes import budget_table
 from acegames.report.freedom import Freedom, percent
 from acegames.report.view import View, called, shown, spelled
-from acegames.simulate import Rollouts
-from acegames.solve import Solution
-from acegames.tracker import Rounding
-from acegames.verify import Certificate
+from acegames.solving.pipeline import Solution
+from acegames.verifier import Certificate
 
 CONCEPTS = {
     "CE": (

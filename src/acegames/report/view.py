@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
 from acegames.errors import InvalidOption
-from acegames.feasibility.lattice import Lattice, lattice
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import plain
 from acegames.numerics import SHOWN_AS_ZERO
-from acegames.policy import Policy
+from acegames.policy.policy import Policy
+from acegames.safety.lattice import Lattice, lattice
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

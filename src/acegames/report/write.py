@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
-from acegames.guarantee import guarantee
 from acegames.model.game import MarkovGame, check_game
-from acegames.policy import Policy
+from acegames.policy.policy import Policy
+from acegames.policy.simulation import Rollouts, simulate
 from acegames.report.budgets import Minimal, curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
@@ -21,10 +21,10 @@ from acegames.report.page import json_for_script, page
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
 from acegames.report.summary import summary_data
 from acegames.report.view import View, called, shown
-from acegames.simulate import Rollouts, simulate
-from acegames.solve import Solution, Stats
-from acegames.store import write_parts
-from acegames.verify import Certificate, verify
+from acegames.solving.guarantee import guarantee
+from acegames.solving.pipeline import Solution, Stats
+from acegames.system.container import write_parts
+from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000
 """Characters of data up to which situations are put into the page unless a number is asked for: with the scripts it stays below 3 MB."""

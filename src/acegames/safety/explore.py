@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.feasibility.cells import RANK_BLOCK, Cells, Ints
-from acegames.feasibility.space import Space
 from acegames.kernels.records import Listed
-from acegames.machine import available_memory
+from acegames.safety.cells import RANK_BLOCK, Cells, Ints
+from acegames.safety.space import Space
+from acegames.system.machine import available_memory
 
 SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # one compiled call runs over layers of about so many cells

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.feasibility.lattice import Lattice
 from acegames.model.game import MarkovGame
+from acegames.safety.lattice import Lattice
 
 Ints = NDArray[np.int64]
 

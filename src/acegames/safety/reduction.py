@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import Infeasible, TooLarge
-from acegames.feasibility import Feasibility, feasibility
-from acegames.feasibility.frontier import Frontier
-from acegames.feasibility.graph import feasible_graph
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.numbers import plain_array
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.frontier import Frontier
+from acegames.safety.graph import feasible_graph
 
 __all__ = ["LiftedPolicy", "Reduction", "infeasible", "reduce"]
 

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.feasibility.cells import Cells, Ints, LayerSpace, number_boxes
-from acegames.feasibility.lattice import Lattice
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
 from acegames.model.game import MarkovGame
+from acegames.safety.cells import Cells, Ints, LayerSpace, number_boxes
+from acegames.safety.lattice import Lattice
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells in all: small enough that nothing is gained by listing them

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.feasibility.cells import RANK_BLOCK, Cells
-from acegames.feasibility.explore import listed
-from acegames.feasibility.space import Space
-from acegames.machine import available_memory
 from acegames.model.game import MarkovGame
+from acegames.safety.cells import RANK_BLOCK, Cells
+from acegames.safety.explore import listed
+from acegames.safety.space import Space
+from acegames.system.machine import available_memory
 
 if TYPE_CHECKING:
     from acegames.kernels.safe_sets import Sets
-    from acegames.shield._kernels import Place
+    from acegames.kernels.shielding import Place
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -78,7 +78,7 @@ class Rows(Sealed):
 
     def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
         """The row of each pair: t one or (B,), state (B,), spent (B, M) whole units; -1 where no safe play comes."""
-        from acegames.shield import _kernels as kernels
+        from acegames.kernels import shielding as kernels
 
         row = np.empty(len(state), dtype=np.int64)
         kernels.find_rows(frozen(t), frozen(state), frozen(spent), self.dims, self.place, row)
@@ -86,7 +86,7 @@ class Rows(Sealed):
 
     def pairs(self, row: Ints) -> tuple[Ints, Ints, Ints]:
         """Time (B,), state (B,) and spent (B, M) of each row; t = -1 for what is none."""
-        from acegames.shield import _kernels as kernels
+        from acegames.kernels import shielding as kernels
 
         t, state = np.empty(len(row), dtype=np.int64), np.zeros(len(row), dtype=np.int64)
         spent = np.zeros((len(row), self.constraints), dtype=np.int64)

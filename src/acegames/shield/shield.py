@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.counting import count_costs, infeasible_as_counted
+from acegames.approximate.within import count_costs, infeasible_as_counted
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.feasibility import Feasibility
-from acegames.feasibility.explore import explore
-from acegames.feasibility.lattice import lattice, read_pair
-from acegames.feasibility.space import plan
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.starts import UNSAID, first_state
+from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
+from acegames.safety.explore import explore
+from acegames.safety.feasible import Feasibility
+from acegames.safety.lattice import lattice, read_pair
+from acegames.safety.space import plan
 from acegames.shield.product_sets import check_criterion, product_sets
 from acegames.shield.runner import ShieldRunner
 from acegames.shield.safe_sets import Sealed, find_safe_sets, number_rows, sealed
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
-from acegames.tracker import AT_AN_END, CostTracker, Spent
 
 __all__ = ["Shield"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.feasibility.lattice import to_units
-from acegames.machine import available_memory
+from acegames.policy.tracker import CostTracker
+from acegames.safety.lattice import to_units
 from acegames.shield.safe_sets import SafeSets, sealed
-from acegames.tracker import CostTracker
+from acegames.system.machine import available_memory
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -9,7 +9,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, Report
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
-from acegames.solve import Solution, solve
+from acegames.solving.pipeline import Solution, solve
 
 __all__ = ["Bracket", "bracket"]
 

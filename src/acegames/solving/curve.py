@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import round_costs
 from acegames.concepts import CCE, Concept
-from acegames.curve_rows import Row, Scale, given_rows, varied_constraints
 from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
-from acegames.feasibility.lattice import lattice
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain, plain_array
-from acegames.policy import project
-from acegames.solve import check_run
+from acegames.policy.policy import project
+from acegames.safety.lattice import lattice
+from acegames.solving.curve_rows import Row, Scale, given_rows, varied_constraints
+from acegames.solving.pipeline import check_run
 
 __all__ = ["BudgetCurve", "budget_curve"]
 

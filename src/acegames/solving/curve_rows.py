@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.feasibility.frontier import Frontier, minimal_elements
 from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import unknown
-from acegames.reduction import infeasible
+from acegames.safety.frontier import Frontier, minimal_elements
+from acegames.safety.reduction import infeasible
 
 Ints = NDArray[np.int64]
 Row = tuple[Bound, ...]

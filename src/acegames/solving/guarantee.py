@@ -10,7 +10,7 @@ from fractions import Fraction
 from acegames.concepts import Concept
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import Bound, plain, shown
-from acegames.tracker import Rounding
+from acegames.policy.tracker import Rounding
 
 __all__ = ["Guarantee"]
 

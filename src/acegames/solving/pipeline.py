@@ -15,23 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
-from acegames.checkpoint import Checkpoint
+from acegames.approximate.within import count_costs, infeasible_as_counted
 from acegames.concepts import CCE, Concept
-from acegames.counting import count_costs, infeasible_as_counted
 from acegames.engines import Engine, EngineResult, Report, check_rewards
-from acegames.engines.estimate import Estimate
+from acegames.engines.checkpoint import Checkpoint
+from acegames.engines.forecast import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
-from acegames.feasibility.lattice import Lattice, lattice
-from acegames.guarantee import Guarantee, guarantee
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.model.user_functions import check_function
-from acegames.policy import Policy, build_policy
+from acegames.policy.policy import Policy, build_policy
+from acegames.safety.lattice import Lattice, lattice
+from acegames.solving.guarantee import Guarantee, guarantee
 
 if TYPE_CHECKING:
-    from acegames.curve import BudgetCurve
     from acegames.report import Written
+    from acegames.solving.curve import BudgetCurve
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
@@ -78,7 +78,7 @@ class Solution:
         Of an approximate solution it is the curve of the game with rounded costs, where that has one: costs that were cut off, or not
         counted at all, because the game's own budget is what it is, would count under a smaller one (InvalidOption).
         """
-        from acegames.curve import budget_curve
+        from acegames.solving.curve import budget_curve
 
         options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
         rules = self.policy.tracker.rounding
@@ -119,14 +119,14 @@ class Solution:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""
-        from acegames.solution_file import save_solution
+        from acegames.files.solution import save_solution
 
         save_solution(self, path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
         """Read a file written by `save`; BadFile when it is damaged or of another kind, or states what its policy is not."""
-        from acegames.solution_file import load_solution
+        from acegames.files.solution import load_solution
 
         return load_solution(path)
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from acegames.concepts import BACKENDS, Nash
 from acegames.errors import AceError
-from acegames.extras import optional
 from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
 from acegames.stage.preference import Preference, better
 from acegames.stage.program import as_rational
 from acegames.stage.units import first_units, goal_range
+from acegames.system.extras import optional
 
 Floats = NDArray[np.float64]
 Profile = list[Floats]  # N arrays: probability of each action

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
-from acegames.limits import COMPRESSED as COMPRESSED_LIMIT
-from acegames.limits import (
+from acegames.system.limits import COMPRESSED as COMPRESSED_LIMIT
+from acegames.system.limits import (
     ENTRY,
     HEADER_VALUES,
     NPY_HEADER,
@@ -41,10 +41,10 @@ from acegames.limits import (
     PACKED_SHARE,
     TEXT_ENTRY,
 )
-from acegames.limits import HEADER as HEADER_LIMIT
-from acegames.limits import STORED_ABOVE as STORE_ABOVE
-from acegames.locks import try_lock
-from acegames.machine import available_memory
+from acegames.system.limits import HEADER as HEADER_LIMIT
+from acegames.system.limits import STORED_ABOVE as STORE_ABOVE
+from acegames.system.locks import try_lock
+from acegames.system.machine import available_memory
 
 Path = str | os.PathLike[str]
 Arrays = dict[str, NDArray[Any]]

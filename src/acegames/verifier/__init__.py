@@ -40,18 +40,18 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept, Nash
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
-from acegames.verify._certificate import Certificate, limit_phrases
-from acegames.verify._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
-from acegames.verify._counted import Counted
-from acegames.verify._deviations import Evaluated, evaluate
-from acegames.verify._feasible import feasible_stages
-from acegames.verify._packed import Packed
-from acegames.verify._reading import Reader
-from acegames.verify._rounded_walk import walk_rounded
-from acegames.verify._rounding import EXACT, read_rules, unsound
-from acegames.verify._tolerance import Gain, judged, safe_rows
-from acegames.verify._units import Units
-from acegames.verify._walk import Step, Walked, Witness, amounts, walk
+from acegames.verifier._certificate import Certificate, limit_phrases
+from acegames.verifier._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
+from acegames.verifier._counted import Counted
+from acegames.verifier._deviations import Evaluated, evaluate
+from acegames.verifier._feasible import feasible_stages
+from acegames.verifier._packed import Packed
+from acegames.verifier._reading import Reader
+from acegames.verifier._rounded_walk import walk_rounded
+from acegames.verifier._rounding import EXACT, read_rules, unsound
+from acegames.verifier._tolerance import Gain, judged, safe_rows
+from acegames.verifier._units import Units
+from acegames.verifier._walk import Step, Walked, Witness, amounts, walk
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.verify._deviations import Evaluated, at_start
-from acegames.verify._feasible import Ints
-from acegames.verify._packed import Packed
-from acegames.verify._reading import Answers, Reader
-from acegames.verify._tolerance import Floats, Gains, Judged
-from acegames.verify._walk import Walked, in_user_units
+from acegames.verifier._deviations import Evaluated, at_start
+from acegames.verifier._feasible import Ints
+from acegames.verifier._packed import Packed
+from acegames.verifier._reading import Answers, Reader
+from acegames.verifier._tolerance import Floats, Gains, Judged
+from acegames.verifier._walk import Walked, in_user_units
 
 _BLOCK = 2**14
 """Pairs that the policy is asked for at once."""
@@ -56,7 +56,7 @@ def feasible_keys(packed: Packed) -> tuple[list[Ints], list[Ints]]:
 
 
 def _within_budget(packed: Packed) -> list[Ints]:
-    from acegames.verify import _kernels as kernels
+    from acegames.verifier import _kernels as kernels
 
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
@@ -78,7 +78,7 @@ def _within_budget(packed: Packed) -> list[Ints]:
 
 
 def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
-    from acegames.verify import _kernels as kernels
+    from acegames.verifier import _kernels as kernels
 
     table = packed.table(0)
     for t in reversed(range(len(layers))):
@@ -91,7 +91,7 @@ def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
 
 
 def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
-    from acegames.verify import _kernels as kernels
+    from acegames.verifier import _kernels as kernels
 
     safe_rows = []
     for t, keys in enumerate(layers):
@@ -155,7 +155,7 @@ class _Judge:
 
     def layer(self, t: int, keys: Ints, next_keys: Ints | None, following: _Layer) -> _Layer:
         """Return V, W and the rest at the pairs of time t."""
-        from acegames.verify import _kernels as kernels
+        from acegames.verifier import _kernels as kernels
 
         packed, last = self.packed, next_keys is None
         table = packed.table(0 if next_keys is None else len(next_keys))

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.verify._feasible import Ints, Stage
-from acegames.verify._reading import Reader
-from acegames.verify._tolerance import Floats, Gain, Gains, Judged, rounding
+from acegames.verifier._feasible import Ints, Stage
+from acegames.verifier._reading import Reader
+from acegames.verifier._tolerance import Floats, Gain, Gains, Judged, rounding
 
 
 @dataclass(frozen=True, eq=False)

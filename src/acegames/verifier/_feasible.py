@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.verify._recover import Ceilings
-from acegames.verify._units import Spent, Units
+from acegames.verifier._recover import Ceilings
+from acegames.verifier._units import Spent, Units
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

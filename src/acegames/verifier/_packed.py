@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verify._deviations import replaced
-from acegames.verify._feasible import Ints
-from acegames.verify._recover import Ceilings
-from acegames.verify._tolerance import Judged
-from acegames.verify._units import Spent, Units
+from acegames.verifier._deviations import replaced
+from acegames.verifier._feasible import Ints
+from acegames.verifier._recover import Ceilings
+from acegames.verifier._tolerance import Judged
+from acegames.verifier._units import Spent, Units
 
 if TYPE_CHECKING:
-    from acegames.verify._kernels import Box, Moves, Numbers, Rules, Table
+    from acegames.verifier._kernels import Box, Moves, Numbers, Rules, Table
 
 _KEYS = 2**62
 """Keys stay below this."""

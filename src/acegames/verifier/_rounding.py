@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import TINIEST, exact, nearest_float, plain, shown
-from acegames.model.random_cost import RandomCost
 from acegames.numerics import PROBABILITY_SUM
 
 Cost = Fraction | RandomCost

@@ -27,17 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, MarkovGame
 from acegames.model.numbers import exact, text
-from acegames.model.random_cost import RandomCost
-from acegames.solve import Solution
-from acegames.store import write_parts
-from acegames.verify import Certificate, verify
-from acegames.verify._counted import Counted
-from acegames.verify._feasible import Stage, feasible_stages, offsets
-from acegames.verify._reading import Reader
-from acegames.verify._rounding import Rule, read_rules
-from acegames.verify._units import Units
+from acegames.solving.pipeline import Solution
+from acegames.system.container import write_parts
+from acegames.verifier import Certificate, verify
+from acegames.verifier._counted import Counted
+from acegames.verifier._feasible import Stage, feasible_stages, offsets
+from acegames.verifier._reading import Reader
+from acegames.verifier._rounding import Rule, read_rules
+from acegames.verifier._units import Units
 
 __all__ = ["Proof", "certify"]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from acegames.episode_costs import EpisodeCosts
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import Bound, plain
+from acegames.policy.episode_costs import EpisodeCosts
 
 Action = tuple[int, ...]
 Amounts = tuple[int | float | Fraction, ...]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.episode import Action, Episode
+from acegames.adapters.environments.episode import Action, Episode
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import MarkovGame
 from acegames.shield import Shield

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.episode import bounds_in_force
+from acegames.adapters.environments.episode import bounds_in_force
 from acegames.errors import InvalidOption
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import nearest_float
-from acegames.model.random_cost import RandomCost
 from acegames.model.user_functions import check_function
 
 Vector = NDArray[np.float32]

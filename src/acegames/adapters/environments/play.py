@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from acegames.adapters.episode import Action, Amounts, Episode
-from acegames.adapters.masks import Mask, MaskMaker, Masks, shield_for
-from acegames.adapters.observing import Layout, Vector, layout, to_float
+from acegames.adapters.environments.episode import Action, Amounts, Episode
+from acegames.adapters.environments.masks import Mask, MaskMaker, Masks, shield_for
+from acegames.adapters.environments.observing import Layout, Vector, layout, to_float
 from acegames.errors import InvalidOption
-from acegames.extras import optional
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.written import unknown
+from acegames.system.extras import optional
 
 OBSERVATIONS = ("dict", "vector")
 RENDER_MODES = ("human", "ansi", "rgb_array")

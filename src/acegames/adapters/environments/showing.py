@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.play import Play
+from acegames.adapters.environments.play import Play
 from acegames.model.numbers import Bound, shown
 
 WIDTH = 20

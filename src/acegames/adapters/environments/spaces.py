@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from gymnasium import spaces
 
-from acegames.adapters.play import Play
+from acegames.adapters.environments.play import Play
 
 
 def vector_space(play: Play) -> spaces.Box:

@@ -18,18 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.adapters.gambit.nfg import format_nfg, parse_nfg, read_text, repeated
 from acegames.errors import BadFile, InvalidGame, InvalidOption
-from acegames.extras import optional
-from acegames.feasibility import feasibility
 from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.nfg import format_nfg, parse_nfg, read_text, repeated
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
-from acegames.reduction import infeasible
 from acegames.report.stages import stages
 from acegames.report.view import View
-from acegames.solve import Solution
-from acegames.store import write_text
+from acegames.safety.feasible import feasibility
+from acegames.safety.reduction import infeasible
+from acegames.solving.pipeline import Solution
+from acegames.system.container import write_text
+from acegames.system.extras import optional
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
 

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidOption
-from acegames.limits import TEXT_BYTES
 from acegames.model.game import MarkovGame
+from acegames.system.limits import TEXT_BYTES
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from acegames.adapters.play import Play, Played, metadata, read_options
-from acegames.adapters.showing import show
-from acegames.adapters.spaces import observation_space
+from acegames.adapters.environments.play import Play, Played, metadata, read_options
+from acegames.adapters.environments.showing import show
+from acegames.adapters.environments.spaces import observation_space
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 

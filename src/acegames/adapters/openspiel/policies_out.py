@@ -28,11 +28,11 @@ from acegames.adapters.openspiel.reading import (
     openspiel,
 )
 from acegames.errors import InvalidOption, TooLarge, UnknownPair
+from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.random_cost import Cost, RandomCost
 from acegames.numerics import PRODUCT
-from acegames.policy import Policy
-from acegames.solve import Solution
+from acegames.policy.policy import Policy
+from acegames.solving.pipeline import Solution
 
 Total = tuple[int, ...]
 Row = NDArray[np.float64]  # by action number

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from acegames.errors import InvalidGame, InvalidOption
-from acegames.extras import optional
 from acegames.model.game import Label
 from acegames.model.user_functions import check_function
+from acegames.system.extras import optional
 
 Key = Callable[[Any], Label]
 

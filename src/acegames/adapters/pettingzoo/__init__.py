@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.extras import optional
 from acegames.model.game import Label, MarkovGame
+from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from acegames.adapters.pettingzoo.conventions import CostRule
@@ -54,8 +54,8 @@ def parallel_env(
         MissingExtra: without PettingZoo.
     """
     optional("pettingzoo", "environments", "pettingzoo")
+    from acegames.adapters.environments.play import Options
     from acegames.adapters.pettingzoo.playing import GameParallelEnv
-    from acegames.adapters.play import Options
 
     return GameParallelEnv(game, Options(mask, shield, illegal, owners, features, observation, render_mode))
 
@@ -70,8 +70,8 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
         options: as for `parallel_env`.
     """
     optional("pettingzoo", "environments", "pettingzoo")
+    from acegames.adapters.environments.play import read_options
     from acegames.adapters.pettingzoo.playing import convert
-    from acegames.adapters.play import read_options
 
     return convert(game, read_options({"mask": mask, **options}))
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.extras import optional
 from acegames.learn.facts import END
 from acegames.learn.stepping import Answer, check_env, cost_from_infos, joint_state
 from acegames.model.game import JointAction, Label, plain_label
 from acegames.model.user_functions import check_function
 from acegames.model.written import show
+from acegames.system.extras import optional
 
 WHO, EXTRA = "PettingZoo environments", "pettingzoo"
 MASK = "action_mask"

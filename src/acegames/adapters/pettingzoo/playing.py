@@ -12,10 +12,10 @@ from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrappe
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from acegames.adapters.observing import Vector
-from acegames.adapters.play import Options, Play, Played, metadata
-from acegames.adapters.showing import show
-from acegames.adapters.spaces import observation_space, vector_space
+from acegames.adapters.environments.observing import Vector
+from acegames.adapters.environments.play import Options, Play, Played, metadata
+from acegames.adapters.environments.showing import show
+from acegames.adapters.environments.spaces import observation_space, vector_space
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.written import unknown

@@ -22,15 +22,15 @@ from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.feasibility.lattice import read_amounts
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import Answer, agents_of, step_env
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
 from acegames.model.written import show, unknown
+from acegames.policy.tracker import Spent
+from acegames.safety.lattice import read_amounts
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
-from acegames.tracker import Spent
 
 Mask = NDArray[np.int8]
 Numbering = tuple[dict[Any, Label], ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.extras import optional
 from acegames.model.game import MarkovGame
+from acegames.system.extras import optional
 
 if TYPE_CHECKING:
     from acegames.adapters.safety_gymnasium.playing import SafetyGameEnv, SafetyMultiAgentEnv

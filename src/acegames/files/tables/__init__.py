@@ -17,8 +17,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from acegames.adapters.policy_table import policy_columns, policy_from_pieces, policy_pieces
-from acegames.adapters.table_files import (
+from acegames.concepts import CCE, Concept
+from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
+from acegames.files.game_archive import check_file_budgets, check_file_horizon, game_to_archive, tails_from_data
+from acegames.files.tables.csv_parquet import (
     CSV,
     Known,
     Piece,
@@ -32,22 +34,20 @@ from acegames.adapters.table_files import (
     write_pieces,
     wrong,
 )
-from acegames.concepts import CCE, Concept
-from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
-from acegames.extras import optional
-from acegames.limits import HEADER
-from acegames.model.archive_form import check_file_budgets, check_file_horizon, game_to_archive, tails_from_data
+from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
+from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
+from acegames.model.costs.random import RandomCost
 from acegames.model.from_table import from_table
 from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.random_cost import RandomCost
 from acegames.model.table_columns import cost_columns
 from acegames.model.to_table import column_names, objects, outcome_lines
 from acegames.model.written import label_to_data, labels_from_data, read_bound, show
-from acegames.model.written_costs import read_written_cost, write_cost
-from acegames.policy import CostTracker, Policy
-from acegames.solve import Solution
-from acegames.store import check_version, strict_json, write_text
+from acegames.policy.policy import CostTracker, Policy
+from acegames.solving.pipeline import Solution
+from acegames.system.container import check_version, strict_json, write_text
+from acegames.system.extras import optional
+from acegames.system.limits import HEADER
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
 

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
-from acegames.extras import optional
-from acegames.limits import UNFOLDED, UNFOLDED_SHARE
 from acegames.model.game import Label
 from acegames.model.to_table import objects
 from acegames.model.written import label_to_data, show, unknown
-from acegames.store import writing
+from acegames.system.container import writing
+from acegames.system.extras import optional
+from acegames.system.limits import UNFOLDED, UNFOLDED_SHARE
 
 Source = str | PathLike[str]
 

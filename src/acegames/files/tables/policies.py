@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.table_files import CHUNK, Known, Piece, exactly, label_cells, wrong
 from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept, Nash
 from acegames.engines.reference import policy_layer
 from acegames.errors import InvalidOption, TooLarge
-from acegames.feasibility.graph import NodeLayer
-from acegames.feasibility.lattice import Lattice, lattice
+from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
 from acegames.model.written import read_exact, show
 from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
-from acegames.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
-from acegames.product import RowIndex, marginals
-from acegames.tracker import CostTracker
+from acegames.policy.player_records import RowIndex, marginals
+from acegames.policy.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
+from acegames.policy.tracker import CostTracker
+from acegames.safety.graph import NodeLayer
+from acegames.safety.lattice import Lattice, lattice
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

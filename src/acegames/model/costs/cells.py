@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.distributions import Floats, describe, evaluate
+from acegames.model.costs.distributions import Floats, describe, evaluate
 from acegames.model.numbers import TINIEST, largest_float, nearest_float, shown
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
-    from acegames.model.random_cost import RandomCost
+    from acegames.model.costs.random import RandomCost
 
 MOST_CELLS = 10_000_000
 

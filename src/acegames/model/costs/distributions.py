@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.extras import optional
 from acegames.model.numbers import Bound, exact
 from acegames.model.user_functions import check_function
+from acegames.system.extras import optional
 
 Floats = NDArray[np.float64]
 

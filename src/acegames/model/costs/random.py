@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.cost_cells import probabilities
-from acegames.model.distributions import (
+from acegames.model.costs.cells import probabilities
+from acegames.model.costs.distributions import (
     bounds,
     check_methods,
     describe,

@@ -1,0 +1,1 @@
+"""What environments of PettingZoo, Gymnasium and Safety-Gymnasium share."""

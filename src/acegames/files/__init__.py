@@ -1,0 +1,1 @@
+"""Every file format, and the one table that names them."""

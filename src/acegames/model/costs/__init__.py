@@ -1,0 +1,1 @@
+"""Random costs: their record, the distributions they come from, and cells of costs that are counted alike."""

@@ -1,0 +1,1 @@
+"""What a solve hands over, and how it is played: stored layers, policies, simulation."""
