@@ -14,9 +14,8 @@ from scipy import stats
 from tests.oracle import feasible_sets, random_game
 
 import acegames as ace
-from acegames.approximate.rounding import round_costs
+from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.numbers import exact as exact_number
-from acegames.policy.tracker import Rounding
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 

@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 import acegames as ace
+from acegames.approximate.rounding import Rounding
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.files import solution as solution_file
 from acegames.files import written_costs
@@ -22,7 +23,6 @@ from acegames.files.written_costs import read_written_cost
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import random_cost
 from acegames.model.numbers import TINIEST, exact, shown
-from acegames.policy.tracker import Rounding
 from acegames.safety.frontier import Frontier
 from acegames.verifier import _rounding
 

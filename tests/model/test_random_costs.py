@@ -17,10 +17,10 @@ from hypothesis import strategies as some
 from scipy import stats
 
 import acegames as ace
+from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost, probabilities, random_cost, read_cost
 from acegames.model.numbers import TINIEST
-from acegames.policy.tracker import Rounding
 
 F = Fraction
 

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 import acegames as ace
 import oracle
-from acegames.approximate.rounding import rounded_by
+from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.cli import app
 from acegames.model.costs.random import RandomCost, probabilities
 from acegames.model.costs.random import random_cost as drawn_from
 from acegames.policy.simulation import simulate
-from acegames.policy.tracker import CostTracker, Rounding
+from acegames.policy.tracker import CostTracker
 
 F = Fraction
 

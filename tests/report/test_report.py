@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import acegames as ace
+from acegames.model.words import shown, spelled
+from acegames.policy.situations import View, stages
 from acegames.report import write_report
 from acegames.report.deviations import deviations
 from acegames.report.freedom import percent
 from acegames.report.page import json_for_script
 from acegames.report.situations import round_off
-from acegames.report.stages import stages
-from acegames.report.view import View, shown, spelled
 from acegames.report.write import collect
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u2028\ud800"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import acegames as ace
 import oracle
+from acegames.model.amounts import common_unit
 from acegames.model.numbers import exact, exact_or_inf
-from acegames.safety.lattice import common_unit
 from random_games import feasible_games
 
 INF = math.inf

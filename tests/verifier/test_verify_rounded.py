@@ -19,13 +19,14 @@ from scipy import stats
 import acegames as ace
 import oracle
 from acegames import CCE, CE
+from acegames.approximate.rounding import Rounding
 from acegames.cli.terminal import certificate_data, print_json
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain
 from acegames.numerics import VERIFY
-from acegames.policy.tracker import CostTracker, Rounding
+from acegames.policy.tracker import CostTracker
 from acegames.verifier import _counted, _rounded_walk, _rounding, verify
 
 INF = math.inf

@@ -17,13 +17,14 @@ from tests.oracle import feasible_sets, random_game, spell_out
 import acegames as ace
 from acegames.learn.caution import Caution, dominated
 from acegames.learn.facts import read_facts
+from acegames.model.amounts import common_unit
 from acegames.model.numbers import plain
 from acegames.policy.player_records import RowIndex, joint_actions, marginals
 from acegames.safety import space as spaces
 from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace, number_boxes, numbered
 from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
-from acegames.safety.lattice import common_unit, lattice
+from acegames.safety.lattice import lattice
 from acegames.safety.space import Tables, pairs_at_most, plan
 from acegames.verifier._bulk import Bulk
 

@@ -18,19 +18,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Label, Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
 from acegames.model.written import unknown
-from acegames.policy.tracker import Rounding
-from acegames.safety.lattice import LARGEST, common_unit
 
-__all__ = ["Rounded", "round_costs"]
+__all__ = ["Rounded", "Rounding", "round_costs"]
 
 MOST_OUTCOMES = 3e7
 """Outcomes of one time that random costs may be spread over: about two gigabytes while the game is built."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
+
+    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as zero.
+    """
+
+    cell: Fraction
+    direction: str
+    lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
+
+    def of(self, cost: Fraction) -> Fraction:
+        """What a cost counts as."""
+        if self.direction == "ignore":
+            return Fraction(0)
+        whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
+        counted = whole * self.cell
+        return counted if self.lowest is None else max(counted, self.lowest)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import CCE
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
-from acegames.policy.tracker import CostTracker, Rounding
+from acegames.policy.tracker import CostTracker
 
 Floats = NDArray[np.float64]
 

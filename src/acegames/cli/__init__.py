@@ -569,7 +569,7 @@ def simulate(
 
     What a solution file states is compared with what is played; exit code 2 if they differ.
     """
-    from acegames.report.played import check_played
+    from acegames.files.played import check_played
 
     model, policy, stated = _policy(file, against)
     with working(f"playing {episodes:,} episodes"):

@@ -9,11 +9,11 @@ import numpy as np
 
 from acegames.concepts import CE, Concept, Nash
 from acegames.errors import TooLarge
+from acegames.model.amounts import common_unit
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
 from acegames.policy.policy import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
-from acegames.safety.lattice import common_unit
 from acegames.safety.space import Space, pairs_at_most
 from acegames.system.machine import available_memory, processors
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import to_units
 from acegames.model.game import Label, place
 from acegames.plot.drawing import chosen
 from acegames.policy.policy import Policy, PolicyLayer, project
-from acegames.safety.lattice import to_units
 
 MOST_CELLS = 1000
 """Along one axis. Where there are more, one spending stands for its neighbours: a picture has no room for them."""

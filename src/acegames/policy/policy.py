@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept, Nash
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import read_amounts, read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.player_records import RowIndex, joint_actions, marginals
-from acegames.policy.tracker import AT_AN_END, CostTracker, Rounding, Spent
+from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.cells import Cells, LayerSpace
-from acegames.safety.lattice import read_amounts, read_pair
 
 __all__ = ["CostTracker", "Policy", "PolicyLayer", "Rounding", "Runner"]
 

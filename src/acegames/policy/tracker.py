@@ -5,17 +5,17 @@ An exact policy counts every cost as it is. An approximate one rounds each obser
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption
+from acegames.model.amounts import from_units, read_amounts, to_units
 from acegames.model.game import Label
-from acegames.safety.lattice import from_units, read_amounts, to_units
 
-__all__ = ["CostTracker", "Rounding", "Spent"]
+__all__ = ["CostTracker", "Spent"]
 
 Spent = tuple[int | float | Fraction, ...]
 
@@ -23,26 +23,6 @@ AT_AN_END = (
     "if the cost is drawn from a continuous distribution and lies exactly at an end of it, which happens with probability zero, "
     "report one that is a little further inside"
 )
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
-
-    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as zero.
-    """
-
-    cell: Fraction
-    direction: str
-    lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
-
-    def of(self, cost: Fraction) -> Fraction:
-        """What a cost counts as."""
-        if self.direction == "ignore":
-            return Fraction(0)
-        whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
-        counted = whole * self.cell
-        return counted if self.lowest is None else max(counted, self.lowest)
 
 
 @dataclass(frozen=True)

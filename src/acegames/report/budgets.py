@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import AceError, TooLarge
-from acegames.report.view import View, called, shown
+from acegames.model.words import called, shown
+from acegames.policy.situations import View
 from acegames.safety.frontier import Frontier
 from acegames.solving.pipeline import Solution
 

@@ -13,8 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from acegames.report.stages import Stage
-from acegames.report.view import View
+from acegames.policy.situations import Stage, View
 
 ANY, NOT_LEGAL = -1, -1
 

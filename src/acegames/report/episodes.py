@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.words import called, shown
 from acegames.policy.simulation import Rollouts
-from acegames.report.view import View, called, shown
+from acegames.policy.situations import View
 
 FIRST = 3  # episodes that are shown as they come
 MOST_TIGHT = 4  # constraints of which the episode that comes closest to the budget is shown

@@ -19,8 +19,7 @@ from acegames.model.game import MarkovGame
 from acegames.numerics import TIE
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
-from acegames.report.stages import Stage, stages
-from acegames.report.view import Floats, Ints, View
+from acegames.policy.situations import Floats, Ints, Stage, View, stages
 from acegames.solving.pipeline import Solution, solve
 
 MOST_STEPS = 50_000

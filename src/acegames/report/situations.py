@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import CE
+from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
+from acegames.policy.situations import Ints, Stage, View, stages
 from acegames.report.deviations import deviations
-from acegames.report.stages import Reasons, Stage, stages
-from acegames.report.view import Ints, View, shown
+from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier
 
 Key = tuple[int, ...]  # t, state, whole units spent

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
+from acegames.model.words import called, shown, spelled
 from acegames.policy.simulation import Rollouts
-from acegames.policy.tracker import Rounding
+from acegames.policy.situations import View
 from acegames.report.episodes import budget_table
 from acegames.report.freedom import Freedom, percent
-from acegames.report.view import View, called, shown, spelled
 from acegames.solving.pipeline import Solution
 from acegames.verifier import Certificate
 

@@ -12,15 +12,16 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.words import called, shown
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts, simulate
+from acegames.policy.situations import View
 from acegames.report.budgets import Minimal, curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import json_for_script, page
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
 from acegames.report.summary import summary_data
-from acegames.report.view import View, called, shown
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import write_parts

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import read_pair, to_units
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
 from acegames.safety.explore import explore
 from acegames.safety.frontier import Frontier
-from acegames.safety.lattice import Lattice, lattice, read_pair, to_units
+from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
 
 __all__ = ["Feasibility", "feasibility"]

@@ -14,15 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from acegames.errors import Infeasible, TooLarge
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.numbers import plain_array
 from acegames.safety.feasible import Feasibility, feasibility
-from acegames.safety.frontier import Frontier
 from acegames.safety.graph import feasible_graph
+from acegames.safety.infeasible import infeasible
 
-__all__ = ["LiftedPolicy", "Reduction", "infeasible", "reduce"]
+__all__ = ["LiftedPolicy", "Reduction", "reduce"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,21 +112,3 @@ def reduce(game: MarkovGame) -> Reduction:
     if not found.feasible:
         raise infeasible(game)
     return Reduction(game, found)
-
-
-def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
-    """The error for a game without a feasible policy, with help in it; `how` says how costs were counted."""
-    verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
-    try:
-        minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
-    except (TooLarge, OverflowError) as error:
-        return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
-    shown = [
-        ", ".join(f"{c!r}: {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3].tolist()
-    ]
-    more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
-    last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
-    return Infeasible(
-        f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
-        minimal,
-    )

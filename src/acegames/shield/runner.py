@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import read_amounts
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
 from acegames.policy.tracker import AT_AN_END, Spent
-from acegames.safety.lattice import read_amounts
 from acegames.shield.situation import Chosen, Situation
 
 if TYPE_CHECKING:

@@ -20,14 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.within import count_costs, infeasible_as_counted
+from acegames.approximate.within import count_costs
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.amounts import read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import Feasibility
-from acegames.safety.lattice import lattice, read_pair
+from acegames.safety.infeasible import infeasible_as_counted
+from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import check_criterion, product_sets
 from acegames.shield.runner import ShieldRunner

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.amounts import to_units
 from acegames.policy.tracker import CostTracker
-from acegames.safety.lattice import to_units
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import available_memory
 

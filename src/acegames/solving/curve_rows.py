@@ -16,7 +16,7 @@ from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import unknown
 from acegames.safety.frontier import Frontier, minimal_elements
-from acegames.safety.reduction import infeasible
+from acegames.safety.infeasible import infeasible
 
 Ints = NDArray[np.int64]
 Row = tuple[Bound, ...]

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import Bound, plain, shown
-from acegames.policy.tracker import Rounding
 
 __all__ = ["Guarantee"]
 

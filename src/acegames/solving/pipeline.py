@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
-from acegames.approximate.within import count_costs, infeasible_as_counted
+from acegames.approximate.within import count_costs
 from acegames.concepts import CCE, Concept
 from acegames.engines import Engine, EngineResult, Report, check_rewards
 from acegames.engines.checkpoint import Checkpoint
@@ -26,6 +26,7 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.numbers import exact, is_scalar, plain
 from acegames.model.user_functions import check_function
 from acegames.policy.policy import Policy, build_policy
+from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import Lattice, lattice
 from acegames.solving.guarantee import Guarantee, guarantee
 

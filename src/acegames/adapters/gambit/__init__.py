@@ -23,10 +23,9 @@ from acegames.errors import BadFile, InvalidGame, InvalidOption
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
-from acegames.report.stages import stages
-from acegames.report.view import View
+from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
-from acegames.safety.reduction import infeasible
+from acegames.safety.infeasible import infeasible
 from acegames.solving.pipeline import Solution
 from acegames.system.container import write_text
 from acegames.system.extras import optional

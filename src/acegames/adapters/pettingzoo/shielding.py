@@ -24,11 +24,11 @@ from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import Answer, agents_of, step_env
+from acegames.model.amounts import read_amounts
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
 from acegames.model.written import show, unknown
 from acegames.policy.tracker import Spent
-from acegames.safety.lattice import read_amounts
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
 

@@ -12,8 +12,7 @@ from acegames.errors import BadFile
 from acegames.model.game import place
 from acegames.numerics import STATED
 from acegames.policy.simulation import Rollouts
-from acegames.report.stages import spans
-from acegames.report.view import Floats, Ints, View
+from acegames.policy.situations import Floats, Ints, View, spans
 from acegames.solving.pipeline import Solution
 
 TOGETHER = 2**16  # situations looked at together

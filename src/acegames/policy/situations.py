@@ -1,9 +1,13 @@
-"""A policy together with the game whose costs are as the policy counts them: what all parts of the page look at."""
+"""Situations of a policy: which legal joint actions are feasible there, and what each is worth.
+
+A joint action is feasible when every outcome keeps the budgets now and leads to a situation from which they can be kept. Its worth is
+its reward plus the policy's expected value of what follows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +16,17 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
 from acegames.errors import InvalidOption
-from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import plain
-from acegames.numerics import SHOWN_AS_ZERO
+from acegames.model.game import MarkovGame
+from acegames.model.words import shown
 from acegames.policy.policy import Policy
 from acegames.safety.lattice import Lattice, lattice
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+MOST_OUTCOMES = 1_000_000
+"""Outcomes looked at together: about a hundred megabytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,36 +98,61 @@ class View:
         return np.rint(counted / unit).astype(np.int64) if len(unit) else np.zeros(counted.shape, dtype=np.int64)
 
 
-def shown(x: Any) -> Any:
-    """A number with nine digits, or three right of the point; exact ones in full. None where there is none (NaN, infinity)."""
-    exact = isinstance(x, Fraction)
-    if isinstance(x, Fraction):
-        x = plain(x)
-    rounded = float(x)
-    if not np.isfinite(rounded):
-        return None
-    if not exact:
-        rounded = round(rounded, 3) if abs(rounded) >= 1e6 else float(f"{rounded:.9g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 2**53 else rounded
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """Situations of one time. An *entry* is a legal joint action of one of them; entries of p are first[p] : first[p+1]."""
+
+    t: int
+    state: Ints  # (P,)
+    total: Ints  # (P, M)
+    first: Ints  # (P+1,)
+    row: Ints  # (E,) rows of the layer
+    feasible: Bools  # (E,)
+    worth: Floats  # (E, N) NaN where infeasible
+    out_first: Ints  # (E+1,) outcomes of entry e are out_first[e] : out_first[e+1]
+    out: Ints  # (L,) outcomes of the layer
+    after: Ints  # (L, M) whole units spent afterwards
+    over: Bools  # (L, M) True: this budget is broken at once
+    lost: Bools  # (L,) True: no feasible play comes there
+
+    def entries(self, p: int) -> range:
+        """Entries of a situation."""
+        return range(int(self.first[p]), int(self.first[p + 1]))
+
+    def outcomes(self, e: int) -> slice:
+        """Outcomes of an entry."""
+        return slice(int(self.out_first[e]), int(self.out_first[e + 1]))
 
 
-def spelled(x: Any, size: float = 0.0) -> str:
-    """A number in words, as the page's scripts write it; zero where it is a rounding error of numbers of that size."""
-    number = float(x)
-    if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
-        return "0"
-    if 1e4 <= abs(number) < 1e15:
-        text = f"{number:,.{1 if abs(number) < 1e5 else 2}f}"
-        return text.rstrip("0").rstrip(".")
-    return f"{number:.6g}" if abs(number) < 1e4 else f"{number!r}"
+def stages(view: View, t: int, state: Ints, total: Ints) -> Iterator[Stage]:
+    """Look at situations of time t, a limited number at once, in order."""
+    layer = view.counted.layer(t)
+    outcomes = np.cumsum(layer.out_ptr[layer.row_ptr[state + 1]] - layer.out_ptr[layer.row_ptr[state]])
+    piece = outcomes // MOST_OUTCOMES
+    for k in np.unique(piece):
+        yield _stage(view, t, state[piece == k], total[piece == k])
 
 
-def called(label: Label) -> str:
-    """A label as people read it."""
-    if isinstance(label, str):
-        return label
-    return " · ".join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
+def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
+    game, layer = view.counted, view.counted.layer(t)
+    row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
+    out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
+    entry = np.repeat(np.arange(len(row)), np.diff(out_first))
+    pair = np.repeat(np.arange(len(state)), np.diff(first))
+    after = total[pair[entry]] + view.costs[game.layer_at[t]][out]
+    over = after > view.lattice.budget[t]
+    if t + 1 < game.horizon:
+        following = view.values(t + 1, layer.next_state[out].astype(np.int64), after)
+    else:
+        following = np.zeros((len(out), len(game.players)))
+    lost = np.isnan(following[:, 0]) | over.any(axis=1)
+    feasible = ~np.logical_or.reduceat(lost, out_first[:-1])
+    expected = np.add.reduceat(layer.prob[out, None] * following, out_first[:-1])
+    worth = np.where(feasible[:, None], layer.reward[row] + expected, np.nan)
+    return Stage(t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1))
 
 
-def _part(label: Any) -> str:
-    return "(" + ", ".join(map(_part, label)) + ")" if isinstance(label, tuple) else str(label)
+def spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
+    """The numbers start[0] .. stop[0]-1, then start[1] .. stop[1]-1, and so on; and where each run begins."""
+    first = np.concatenate([[0], np.cumsum(stop - start)])
+    return np.arange(first[-1]) + np.repeat(start - first[:-1], stop - start), first

@@ -1,0 +1,80 @@
+"""Amounts of costs: as users write them, as exact numbers, and as whole multiples of a unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import UnknownPair
+from acegames.model.game import Label
+from acegames.model.numbers import common_denominator, exact, is_scalar, plain
+from acegames.model.written import unknown
+
+LARGEST = 2**61
+"""Totals stay below this, and the kernels' marks for "none" are at 2**62, so that sums of one of each fit into int64."""
+
+
+def common_unit(values: Iterable[Fraction]) -> Fraction:
+    """Greatest rational of which every value is a whole multiple; 1 when all are zero. TooLarge where it is absurdly fine."""
+    given = list(values)
+    common = common_denominator(given)
+    numerator = math.gcd(*(v.numerator * (common // v.denominator) for v in given))
+    return Fraction(numerator, common) if numerator else Fraction(1)
+
+
+def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
+    """Exact amounts, one per constraint: from a number, one number per constraint, or {constraint: number} (absent means 0).
+
+    Raises:
+        ValueError: naming the value and the rule.
+    """
+    if isinstance(amounts, Mapping):
+        strange = [c for c in amounts if c not in constraints]
+        if strange:
+            raise ValueError(unknown("constraint", strange[0], constraints))
+        given = [amounts.get(c, 0) for c in constraints]
+    else:
+        given = [amounts] if is_scalar(amounts) else list(amounts)
+    if len(given) != len(constraints):
+        raise ValueError(f"{len(given)} numbers given, there are {len(constraints)} constraints {list(constraints)!r}")
+    return tuple(map(exact, given))
+
+
+def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
+    """Whole units of amounts as in `read_amounts`; ValueError where there are none."""
+    whole = []
+    for label, unit, amount in zip(constraints, units, read_amounts(constraints, amounts), strict=True):
+        count = amount / unit
+        if count.denominator != 1:
+            raise ValueError(
+                f"{plain(amount)!r} of {label!r} is no whole multiple of {unit}, which every cost is; "
+                "add up exactly (ints, Fractions, Decimals), or let a Runner keep track"
+            )
+        whole.append(int(count))
+    return tuple(whole)
+
+
+def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:
+    """Exact numbers in the user's units from whole units."""
+    return tuple(plain(int(w) * u) for w, u in zip(whole, units, strict=True))
+
+
+def read_pair(
+    t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
+) -> tuple[int, NDArray[np.int64]]:
+    """Index of a state and whole units spent, (1, M), of a pair that is asked about; UnknownPair saying what is wrong with it."""
+    key = f"t={t!r}, state {state!r}, spent {spent!r}"
+    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
+        raise UnknownPair(f"{key}: t must be a whole number between 0 and {last}")
+    if not isinstance(state, Hashable) or state not in index:
+        raise UnknownPair(f"{key}: {unknown('state', state, index)}")
+    try:
+        total = to_whole(spent)
+        return index[state], np.array([total], dtype=np.int64).reshape(1, len(total))
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UnknownPair(f"{key}: {error}") from None

@@ -1,0 +1,79 @@
+"""Why joint actions are infeasible, and which budgets the states that they can lead to would need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acegames.model.words import shown
+from acegames.numerics import PROBABILITY_RENORMALISE
+from acegames.policy.situations import Bools, Ints, Stage, View
+from acegames.safety.frontier import Frontier
+
+NOW, LATER = 0, 1
+
+
+class Reasons:
+    """Says why joint actions are infeasible, and remembers what the places that they can lead to would need."""
+
+    def __init__(self, view: View, frontier: Frontier | None) -> None:
+        self.view, self.frontier = view, frontier
+        self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that are enough, one list per way
+
+    def of(self, stage: Stage, e: int) -> list[Any]:
+        """[now or later, probability, next state, spent afterwards, budgets broken at once] of the outcome that rules an entry out."""
+        outs = stage.outcomes(e)
+        layer = self.view.counted.layer(stage.t)
+        broken = stage.over[outs].any(axis=1)
+        kind = NOW if broken.any() else LATER
+        wrong = np.flatnonzero(broken if kind == NOW else self._dead(stage, outs))
+        prob = layer.prob[stage.out[outs]]
+        if kind == NOW:  # what is spent counts, wherever it leads
+            alike = (stage.after[outs][wrong, None] == stage.after[outs][None, wrong]).all(axis=2)
+            prob = prob.copy()
+            prob[wrong] = np.minimum(alike @ prob[wrong], 1.0)
+        k = int(wrong[np.argmax(prob[wrong])])
+        following = int(layer.next_state[stage.out[outs][k]])
+        after = stage.after[outs][k]
+        if kind == LATER:
+            self._need(stage.t + 1, following)
+        over = np.flatnonzero(stage.over[outs][k]).tolist()
+        return [
+            kind,
+            1 if prob[k] > 1 - PROBABILITY_RENORMALISE else shown(prob[k]),
+            following,
+            self.view.spent(after),
+            over,
+        ]
+
+    def _dead(self, stage: Stage, outs: slice) -> Bools:
+        """Outcomes after which the budgets cannot be kept.
+
+        Some others are not reached by feasible play either, only because this joint action is not part of it.
+        """
+        lost = stage.lost[outs]
+        if self.frontier is None or lost.sum() == 1:
+            return lost
+        following = self.view.counted.layer(stage.t).next_state[stage.out[outs]].tolist()
+        where = zip(lost.tolist(), following, stage.after[outs], strict=True)
+        dead = np.array([x and not self._enough(stage.t + 1, s, after) for x, s, after in where], dtype=bool)
+        return dead if dead.any() else lost
+
+    def _enough(self, t: int, state: int, after: Ints) -> bool:
+        assert self.frontier is not None
+        left = self._left(after)
+        return any(all(n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state))
+
+    def _left(self, after: Ints) -> list[Any]:
+        assert self.frontier is not None
+        units = self.view.lattice.units
+        return [ref - int(k) * u for ref, k, u in zip(self.frontier.reference, after, units, strict=True)]
+
+    def _need(self, t: int, state: int) -> None:
+        if self.frontier is not None and f"{t},{state}" not in self.needs:
+            rows = self.frontier.at(t, state)
+            self.needs[f"{t},{state}"] = [[shown(x) for x in row] for row in rows[:WAYS]] + [[]] * (len(rows) > WAYS)
+
+
+WAYS = 6  # alternatives that are listed where a place needs one of several least budgets
