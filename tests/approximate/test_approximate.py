@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from tests.oracle import feasible_sets, random_game
 
 import acegames as ace
 from acegames.approximate.rounding import Rounding, round_costs
 from acegames.model.numbers import exact as exact_number
+from oracle import feasible_sets, random_game
 
 CONCEPTS = [ace.CE(), ace.CCE(), ace.CCE(objective="egalitarian")]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.oracle import random_game
 
 import acegames as ace
 from acegames import BadFile
@@ -21,6 +20,7 @@ from acegames.policy.checks import check_layer
 from acegames.report import played
 from acegames.safety.cells import Cells, _bits
 from acegames.system.container import read_archive
+from oracle import random_game
 
 
 def changed(array, at, by):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -23,130 +24,113 @@ def module_name(path):
 MODULES = {module_name(path): path for path in FILES}
 
 
-def imports(name):
-    """Every module that a file imports, inside functions too; `from package import module` counts as the module."""
-    found = set()
-    path = MODULES[name]
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                above = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*above, *([base] if base else [])])
-            for alias in node.names:
-                inner = f"{base}.{alias.name}"
-                found.add(inner if inner in MODULES else base)
-    return found
-
-
-def ours(name):
-    return {m for m in imports(name) if m.split(".")[0] == "acegames"}
-
-
 def within(module, part):
     return module == part or module.startswith(f"{part}.")
 
 
-def modules_of(part):
-    found = [name for name in MODULES if within(name, part)]
-    assert found, f"there is no {part}"
-    return found
+def imported(node):
+    """The modules that a statement imports; `from package import module` counts as the module."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        assert not node.level, "imports are absolute"
+        return {x if (x := f"{node.module}.{alias.name}") in MODULES else node.module for alias in node.names}
+    return set()
 
 
-ALLOWED = {
-    "acegames.errors": (),
-    "acegames.numerics": (),
-    "acegames.limits": (),
-    "acegames.extras": ("errors",),
-    "acegames.concepts": ("errors",),
-    "acegames.version": (),
-    "acegames.locks": (),
-    "acegames.machine": (),
-    "acegames.mapped_files": (),
-    "acegames.store": ("errors", "limits", "locks", "machine"),
-    "acegames.model": ("model", "errors", "extras", "limits", "numerics", "store"),
-    "acegames.feasibility": ("feasibility", "model", "errors", "numerics", "kernels", "system", "machine"),
-    "acegames.stage": ("stage", "concepts", "errors", "extras", "numerics", "kernels"),
-    "acegames.system": ("system", "numerics"),
-    "acegames.kernels": ("kernels", "system", "numerics"),
-    "acegames.verify": ("verify", "model", "concepts", "errors", "numerics", "system"),
-    "acegames.episode_costs": ("model", "numerics"),
-    "acegames.simulate": ("episode_costs", "model", "concepts", "errors", "numerics"),
-    "acegames.catalog": ("catalog", "model", "errors"),
-    "acegames.tracker": ("feasibility", "model", "errors"),
-    "acegames.guarantee": ("tracker", "model", "concepts"),
-    "acegames.approximate": ("approximate", "tracker", "feasibility", "model", "errors"),
-    "acegames.proof": ("verify", "solve", "store", "model", "errors"),
-    "acegames.reduction": ("feasibility", "model", "errors", "numerics"),
-    "acegames.counting": ("approximate", "reduction", "tracker", "feasibility", "model", "errors"),
-    "acegames.shield": (
-        "shield",
-        "counting",
-        "tracker",
-        "feasibility",
-        "model",
-        "errors",
-        "numerics",
-        "machine",
-        "kernels",
-        "system",
-    ),
-    "acegames.plot": ("plot", "curve", "simulate", "policy", "feasibility", "model", "errors", "extras", "numerics"),
-    "acegames.baselines.average": ("tracker", "model", "concepts", "errors", "numerics"),
-    "acegames.adapters.openspiel": ("adapters.openspiel", "solve", "policy", "model", "errors", "extras", "numerics"),
-    "acegames.adapters.pettingzoo": (
-        "adapters",
-        "learn",
-        "shield",
-        "tracker",
-        "feasibility",
-        "model",
-        "errors",
-        "extras",
-    ),
-    "acegames.adapters.gambit": ("solve", "report", "reduction", "feasibility", "model", "errors", "extras", "store"),
-    "acegames.adapters.table_files": ("model", "errors", "extras", "limits", "store"),
-    "acegames.adapters.policy_table": (
-        *("adapters.table_files", "engines.reference", "policy", "product", "tracker", "approximate"),
-        *("feasibility", "model", "concepts", "errors", "numerics"),
-    ),
-    "acegames.adapters.tables": (
-        *("adapters.table_files", "adapters.policy_table", "solve", "policy", "model", "concepts"),
-        *("errors", "extras", "limits", "store"),
-    ),
-    "acegames.loading": ("adapters.tables", "model"),
-    "acegames.exporting": ("adapters", "policy", "model", "errors"),
-    "acegames.learn": ("learn", "approximate", "tracker", "feasibility", "model", "errors", "numerics"),
-    "acegames.adapters.episode": ("episode_costs", "model"),
-    "acegames.adapters.observing": ("adapters.episode", "model", "errors"),
-    "acegames.adapters.masks": ("adapters.episode", "shield", "model", "errors"),
-    "acegames.adapters.play": ("adapters.episode", "adapters.observing", "adapters.masks", "model", "errors", "extras"),
-    "acegames.adapters.showing": ("adapters.play", "plot", "model"),
-    "acegames.adapters.spaces": ("adapters.play",),
-    "acegames.adapters.gymnasium": ("adapters", "model", "errors", "extras"),
-    "acegames.adapters.safety_gymnasium": ("adapters", "model", "errors", "extras"),
-}
+def imports(name):
+    """Every module that a file imports, inside functions too."""
+    return {m for node in ast.walk(ast.parse(MODULES[name].read_text())) for m in imported(node)}
 
 
-@pytest.mark.parametrize("part", ALLOWED)
-def test_a_part_imports_only_what_comes_before_it(part):
-    for name in modules_of(part):
-        wrong = {m for m in ours(name) if not any(within(m, f"acegames.{a}") for a in ALLOWED[part])}
-        assert not wrong, f"{name} imports {sorted(wrong)}"
+def room(module):
+    """The folder below the package that a module lies in, or the module itself at the top."""
+    return module.split(".")[1] if "." in module else ""
+
+
+ORDER = (
+    *("errors", "numerics", "concepts", "version"),
+    *("system", "kernels", "model", "approximate", "safety", "stage", "policy", "engines", "solving", "verifier"),
+    *("shield", "learn", "baselines", "catalog", "plot", "adapters", "files", "report", "cli"),
+)
+"""A room imports itself and rooms before it. `acegames` itself, the front, stands between the last room and `cli`."""
+
+
+def is_door(function):
+    """Whether a function only opens a later room: a docstring, imports, one call or return, at most a warning before it."""
+    rest = [x for x in function.body if not isinstance(x, (ast.ImportFrom, ast.Expr))]
+    return len(function.body) <= 4 and (
+        not rest or (len(rest) == 1 and rest[0] is function.body[-1] and isinstance(rest[0], ast.Return))
+    )
+
+
+def for_types(node):
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def imports_but_doors(name):
+    """What a module imports, at the top and inside functions, except through doors and for types."""
+    tree = ast.parse(MODULES[name].read_text())
+    apart = [x for x in ast.walk(tree) if for_types(x) or (isinstance(x, ast.FunctionDef) and is_door(x))]
+    through = {id(inner) for x in apart for inner in ast.walk(x)}
+    return {m for node in ast.walk(tree) if id(node) not in through for m in imported(node)}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name) in ORDER])
+def test_imports_point_one_way(name):
+    here = ORDER.index(room(name))
+    for other in imports_but_doors(name):
+        if within(other, "acegames"):
+            assert other == "acegames" or room(other) in ORDER, other
+            before = room(name) == "cli" if other == "acegames" else ORDER.index(room(other)) <= here
+            assert before, f"{name} imports {other}"
+
+
+def test_every_module_is_in_a_room():
+    at_top = {name for name in MODULES if name.count(".") == 1 and MODULES[name].name != "__init__.py"}
+    assert at_top == {f"acegames.{x}" for x in ("__main__", "errors", "numerics", "concepts", "version")}
+    assert {room(name) for name in MODULES} == {"", "__main__", *ORDER}
+
+
+def test_no_module_has_the_name_of_a_public_function():
+    functions = {name for name in acegames.__all__ if inspect.isfunction(getattr(acegames, name))}
+    assert functions
+    assert not {name for name in MODULES if name.rpartition(".")[2] in functions}
+
+
+def test_no_private_name_of_one_room_is_used_in_another():
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and within(node.module or "", "acegames"):
+                private = [
+                    x
+                    for x in [*node.module.split("."), *(a.name for a in node.names)]
+                    if x.startswith("_") and not x.endswith("__")
+                ]
+                assert not private or room(node.module) == room(name), f"{name} imports {private} of {node.module}"
+
+
+def test_private_attributes_stay_in_their_room():
+    """An attribute with an underscore is used where a class or a module of the same room gives it a meaning."""
+    given = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                given.setdefault(room(name), set()).add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                given.setdefault(room(name), set()).add(node.attr)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                given.setdefault(room(name), set()).add(node.target.id)
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+                elsewhere = any(node.attr in names for other, names in given.items() if other != room(name))
+                assert node.attr in given.get(room(name), set()) or not elsewhere, f"{name} uses {node.attr}"
 
 
 def test_only_the_program_imports_the_command_line():
     importers = {name for name in MODULES if any(within(m, "acegames.cli") for m in imports(name))}
-    assert importers == {"acegames.__main__"}
-
-
-def test_only_the_front_imports_the_front():
-    """`import acegames` inside the package would make a circle; the command line is outside of it."""
-    importers = {name for name in MODULES if "acegames" in imports(name)}
-    assert importers <= {"acegames.cli", "acegames.terminal", "acegames.summary", "acegames.completion"}
+    assert {name for name in importers if room(name) != "cli"} == {"acegames.__main__"}
 
 
 def test_heavy_packages_are_imported_where_they_are_used():
@@ -163,10 +147,13 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "nashpy",
         "quantecon",
     }
-    own_place = {"acegames.cli": {"typer", "rich"}, "acegames.terminal": {"rich"}}
-    own_place |= {"acegames.summary": {"rich"}, "acegames.text_plot": {"rich"}}
+    own_place = {"acegames.cli": {"typer", "rich"}, "acegames.cli.terminal": {"rich"}}
+    own_place |= {"acegames.cli.summary": {"rich"}, "acegames.cli.text_plot": {"rich"}}
     own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
-    own_place |= {"acegames.adapters.spaces": {"gymnasium"}, "acegames.adapters.gymnasium.playing": {"gymnasium"}}
+    own_place |= {
+        "acegames.adapters.environments.spaces": {"gymnasium"},
+        "acegames.adapters.gymnasium.playing": {"gymnasium"},
+    }
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
     own_place |= {f"acegames.{name}": {"numba"} for name in ("system.compiled",)}
     for name, path in MODULES.items():

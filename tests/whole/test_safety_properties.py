@@ -12,7 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.oracle import feasible_sets, random_game, spell_out
 
 import acegames as ace
 from acegames.learn.caution import Caution, dominated
@@ -27,6 +26,7 @@ from acegames.safety.frontier import minimal_elements
 from acegames.safety.lattice import lattice
 from acegames.safety.space import Tables, pairs_at_most, plan
 from acegames.verifier._bulk import Bulk
+from oracle import feasible_sets, random_game, spell_out
 
 exploring = importlib.import_module("acegames.safety.explore")  # the package has a function of that name
 

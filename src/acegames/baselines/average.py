@@ -66,7 +66,7 @@ class ExpectedBudgets:
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
         """Probability of each joint action that may be played; `spent` is not looked at. KeyError where no play comes."""
-        if not 0 <= t < self.game.horizon or state not in self.game._state_index:
+        if not 0 <= t < self.game.horizon or state not in self.game.state_numbers:
             raise UnknownPair(f"{place(t, state)}: no such time or state")
         layer, share = self.game.layer(t), self.shares[t]
         rows = layer.rows(self.game.state_index(state))

@@ -31,7 +31,7 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
 
 def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
     policy, layer = view.policy, view.counted.layer(t)
-    pair = policy._known_pairs(t, state, total)
+    pair = policy.known_pairs(t, state, total)
     stored = policy.layers[t].values[pair]
     ptr, row, prob = policy.layers[t].strategies(state, pair)
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])

@@ -24,13 +24,13 @@ from acegames.concepts import CCE, CE, Concept, Nash
 from acegames.errors import AceError, BadFile
 from acegames.files.games import game_from_archive, game_to_archive
 from acegames.files.stated import check_stated
+from acegames.model.amounts import LARGEST
 from acegames.model.game import MarkovGame, check_labels
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy.checks import check_boxes, check_layer, check_types
 from acegames.policy.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
 from acegames.safety.cells import Cells, LayerSpace, numbered
-from acegames.safety.lattice import LARGEST
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import read_archive, write_archive

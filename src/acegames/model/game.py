@@ -275,7 +275,7 @@ class MarkovGame:
 
     def state_index(self, state: Label) -> int:
         """Index of a state label; KeyError when there is none."""
-        return self._state_index[state]
+        return self.state_numbers[state]
 
     def joint_action(self, indices: Iterable[int]) -> JointAction:
         """Labels of a joint action given by one index per player."""
@@ -283,14 +283,16 @@ class MarkovGame:
 
     def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
         """Indices of a joint action given by labels; KeyError when a label is unknown."""
-        return tuple(index[label] for index, label in zip(self._action_index, action, strict=True))
+        return tuple(index[label] for index, label in zip(self.action_numbers, action, strict=True))
 
     @cached_property
-    def _state_index(self) -> dict[Label, int]:
+    def state_numbers(self) -> dict[Label, int]:
+        """Number of each state."""
         return {s: i for i, s in enumerate(self.states)}
 
     @cached_property
-    def _action_index(self) -> tuple[dict[Label, int], ...]:
+    def action_numbers(self) -> tuple[dict[Label, int], ...]:
+        """Number of each action of each player."""
         return tuple({a: i for i, a in enumerate(labels)} for labels in self.actions)
 
     def content(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def policy_map(
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
     played, weight = _played(there)
-    names = [in_words(policy._labels(there.layer.action[r])) for r in played]
+    names = [in_words(policy.joint_action(there.layer.action[r])) for r in played]
     ax = axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
     ax.legend(

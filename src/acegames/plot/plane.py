@@ -45,20 +45,20 @@ def plane(
     policy: Policy, t: int, state: Label, constraints: Any = None, at: Mapping[Label, Any] | None = None
 ) -> Plane:
     """The plane of one or two constraints at (t, state); `at` says what is spent of the others, nothing by default."""
-    if not 0 <= t < policy.horizon or state not in policy._state_index:
+    if not 0 <= t < policy.horizon or state not in policy.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
         raise InvalidOption("the game has no constraints, so there is no spending to draw over")
     axes = chosen(policy.constraints, constraints, most=2)
     layer = policy.layers[t]
-    total = _reached(policy, t, policy._state_index[state])
+    total = _reached(policy, t, policy.state_numbers[state])
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
         raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
     columns, x = _axis(policy, total[:, axes[0]], axes[0])
     rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
     _, first = np.unique(rows * len(x) + columns, return_index=True)
-    here = np.full(len(first), policy._state_index[state])
+    here = np.full(len(first), policy.state_numbers[state])
     pair = layer.pairs(here, project(total[first], policy.dims), None)
     labels = tuple(policy.constraints[m] for m in axes)
     return Plane(labels, x, y, (rows[first], columns[first]), here, pair, layer)

@@ -74,7 +74,7 @@ def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[
         or not (np.prod(played, axis=1, dtype=float) <= rows).all()
     ):
         return False
-    return bool((layer._mixed(state, layer.mixed_pair)[1] >= 0).all())
+    return bool((layer.mixed_of(state, layer.mixed_pair)[1] >= 0).all())
 
 
 def check_boxes(space: LayerSpace, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:

@@ -90,7 +90,7 @@ class PolicyLayer:
         """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
         code = self.code[pair].astype(np.int64)
         mixed = np.flatnonzero(code == 0)
-        mixed_ptr, mixed_row, mixed_prob = self._mixed(state[mixed], pair[mixed])
+        mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
         count = np.ones(len(pair), dtype=np.int64)
         count[mixed] = np.diff(mixed_ptr)
         ptr = np.concatenate([[0], np.cumsum(count)])
@@ -109,7 +109,7 @@ class PolicyLayer:
         entry = np.repeat(self.mixed_ptr[record] - ptr[:-1], count) + np.arange(int(ptr[-1]))
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
-    def _mixed(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Pointers, rows of `action` and probabilities of pairs where play is mixed."""
         ptr, row, prob = self.records(pair)
         if self.offsets is None:
@@ -180,7 +180,7 @@ class Policy:
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action that may be played; KeyError where no feasible play comes."""
         layer, rows, prob = self._strategy(t, state, spent)
-        return {self._labels(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
+        return {self.joint_action(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
         """What each player draws from by itself under a Nash policy: {action: probability}, in the order of `players`.
@@ -196,7 +196,7 @@ class Policy:
         layer, rows, _ = self._strategy(t, state, spent)
         found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
         if len(rows) == 1:
-            for own, label in zip(found, self._labels(layer.action[rows[0]]), strict=True):
+            for own, label in zip(found, self.joint_action(layer.action[rows[0]]), strict=True):
                 own[label] = 1.0
             return found
         _, _, pair = self._find(t, state, spent)
@@ -212,7 +212,7 @@ class Policy:
         layer, rows, prob = self._strategy(t, state, spent)
         generator: Any = rng if hasattr(rng, "random") else np.random.default_rng(rng)
         drawn = int(np.searchsorted(np.cumsum(prob), generator.random(), "right"))
-        return self._labels(layer.action[rows[min(drawn, len(rows) - 1)]])
+        return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
         """Each player's expected reward from here on, (N,)."""
@@ -226,12 +226,12 @@ class Policy:
         Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
         """
         layer = self.layers[t]
-        ptr, row, prob = layer.strategies(state, self._known_pairs(t, state, total))
+        ptr, row, prob = layer.strategies(state, self.known_pairs(t, state, total))
         return ptr, layer.action[row], prob
 
     def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
         """Many `values` at once, (Q, N), asked for as in `lookup`."""
-        found: NDArray[np.float64] = self.layers[t].values[self._known_pairs(t, state, total)]
+        found: NDArray[np.float64] = self.layers[t].values[self.known_pairs(t, state, total)]
         return found
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
@@ -255,17 +255,18 @@ class Policy:
 
         return load_policy(path)
 
-    def _labels(self, action: NDArray[np.int32]) -> JointAction:
+    def joint_action(self, action: NDArray[np.int32]) -> JointAction:
+        """Labels of a joint action given by one index per player."""
         return tuple(labels[i] for labels, i in zip(self.actions, action.tolist(), strict=True))
 
-    def _pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+    def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""
         pair = self.layers[t].pairs(state, project(total, self.dims), total)
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
 
-    def _known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
+    def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer; KeyError where one cannot occur."""
-        pair = self._pairs(t, state, total)
+        pair = self.pairs(t, state, total)
         if (pair < 0).any():
             q = int(np.flatnonzero(pair < 0)[0])
             raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
@@ -277,9 +278,9 @@ class Policy:
         return layer, row, prob
 
     def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, Ints]:
-        index, total = read_pair(t, self.horizon - 1, state, self._state_index, spent, self.tracker.total)
+        index, total = read_pair(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
         at = np.array([index])
-        pair = self._pairs(t, at, total)
+        pair = self.pairs(t, at, total)
         if pair[0] < 0:
             raise self._unknown(t, state, spent)
         return self.layers[t], at, pair
@@ -289,7 +290,8 @@ class Policy:
         return UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here{hint}")
 
     @cached_property
-    def _state_index(self) -> dict[Label, int]:
+    def state_numbers(self) -> dict[Label, int]:
+        """Number of each state."""
         return {s: i for i, s in enumerate(self.states)}
 
     def __repr__(self) -> str:
@@ -336,7 +338,7 @@ class Runner:
             a not in labels for a, labels in zip(action, self.policy.actions, strict=False)
         ):
             raise InvalidOption(f"action {action!r}: must be one known action per player {list(self.policy.players)!r}")
-        if not isinstance(next_state, Hashable) or next_state not in self.policy._state_index:
+        if not isinstance(next_state, Hashable) or next_state not in self.policy.state_numbers:
             raise InvalidOption(
                 f"next state {next_state!r}: not a state of the game; give observe(action, cost, next_state)"
             )

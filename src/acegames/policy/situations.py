@@ -83,7 +83,7 @@ class View:
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
         """The players' values in situations, (Q, N); NaN where no feasible play comes."""
-        pair = self.policy._pairs(t, state, total)
+        pair = self.policy.pairs(t, state, total)
         found = np.full((len(state), len(self.game.players)), np.nan)
         found[pair >= 0] = self.policy.layers[t].values[pair[pair >= 0]]
         return found

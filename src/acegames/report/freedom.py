@@ -81,7 +81,7 @@ def _worth_without(view: View, free: Policy, stage: Stage) -> Floats:
         return worth
     following = layer.next_state[stage.out].astype(np.int64)
     nothing = np.zeros((len(following), 0), dtype=np.int64)
-    values = free.layers[stage.t + 1].values[free._pairs(stage.t + 1, following, nothing)]
+    values = free.layers[stage.t + 1].values[free.pairs(stage.t + 1, following, nothing)]
     expected: Floats = np.add.reduceat(layer.prob[stage.out, None] * values, stage.out_first[:-1])
     return worth + expected
 

@@ -152,7 +152,7 @@ class Describer:
     def _of_stage(self, stage: Stage) -> list[list[Any]]:
         layer = self.view.counted.layer(stage.t)
         values = self.view.values(stage.t, stage.state, stage.total)
-        pair = self.view.policy._pairs(stage.t, stage.state, stage.total)
+        pair = self.view.policy.pairs(stage.t, stage.state, stage.total)
         ptr, row, prob = self.view.policy.layers[stage.t].strategies(stage.state, pair)
         found = []
         for p, s in enumerate(stage.state.tolist()):
@@ -239,7 +239,7 @@ def _places(amounts: Ints) -> Ints:
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     states = np.full(len(total), state)
-    pair = view.policy._pairs(t, states, total)
+    pair = view.policy.pairs(t, states, total)
     layer = view.policy.layers[t]
     ptr, row, prob = layer.strategies(states, pair)
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]

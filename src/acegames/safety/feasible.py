@@ -133,7 +133,7 @@ class Feasibility:
         def to_whole(amounts: Any) -> tuple[int, ...]:
             return to_units(self.game.constraints, self.lattice.units, amounts)
 
-        index, total = read_pair(t, self.game.horizon, state, self.game._state_index, spent, to_whole)
+        index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, to_whole)
         if not self.space.contains(t, np.array([index]), total).all():
             raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
         return index, total[0]

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.amounts import common_unit
+from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound, shown
-from acegames.safety.lattice import LARGEST
 
 Antichain = NDArray[np.int64]  # (k, M)
 NOTHING = np.int64(-LARGEST)

@@ -85,7 +85,7 @@ class ShieldRunner:
             raise InvalidOption(
                 f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest that is"
             )
-        if not isinstance(next_state, Hashable) or next_state not in shield.game._state_index:
+        if not isinstance(next_state, Hashable) or next_state not in shield.game.state_numbers:
             raise InvalidOption(
                 f"{here}: {unknown('state', next_state, shield.game.states)}; give step(action, next_state, cost)"
             )

@@ -176,7 +176,7 @@ class Shield(Sealed):
 
     def row(self, t: int, state: Label, spent: Any) -> int:
         """The row of a safe pair in labels and the user's units (t = H: at the end); UnknownPair where no safe play comes."""
-        index, total = read_pair(t, self.game.horizon, state, self.game._state_index, spent, self.tracker.total)
+        index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
         found = int(self._rows.find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
             hint = "" if self.tracker.exact else f" ({AT_AN_END})"

@@ -77,7 +77,7 @@ class Situation:
 
     def _index(self, player: int, action: Label) -> int:
         try:
-            return self.game._action_index[player][action]
+            return self.game.action_numbers[player][action]
         except (KeyError, TypeError):
             said = unknown("action", action, self.game.actions[player])
             raise InvalidOption(f"player {self.game.players[player]!r}: {said}") from None

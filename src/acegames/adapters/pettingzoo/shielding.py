@@ -129,7 +129,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     def _safe(self, wanted: JointAction) -> JointAction:
         """The joint action to play; of those that the environment's own masks allow, too."""
         game = self.shield.game
-        indices = [own.get(a, -1) for own, a in zip(game._action_index, wanted, strict=True)]
+        indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
         nearest = game.joint_action(self._here.nearest(np.array(indices))[0])
         if nearest != wanted and self.unsafe == "error":
             where = place(self._runner.t, self._runner.state, wanted)
