@@ -21,7 +21,7 @@ import acegames as ace
 from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as module
-from acegames.engines import estimate as estimates
+from acegames.engines import forecast as estimates
 from acegames.system.container import read_archive, replacing, write_archive
 from acegames.system.mapped_files import map_file
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from acegames.report.played import check_played
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,6 +22,7 @@ import acegames as ace
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
 from acegames.files import tables
+from acegames.files.played import check_played
 from acegames.report.write import collect
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 

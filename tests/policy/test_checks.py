@@ -14,10 +14,9 @@ import pytest
 
 import acegames as ace
 from acegames import BadFile
+from acegames.files import played, stated
 from acegames.files import solution as solution_file
-from acegames.files import stated
 from acegames.policy.checks import check_layer
-from acegames.report import played
 from acegames.safety.cells import Cells, _bits
 from acegames.system.container import read_archive
 from oracle import random_game

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.cli.bench import random_game
-from acegames.engines import estimate as estimates
+from acegames.engines import forecast as estimates
 from acegames.safety import space as spaces
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}

@@ -98,15 +98,15 @@ def test_no_module_has_the_name_of_a_public_function():
     assert not {name for name in MODULES if name.rpartition(".")[2] in functions}
 
 
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__")
+
+
 def test_no_private_name_of_one_room_is_used_in_another():
     for name, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and within(node.module or "", "acegames"):
-                private = [
-                    x
-                    for x in [*node.module.split("."), *(a.name for a in node.names)]
-                    if x.startswith("_") and not x.endswith("__")
-                ]
+                private = [x for x in [*node.module.split("."), *(a.name for a in node.names)] if is_private(x)]
                 assert not private or room(node.module) == room(name), f"{name} imports {private} of {node.module}"
 
 
@@ -123,7 +123,7 @@ def test_private_attributes_stay_in_their_room():
                 given.setdefault(room(name), set()).add(node.target.id)
     for name, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__"):
+            if isinstance(node, ast.Attribute) and is_private(node.attr):
                 elsewhere = any(node.attr in names for other, names in given.items() if other != room(name))
                 assert node.attr in given.get(room(name), set()) or not elsewhere, f"{name} uses {node.attr}"
 
