@@ -34,8 +34,9 @@ from acegames.files.loading import load
 from acegames.model.budgets import almost_sure
 from acegames.model.costs.random import RandomCost, random_cost
 from acegames.model.game import MarkovGame
-from acegames.policy.policy import CostTracker, Policy, Runner
+from acegames.policy.policy import Policy, Runner
 from acegames.policy.simulation import Rollouts, simulate
+from acegames.policy.tracker import CostTracker
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.reduction import Reduction, reduce
 from acegames.shield import Shield, ShieldRunner

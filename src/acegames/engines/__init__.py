@@ -14,7 +14,7 @@ from acegames.engines.layer_store import Shelf
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
-from acegames.policy.policy import PolicyLayer, Reached
+from acegames.policy.layer import PolicyLayer, Reached
 from acegames.safety.lattice import Lattice
 
 __all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards"]

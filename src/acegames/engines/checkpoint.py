@@ -43,7 +43,7 @@ from acegames.engines.forecast import WAITING_BYTES
 from acegames.engines.layer_store import SolvedLayer
 from acegames.errors import BadFile, CheckpointError
 from acegames.policy.checks import check_layer
-from acegames.policy.policy import PolicyLayer, action_offsets, answers
+from acegames.policy.layer import PolicyLayer, action_offsets, answers
 from acegames.safety.space import Space
 from acegames.system.container import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
 from acegames.system.locks import try_lock

@@ -12,7 +12,7 @@ from acegames.errors import TooLarge
 from acegames.model.amounts import common_unit
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
-from acegames.policy.policy import BY_CELL, answers
+from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
 from acegames.safety.space import Space, pairs_at_most
 from acegames.system.machine import available_memory, processors

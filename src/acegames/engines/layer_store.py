@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.policy.policy import PolicyLayer
+from acegames.policy.layer import PolicyLayer
 from acegames.safety.space import Space
 
 

@@ -25,7 +25,7 @@ from acegames.engines.layer_store import InMemory, Shelf, SolvedLayer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.kernels.records import Answers, Boxes, Choices, Following, Listed, Steps, Written
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy.policy import PolicyLayer, Reached, answers
+from acegames.policy.layer import PolicyLayer, Reached, answers
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import batches, explore, listed
 from acegames.safety.lattice import Lattice

@@ -21,7 +21,7 @@ from acegames.engines.layer_store import Shelf
 from acegames.engines.none_found import none_found, too_large
 from acegames.errors import InvalidOption
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy.policy import PolicyLayer, by_player
+from acegames.policy.layer import PolicyLayer, by_player
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import Rounding
 from acegames.concepts import CCE, CE, Concept, Nash
 from acegames.errors import AceError, BadFile
 from acegames.files.games import game_from_archive, game_to_archive
@@ -29,7 +30,9 @@ from acegames.model.game import MarkovGame, check_labels
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy.checks import check_boxes, check_layer, check_types
-from acegames.policy.policy import CostTracker, Policy, PolicyLayer, Reached, Rounding
+from acegames.policy.layer import PolicyLayer, Reached
+from acegames.policy.policy import Policy
+from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats

@@ -14,7 +14,8 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.game import Label, place
 from acegames.plot.drawing import chosen
-from acegames.policy.policy import Policy, PolicyLayer, project
+from acegames.policy.layer import PolicyLayer, project
+from acegames.policy.policy import Policy
 
 MOST_CELLS = 1000
 """Along one axis. Where there are more, one spending stands for its neighbours: a picture has no room for them."""

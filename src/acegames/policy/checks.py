@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile
 from acegames.model.game import MarkovGame
 from acegames.numerics import POLICY_SUM
-from acegames.policy.policy import Policy, PolicyLayer
+from acegames.policy.layer import PolicyLayer
+from acegames.policy.policy import Policy
 from acegames.safety.cells import LayerSpace
 
 

@@ -28,7 +28,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain, plain_array
-from acegames.policy.policy import project
+from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_rows import Row, Scale, given_rows, varied_constraints
 from acegames.solving.pipeline import check_run

@@ -43,7 +43,8 @@ from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.table_columns import cost_columns
 from acegames.model.to_table import column_names, objects, outcome_lines
 from acegames.model.written import label_to_data, labels_from_data, read_bound, show
-from acegames.policy.policy import CostTracker, Policy
+from acegames.policy.policy import Policy
+from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
 from acegames.system.container import check_version, strict_json, write_text
 from acegames.system.extras import optional

@@ -23,8 +23,9 @@ from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
 from acegames.model.written import read_exact, show
 from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
+from acegames.policy.layer import PolicyLayer, action_offsets, by_player, project
 from acegames.policy.player_records import RowIndex, marginals
-from acegames.policy.policy import Policy, PolicyLayer, action_offsets, build_policy, by_player, project
+from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.graph import NodeLayer
 from acegames.safety.lattice import Lattice, lattice

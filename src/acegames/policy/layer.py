@@ -1,0 +1,143 @@
+"""How a policy's answers for one time are stored.
+
+A layer says which cells of its boxes are reached (one bit each, or a list). For each of them it holds one small
+number (the pure joint action) or, where play is mixed, a short record; and the players' values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import MarkovGame
+from acegames.policy.player_records import RowIndex, joint_actions, marginals
+from acegames.safety.cells import Cells, LayerSpace
+
+Ints = NDArray[np.int64]
+
+BY_CELL = 0.5  # layers with at least this share of their cells reached are filed cell by cell
+
+
+def answers(reached: int, total: int) -> int:
+    """How many answers a layer files, so many of its cells being reached: one for each cell, or one for each that is reached."""
+    return total if reached >= BY_CELL * total else reached
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyLayer:
+    """What to play at the reached cells of one time.
+
+    Answers are filed by *pair*: the number of the cell among those reached, or, where most cells are reached, the cell itself (then
+    `code` and `values` have an entry for every cell, and those of the others mean nothing).
+    """
+
+    space: LayerSpace
+    row_ptr: Ints  # (S+1,) the joint actions of state s are the rows row_ptr[s] : row_ptr[s+1] of `action`
+    action: NDArray[np.int32]  # (R, N)
+    # (P,) by pair, unsigned: 1 + the row that is played, counted from the state's first; 0 where play is mixed
+    code: NDArray[Any]
+    values: NDArray[np.float64]  # (P, N) by pair
+    mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
+    mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
+    # (E,) unsigned rows, counted from the state's first; of a product the numbers of actions (`player_records`)
+    mixed_row: NDArray[Any]
+    mixed_prob: NDArray[np.float64]  # (E,) positive
+    # (N+1,) of a product: players draw independently, and records hold the probabilities of each one's actions
+    offsets: Ints | None = None
+
+    def __len__(self) -> int:
+        return self.cells.number
+
+    @property
+    def cells(self) -> Cells:
+        """The reached cells."""
+        assert self.space.cells is not None
+        return self.space.cells
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether a pair is the cell itself."""
+        return len(self.code) == self.space.total
+
+    def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
+        """Number of each (state, spending) as in `LayerSpace.locate`, -1 where there is none."""
+        cell = self.space.locate(state, kept, spent)
+        found = cell >= 0
+        rank = self.cells.rank(cell[found])
+        cell[found] = np.where(rank < 0, -1, cell[found]) if self.by_cell else rank
+        return cell
+
+    def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
+        code = self.code[pair].astype(np.int64)
+        mixed = np.flatnonzero(code == 0)
+        mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
+        count = np.ones(len(pair), dtype=np.int64)
+        count[mixed] = np.diff(mixed_ptr)
+        ptr = np.concatenate([[0], np.cumsum(count)])
+        row, prob = np.repeat(self.row_ptr[state], count), np.ones(int(ptr[-1]))
+        pure = code > 0
+        row[ptr[:-1][pure]] += code[pure] - 1
+        where = np.flatnonzero(np.repeat(~pure, count))
+        row[where], prob[where] = mixed_row, mixed_prob
+        return ptr, row, prob
+
+    def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """The records of pairs where play is mixed, as they are stored: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
+        record = np.searchsorted(self.mixed_pair, pair)
+        count = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
+        ptr = np.concatenate([[0], np.cumsum(count)])
+        entry = np.repeat(self.mixed_ptr[record] - ptr[:-1], count) + np.arange(int(ptr[-1]))
+        return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
+
+    def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Pointers, rows of `action` and probabilities of pairs where play is mixed."""
+        ptr, row, prob = self.records(pair)
+        if self.offsets is None:
+            return ptr, np.repeat(self.row_ptr[state], np.diff(ptr)) + row, prob
+        ptr, action, prob = joint_actions(ptr, row, prob, self.offsets)
+        return ptr, self._row_index.find(np.repeat(state, np.diff(ptr)), action), prob
+
+    @cached_property
+    def _row_index(self) -> RowIndex:
+        assert self.offsets is not None
+        return RowIndex(self.row_ptr, self.action, self.offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """Exactly the (state, spent) that feasible play reaches, nothing clipped: to tell apart what cannot occur."""
+
+    dims: tuple[int, ...]  # order of the constraints in the boxes; none leaves one column of zeros
+    layers: tuple[LayerSpace, ...]  # t = 0 .. H-1
+
+    def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
+        """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        layer = self.layers[t]
+        assert layer.cells is not None
+        cell = layer.locate(state, project(spent, self.dims), spent)
+        found = cell >= 0
+        found[found] = layer.cells.rank(cell[found]) >= 0
+        return found
+
+
+def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
+    """The columns of the constraints that boxes count; one column of zeros where they count none."""
+    return spent[:, list(dims)] if dims else np.zeros((len(spent), 1), dtype=np.int64)
+
+
+def action_offsets(game: MarkovGame) -> Ints:
+    """The number of each player's first action when all are numbered through, and how many there are, (N+1,)."""
+    return np.concatenate([[0], np.cumsum([len(labels) for labels in game.actions], dtype=np.int64)])
+
+
+def by_player(layer: PolicyLayer, game: MarkovGame) -> PolicyLayer:
+    """Turn records of joint actions that are products into records by player."""
+    state, _ = layer.space.spent(layer.cells.listed(layer.space.total)[layer.mixed_pair])
+    row = np.repeat(layer.row_ptr[state], np.diff(layer.mixed_ptr)) + layer.mixed_row.astype(np.int64)
+    ptr, number, prob = marginals(layer.mixed_ptr, layer.action[row], layer.mixed_prob, action_offsets(game))
+    return replace(layer, mixed_ptr=ptr, mixed_row=number.astype(np.uint32), mixed_prob=prob)
