@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.records import Boxes, Following, Steps
-from acegames.system.compiled import inner, kernel
+from acegames.system.compiled import inner, kernel, making
 
 # -- bounds -------------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def number_boxes(start, size, base, line):
 # -- one layer, and the next ----------------------------------------------------------------------------------------------
 
 
-@inner
+@making
 def boxes_at(boxes, t):
     """The boxes of one layer."""
     a, b = boxes.start[t], boxes.start[t + 1]
@@ -136,7 +136,7 @@ def boxes_at(boxes, t):
     return Boxes(boxes.states[a:b], boxes.lo[a:b], boxes.size[a:b], base, line)
 
 
-@inner
+@making
 def following_at(boxes, t, slot):
     """The boxes of the layer of time t as a step into it finds them; fills slot."""
     here = boxes_at(boxes, t)
@@ -153,7 +153,7 @@ def leave(slot, boxes, t):
         slot[boxes.states[p]] = -1
 
 
-@inner
+@making
 def steps_at(steps, t):
     """The steps of one time."""
     row_ptr = steps.row_ptr[steps.layer_at[t]]
@@ -206,10 +206,9 @@ def line_totals(c, line, here, a):
 
 
 @inner
-def heights(here, step, after, height):
+def heights(here, step, after, height, c):
     """Feasibility by height map (spec 2): for each line the largest feasible place of the last constraint, or -1."""
     last = step.cost.shape[1] - 1
-    c = np.zeros(last + 1, np.int64)
     for a in range(len(here.states)):
         s = here.states[a]
         for nth in range(here.line[a + 1] - here.line[a]):
@@ -221,13 +220,12 @@ def heights(here, step, after, height):
 
 
 @inner
-def reach(here, mark, step, after, next_mark, reward, played, low, high):
+def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
     """Mark in next_mark the cells that feasible actions reach from the marked cells.
 
     low and high (N,) bound the rewards of these actions.
     """
     last = step.cost.shape[1] - 1
-    c = np.zeros(last + 1, np.int64)
     for a in range(len(here.states)):
         s = here.states[a]
         width = here.size[a, last]
@@ -282,10 +280,11 @@ def _mark_all(into, marks):
 def heights_range(t0, t1, boxes, steps):
     """`heights` for the layers t1-1 down to t0, into boxes.height."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
+    c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)
         height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
-        heights(boxes_at(boxes, t), steps_at(steps, t), after, height)
+        heights(boxes_at(boxes, t), steps_at(steps, t), after, height, c)
         leave(after.slot, boxes, t + 1)
 
 
@@ -294,10 +293,11 @@ def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high)
     """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     played = np.zeros(len(reward), np.bool_)
+    c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t0, t1):
         after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
         next_marks = np.zeros(after.base[-1], np.uint8)
-        reach(boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t])
+        reach(boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t], c)
         played[step.row_ptr[0] : step.row_ptr[-1]] = False
         leave(after.slot, boxes, t + 1)
         pack(marks, bits[bit_start[t] : bit_start[t + 1]])

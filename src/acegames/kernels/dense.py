@@ -17,7 +17,7 @@ from acegames.kernels.boxes import (
     threshold,
 )
 from acegames.kernels.records import Ints
-from acegames.system.compiled import inner, kernel
+from acegames.system.compiled import inner, kernel, making
 
 SEGMENT = 128  # cells of a line whose utilities are computed together
 
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     shift: Ints  # (outcomes,) how much further on that line
 
 
-@inner
+@making
 def empty_line(widest):
     """Room for the state with the most rows, and the most outcomes of these."""
     return Line(np.empty(widest[0], np.int64), np.empty(widest[1], np.int64), np.empty(widest[1], np.int64))
@@ -82,15 +82,19 @@ def _line_utilities(q, s, step, reward, line, k0, k1, next_value):
 @kernel
 def write_dense(begin, end, here, mark, step, reward, after, next_value, widest, written):
     """Write out the stage games of the marked cells begin .. end-1: their feasible rows and utilities. Returns their number."""
+    c = np.zeros(step.cost.shape[1], np.int64)
+    q = np.empty((widest[0], reward.shape[1], SEGMENT))
+    return _write_lines(begin, end, here, mark, step, reward, after, next_value, c, empty_line(widest), q, written)
+
+
+@inner
+def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, line, q, written):
     last = step.cost.shape[1] - 1
     C = reward.shape[1]
-    c = np.zeros(last + 1, np.int64)
-    line = empty_line(widest)
-    q = np.empty((widest[0], C, SEGMENT))
     count = np.int64(0)
     R = np.int64(0)
     written.ptr[0] = 0
-    a = np.searchsorted(here.base, begin, side="right") - 1
+    a = np.int64(0)
     cell = begin
     while cell < end:
         while here.base[a + 1] <= cell:
@@ -133,11 +137,15 @@ def write_dense(begin, end, here, mark, step, reward, after, next_value, widest,
 @kernel
 def solve_alone(begin, end, here, step, reward, after, next_value, widest, value, code):
     """One player: the best action of each cell, line by line. Cells that nothing reaches get an answer too."""
-    last = step.cost.shape[1] - 1
-    c = np.zeros(last + 1, np.int64)
-    line = empty_line(widest)
+    c = np.zeros(step.cost.shape[1], np.int64)
     q = np.empty(SEGMENT * 16)
-    a = np.searchsorted(here.base, begin, side="right") - 1
+    _solve_lines(begin, end, here, step, reward, after, next_value, c, empty_line(widest), q, value, code)
+
+
+@inner
+def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, value, code):
+    last = step.cost.shape[1] - 1
+    a = np.int64(0)
     cell = begin
     while cell < end:
         while here.base[a + 1] <= cell:

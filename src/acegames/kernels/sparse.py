@@ -76,11 +76,15 @@ def cell_totals(c, cell, here, a):
 @kernel
 def expand(keys, here, step, after, table):
     """Collect in `table` (a hash set, -1 empty) the cells that safe rows lead to. Returns their number, -1 if it is too full."""
+    return _collect(keys, here, step, after, table, np.zeros(step.cost.shape[1], np.int64))
+
+
+@inner
+def _collect(keys, here, step, after, table, c):
     capacity = len(table)
     for k in range(capacity):
         table[k] = -1
     count = 0
-    c = np.zeros(step.cost.shape[1], np.int64)
     a = 0
     for p in range(len(keys)):
         while here.base[a + 1] <= keys[p]:
@@ -116,7 +120,11 @@ def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, p
     for s in range(len(step.row_ptr) - 1):
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
             widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
-    found = np.empty(widest, np.int64)
+    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, c, np.empty(widest, np.int64))
+
+
+@inner
+def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, c, found):
     a = 0
     for p in range(len(keys)):
         while here.base[a + 1] <= keys[p]:
@@ -144,11 +152,16 @@ def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, p
 @kernel
 def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value, written):
     """As `write_dense`, for the listed cells number begin .. end-1, which stand for their cells from here on."""
-    C = reward.shape[1]
     c = np.zeros(step.cost.shape[1], np.int64)
+    return _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, c, written)
+
+
+@inner
+def _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, c, written):
+    C = reward.shape[1]
     R = np.int64(0)
     written.ptr[0] = 0
-    a = np.searchsorted(here.base, keys[begin], side="right") - 1
+    a = np.int64(0)
     for p in range(begin, end):
         while here.base[a + 1] <= keys[p]:
             a += 1

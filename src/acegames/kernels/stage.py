@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR, Floats, Ints, Small
+from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
 from acegames.kernels.simplex import (
     STRICT,
     Dictionary,
@@ -33,7 +33,7 @@ from acegames.kernels.simplex import (
 )
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
-from acegames.system.compiled import inlined
+from acegames.system.compiled import copied, inlined, inner, making
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 DEEP, DEEPER = (
@@ -86,9 +86,12 @@ class Workspace(NamedTuple):
     values: Floats  # (R,) scratch
     order: Floats  # (R,) scratch
     chosen: Ints  # (1,) the joint action of a pure answer
+    sigma: Floats  # (R,) the distribution of a mixed answer
+    row: Ints  # (R,) the present stage's rows, and their inverse: -1 but where it has a row
+    position: Ints
 
 
-@inlined
+@making
 def workspace(R, N, actions, correlated):
     """Room for stages of up to R joint actions; `actions` (N,) is the number of each player's."""
     rows = 2 * N
@@ -101,27 +104,46 @@ def workspace(R, N, actions, correlated):
         np.empty(columns, np.int64), np.empty(rows + columns + 2, np.bool_), np.empty(columns), np.empty(rows + 1),
         np.empty(columns), np.empty(rows + 1), np.empty(rows + 1, np.int64), np.empty(N), np.empty(N), np.empty(N), np.empty(N),
         np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(N), np.empty(R), np.empty(R), np.zeros(1, np.int64),
+        np.empty(R), np.empty(R, np.int64), np.full(R, -1, np.int64),
     )  # fmt: skip
 
 
 @inlined
-def solve_stage(stage, goal, work, sigma):
-    """Write an equilibrium of one stage game into sigma[:R]. Returns PURE (the joint action is work.chosen[0]), MIXED or UNCERTIFIED,
-    and whether it took a program.
-    """
-    R, N = len(stage.utility), len(work.top)
-    work.chosen[0] = 0
-    if not measure(stage.utility, R, N, work.top, work.low, work.unit):
-        return PURE, 0
-    if goal.kind in (LINEAR, ANY):
-        a = _best_pure(stage, goal.terms, work)
-        if _pure_is_stable(a, stage, work.unit):
-            work.chosen[0] = a
-            return PURE, 0
-    return _by_programs(stage, goal, work, sigma), 1
+def _stage(g, written, choices, work):
+    first, begin, end = written.first_row[g], written.ptr[g], written.ptr[g + 1]
+    for j in range(end - begin):
+        work.row[j] = written.row[begin + j] - first
+        work.position[work.row[j]] = j
+    tables = choices.action[first:], choices.deviation[first:], choices.first_action
+    return Stage(written.utility[begin:end], work.row, work.position, *tables)
+
+
+@inlined
+def _leave(stage):
+    """Forget where the rows of a stage are."""
+    for j in range(len(stage.utility)):
+        stage.position[stage.row[j]] = -1
 
 
 # -- pure -----------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def pure_answer(g, written, choices, goal, work):
+    """Whether the joint action that maximises a linear objective is an equilibrium: work.chosen[0]."""
+    begin, end = written.ptr[g], written.ptr[g + 1]
+    work.chosen[0] = 0
+    if end - begin == 1 or not measure(
+        written.utility[begin:end], end - begin, len(work.top), work.top, work.low, work.unit
+    ):
+        return True
+    if goal.kind in (EGALITARIAN, FAIR):
+        return False
+    stage = _stage(g, written, choices, work)
+    work.chosen[0] = _best_pure(stage, goal.terms, work)
+    stable = _pure_is_stable(work.chosen[0], stage, work.unit)
+    _leave(stage)
+    return stable
 
 
 @inlined
@@ -192,9 +214,21 @@ def _pure_is_stable(a, stage, unit):
 # -- by programs ------------------------------------------------------------------------------------------------------------
 
 
-@inlined
-def _by_programs(stage, goal, work, sigma):
-    """The answer of the linear program, in units that fit it."""
+@inner
+def by_programs(g, written, choices, goal, work):
+    """Solve a stage game by linear programs, in units that fit it; what `pure_answer` measured is in work.
+
+    Returns PURE (the joint action is work.chosen[0]), MIXED (the distribution is work.sigma), or
+    UNCERTIFIED.
+    """
+    stage = _stage(g, written, choices, work)
+    status = _attempts(stage, goal, work)
+    _leave(stage)
+    return status
+
+
+@copied
+def _attempts(stage, goal, work):
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
     R, N = len(u), len(top)
     leave_outliers_out(u, R, N, top, unit, work.values, work.order)
@@ -204,12 +238,12 @@ def _by_programs(stage, goal, work, sigma):
     deep = DEEP
     widened = False
     for _ in range(ATTEMPTS):
-        found = _attempt(stage, goal, span if span > 0.0 else 1.0, deep, work, sigma)
+        found = _attempt(stage, goal, span if span > 0.0 else 1.0, deep, work)
         if found != UNCERTIFIED:
             closer = span
             if goal.kind != ANY:
-                closer = finer_goal(u, R, N, goal.kind, goal.terms, top, unit, sigma, span)
-            if finer(u, R, N, sigma, top, work.core, unit) or closer < span:
+                closer = finer_goal(u, R, N, goal.kind, goal.terms, top, unit, work.sigma, span)
+            if finer(u, R, N, work.sigma, top, work.core, unit) or closer < span:
                 span = closer
                 continue
         if found <= MIXED:
@@ -228,8 +262,8 @@ def _by_programs(stage, goal, work, sigma):
     return UNCERTIFIED
 
 
-@inlined
-def _attempt(stage, goal, span, deep, work, sigma):
+@copied
+def _attempt(stage, goal, span, deep, work):
     """The same in the present units; objectives are counted in `span`, and players compared within `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
@@ -264,7 +298,7 @@ def _attempt(stage, goal, span, deep, work, sigma):
         refine(table, program, work.x)
     elif not tie_levels(program, table, limited, work):
         return UNCERTIFIED
-    return _accepted(stage, program, table, work, sigma)
+    return _accepted(stage, program, table, work, work.sigma)
 
 
 # -- the program ------------------------------------------------------------------------------------------------------------

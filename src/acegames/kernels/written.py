@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.stage import MIXED, PURE, Stage, solve_stage, workspace
+from acegames.kernels.stage import MIXED, PURE, by_programs, pure_answer, workspace
 from acegames.system.compiled import inner, kernel
 
 
 @kernel
 def solve_written(written, count, choices, goal, widest, answers):
-    """Solve the first `count` games. Returns the number of mixed answers, of open games, and of games that took a program."""
-    N = choices.action.shape[1]
-    C = answers.value.shape[1]
-    row = np.empty(widest, np.int64)
-    position = np.full(widest, -1, np.int64)
-    sigma = np.empty(widest)
-    work = workspace(widest, N, choices.first_action[1:] - choices.first_action[:-1], goal.correlated)
-    mixed = entries = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
+    """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
+    actions = choices.first_action[1:] - choices.first_action[:-1]
+    work = workspace(widest, len(actions), actions, goal.correlated)
+    mixed = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     answers.mixed_ptr[0] = 0
     for g in range(count):
-        first, begin, end = written.first_row[g], written.ptr[g], written.ptr[g + 1]
-        u, cell = written.utility[begin:end], written.cell[g]
         status = PURE
-        if len(u) == 1:
-            chosen = np.int64(0)
-        elif N == 1:
-            chosen = _best(u)
-        else:
-            for j in range(len(u)):
-                row[j] = written.row[begin + j] - first
-                position[row[j]] = j
-            stage = Stage(u, row, position, choices.action[first:], choices.deviation[first:], choices.first_action)
-            status, programmed = solve_stage(stage, goal, work, sigma)
-            chosen = work.chosen[0]
-            programs += programmed
-            for j in range(len(u)):
-                position[row[j]] = -1
+        if len(actions) == 1:
+            work.chosen[0] = _best(written, g)
+        elif not pure_answer(g, written, choices, goal, work):
+            status = by_programs(g, written, choices, goal, work)
+            programs += 1
         if status == PURE:
-            answers.code[cell] = 1 + written.row[begin + chosen] - first
-            for i in range(C):
-                answers.value[cell, i] = u[chosen, i]
+            _file_pure(g, written, work.chosen[0], answers)
         elif status == MIXED:
-            answers.code[cell] = 0
-            for i in range(C):
-                answers.value[cell, i] = 0.0
-            for j in range(len(u)):
-                if sigma[j] > 0.0:
-                    answers.mixed_row[entries] = row[j]
-                    answers.mixed_prob[entries] = sigma[j]
-                    entries += 1
-                    for i in range(C):
-                        answers.value[cell, i] += sigma[j] * u[j, i]
-            answers.mixed_cell[mixed] = cell
+            _file_mixed(g, written, work.sigma, mixed, answers)
             mixed += 1
-            answers.mixed_ptr[mixed] = entries
         else:
             answers.open[bad] = g
             bad += 1
@@ -62,10 +34,36 @@ def solve_written(written, count, choices, goal, widest, answers):
 
 
 @inner
-def _best(u):
+def _best(written, g):
     """The only player's best row; the first of several."""
-    best = np.int64(0)
-    for j in range(1, len(u)):
-        if u[j, 0] > u[best, 0]:
-            best = np.int64(j)
-    return best
+    best = written.ptr[g]
+    for r in range(written.ptr[g], written.ptr[g + 1]):
+        if written.utility[r, 0] > written.utility[best, 0]:
+            best = r
+    return best - written.ptr[g]
+
+
+@inner
+def _file_pure(g, written, chosen, answers):
+    r, cell = written.ptr[g] + chosen, written.cell[g]
+    answers.code[cell] = 1 + written.row[r] - written.first_row[g]
+    for i in range(answers.value.shape[1]):
+        answers.value[cell, i] = written.utility[r, i]
+
+
+@inner
+def _file_mixed(g, written, sigma, mixed, answers):
+    """The entries follow those of the mixed answers before."""
+    begin, cell, entries = written.ptr[g], written.cell[g], answers.mixed_ptr[mixed]
+    answers.code[cell] = 0
+    answers.mixed_cell[mixed] = cell
+    for i in range(answers.value.shape[1]):
+        answers.value[cell, i] = 0.0
+    for j in range(written.ptr[g + 1] - begin):
+        if sigma[j] > 0.0:
+            answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
+            answers.mixed_prob[entries] = sigma[j]
+            entries += 1
+            for i in range(answers.value.shape[1]):
+                answers.value[cell, i] += sigma[j] * written.utility[begin + j, i]
+    answers.mixed_ptr[mixed + 1] = entries

@@ -31,12 +31,14 @@ from acegames import numerics
 
 try:
     from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.options import DefaultOptions
 except ImportError:
-    FunctionCache = IndexDataCacheFile = object
+    FunctionCache = IndexDataCacheFile = DefaultOptions = object
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
 CHECKSUM = 32  # bytes of SHA-256
+UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
 def kernel(function: F) -> F:
@@ -53,16 +55,32 @@ def kernel(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a function that only kernels call, without the wrappers that Python would need: half the compile time."""
-    return _for_kernels(function)
+    """Compile a function that only kernels call: no wrappers for Python, and no counting of references.
+
+    Numba counts the references to an array whenever a function looks at it, with an atomic addition: in
+    functions of a microsecond that takes a third of the time, and threads wait for each other. Whoever
+    calls an inner function holds its arrays meanwhile. An inner function must not make arrays, and one
+    that returns arrays (views, records of them) may be called by inner functions only.
+    """
+    return _for_kernels(function, **UNCOUNTED)
 
 
 def inlined(function: F) -> F:
-    """The same, put into its callers wherever it is called: for functions of a few lines."""
-    return _for_kernels(function, forceinline=True)
+    """The same, put into its callers: where passing many arrays would take longer than the work."""
+    return _for_kernels(function, **UNCOUNTED, forceinline=True)
 
 
-def _for_kernels(function: F, **options: bool) -> F:
+def copied(function: F) -> F:
+    """The same, as if its text stood in its only caller: saves compiling it alone first."""
+    return _for_kernels(function, **UNCOUNTED, inline="always")
+
+
+def making(function: F) -> F:
+    """Compile a function that only kernels call, and that makes arrays or returns some to a kernel."""
+    return _for_kernels(function)
+
+
+def _for_kernels(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
     compiled = compiler(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     return cast(F, compiled(function))
