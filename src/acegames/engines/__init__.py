@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines.layer_store import Shelf
+from acegames.engines.forecast import Estimate
+from acegames.engines.layer_store import LayerStore
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
 from acegames.policy.layer import PolicyLayer, Reached
 from acegames.safety.lattice import Lattice
 
-__all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards"]
+__all__ = ["Engine", "EngineResult", "OnProgress", "Progress", "check_rewards"]
 
 
 def check_rewards(game: MarkovGame, concept: Concept) -> None:
@@ -62,7 +63,8 @@ class Progress:
         return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done - self.resumed, 1)
 
 
-Report = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
+Report = OnProgress
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +82,17 @@ class EngineResult:
 class Engine(Protocol):
     """Runs backward induction over the feasible pairs of a game."""
 
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve without doing it."""
+        ...
+
     def solve(
         self,
         game: MarkovGame,
         lattice: Lattice,
         concept: Concept,
-        progress: Report | None,
-        shelf: Shelf | None = None,
+        progress: OnProgress | None,
+        store: LayerStore | None = None,
     ) -> EngineResult | None:
-        """Return the equilibrium, or None when no policy keeps the budgets. Layers go to the shelf where one is given."""
+        """Return the equilibrium, or None when no policy keeps the budgets. Solved layers go to the store where one is given."""
         ...

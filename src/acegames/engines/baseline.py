@@ -1,9 +1,9 @@
-"""Rewards without the part that no choice can change, where that part is so large that its rounding would hide the rest.
+"""The baseline: a constant that is taken out of all rewards of one time, where it would hide the differences.
 
-A constant taken from all rewards of a time takes the sum of those from then on from all values and changes no equilibrium. Floats near
-zero are finer than floats near the level of the rewards, so what is left is solved as finely as its own size allows. Only rewards
-of joint actions that feasible play can take at that time count. Objectives that compare players with each other, "egalitarian" and
-"fair", are told what was taken from each.
+Taking a constant out of all rewards of a time changes no equilibrium, and lowers every value by the sum of
+the constants from then on. Floats near zero are finer than floats near large rewards, so what is left is
+solved as finely as its own size allows. Only rewards of joint actions that feasible play can take at that
+time count. Objectives that compare players, "egalitarian" and "fair", are told what was taken from each.
 """
 
 from __future__ import annotations
@@ -23,46 +23,49 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """What is taken from rewards."""
+class Baseline:
+    """What is taken out of rewards, and so out of values."""
 
-    taken: Floats  # (H, N) from the rewards of each time
-    ahead: Floats  # (H, N) and so from the values of each time
-    above: Floats  # (H, N) of that, how much more than from the player from whom least was taken
+    taken: Floats  # (H, N) out of the rewards of each time
+    to_go: Floats  # (H, N) out of the values of each time: the sum of `taken` from then on
+    above: Floats  # (H, N) by how much `to_go` exceeds that of the player with the lowest
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
-        """The same answer with the values of the game as it was, which `keep` holds where the layers are."""
-        if not self.ahead.any():
+        """The same answer with the baseline put back into its values; `keep` holds them where the layers are."""
+        if not self.to_go.any():
             return found
-        values = keep(_raised(layer.values, up) for layer, up in zip(found.layers, self.ahead, strict=True))
+        values = keep(_raised(layer.values, up) for layer, up in zip(found.layers, self.to_go, strict=True))
         layers = [replace(layer, values=raised) for layer, raised in zip(found.layers, values, strict=True)]
-        return replace(found, values=found.values + self.ahead[0], layers=layers)
+        return replace(found, values=found.values + self.to_go[0], layers=layers)
 
 
 def _raised(values: Floats, up: Floats) -> Floats:
-    """In place where that can be: a layer that a checkpoint maps is not to be written."""
+    """Values with the baseline; in place, except in a layer that a checkpoint maps."""
     return np.add(values, up, out=values if values.flags.writeable else None)
 
 
-def level(low: Floats, high: Floats) -> Level:
-    """Of a game in which feasible play is paid between low and high (H, N); nothing where rounding cannot hide anything in it."""
+def baseline(low: Floats, high: Floats) -> Baseline:
+    """The baseline of a game in which feasible play is paid between low and high (H, N).
+
+    It is zero where rounding cannot hide anything, and with one player, whose maximum has no incentives.
+    """
     spread, middle = high - low, low / 2 + high / 2
     size = np.maximum(np.abs(low), np.abs(high)).sum(axis=0)
-    middle[np.abs(middle) <= spread] = 0.0  # no level to speak of; else the differences are exact
-    alone = low.shape[1] == 1  # a maximum: there are no incentives that rounding could invent
+    middle[np.abs(middle) <= spread] = 0.0  # else the differences are exact
+    alone = low.shape[1] == 1
     taken = np.zeros_like(low) if alone or (size <= LEVEL * spread.sum(axis=0)).all() else middle
-    return Level(taken, *_sums(taken))
+    return Baseline(taken, *_sums(taken))
 
 
 def with_gross(rewards: Floats) -> Floats:
-    """Rewards (R, N), and behind them the same without signs: what rounding is a share of. One player needs none: see above."""
+    """Rewards (R, N), and behind them their sizes, of which rounding is a share; one player needs none."""
     both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
     both.setflags(write=False)
     return both
 
 
 def _sums(taken: Floats) -> tuple[Floats, Floats]:
-    """What is taken from each time on, and how much more than from others; exact until the end, as differences of large sums must be."""
+    """`to_go` and `above`, exact until the end, because they are differences of large sums."""
     if not taken.any():
         return np.zeros_like(taken), np.zeros_like(taken)
     columns = [list(accumulate(map(Fraction, column[::-1]))) for column in taken.T.tolist()]

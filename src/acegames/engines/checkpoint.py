@@ -40,11 +40,10 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines.forecast import WAITING_BYTES
-from acegames.engines.layer_store import SolvedLayer
+from acegames.engines.layer_store import ExploredSpace, SolvedLayer
 from acegames.errors import BadFile, CheckpointError
 from acegames.policy.checks import check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
-from acegames.safety.space import Space
 from acegames.system.container import CHUNK, TEMPORARY, Path, remove_leftovers, replacing, strict_json, sync_folder
 from acegames.system.locks import try_lock
 from acegames.system.mapped_files import map_file
@@ -101,7 +100,7 @@ class Checkpoint:
                 os.close(self._lock)
                 self._lock = -1
 
-    def open(self, space: Space) -> list[SolvedLayer]:
+    def open(self, space: ExploredSpace) -> list[SolvedLayer]:
         """Take the folder for this process and read the layers of an earlier run, but for those that are missing or damaged."""
         self._space = space
         self.facts |= {"dims": list(space.dims), "pairs": space.pairs}

@@ -103,15 +103,14 @@ def _deviations(space: Space) -> int:
 
 
 def _buffer_bytes(space: Space, concept: Concept) -> int:
-    """Of one thread: the program of the widest stage, twice, or the stages that it writes out."""
+    """Of one thread: the stage games of a block, with room for mixed answers, and the widest program, twice."""
     n, rows = len(space.game.players), space.tables.widest[0]
-    if n == 1:
+    if n == 1 and space.dense:
         return 0
-    if isinstance(concept, Nash):
-        return min(RUN_CELLS, int(space.totals.max())) * rows * 8 * (2 * n + 1)
+    written = min(RUN_CELLS, int(space.totals.max())) * (rows * 8 * (2 * n + 3) + 48)
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if isinstance(concept, CE) else a for a in counts)
-    return 16 * (wide + 2) * (rows + 3)
+    return written + (0 if isinstance(concept, Nash) else 16 * (wide + 2) * (rows + 3))
 
 
 def _filed(space: Space, cells: int) -> int:

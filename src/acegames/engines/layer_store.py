@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.game import MarkovGame
 from acegames.policy.layer import PolicyLayer
-from acegames.safety.space import Space
+from acegames.safety.cells import LayerSpace
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +27,32 @@ class SolvedLayer:
     )
 
 
-class Shelf(Protocol):
+class ExploredSpace(Protocol):
+    """What the loop knows of a game: the pairs that safe play reaches."""
+
+    @property
+    def game(self) -> MarkovGame:
+        """The game."""
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The constraints that the layers' boxes count."""
+
+    @property
+    def layers(self) -> Sequence[LayerSpace]:
+        """The boxes of each time, with their reached cells."""
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are before the end."""
+
+
+class LayerStore(Protocol):
     """A place for solved layers."""
 
     in_memory: bool
 
-    def open(self, space: Space) -> list[SolvedLayer]:
+    def open(self, space: ExploredSpace) -> list[SolvedLayer]:
         """The layers that are there already, from the last time to the first; any may be missing."""
         ...
 
@@ -56,7 +77,7 @@ class InMemory:
     def __init__(self) -> None:
         self._solved: list[SolvedLayer] = []
 
-    def open(self, space: Space) -> list[SolvedLayer]:
+    def open(self, space: ExploredSpace) -> list[SolvedLayer]:
         """Nothing is there."""
         return []
 

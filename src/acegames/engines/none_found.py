@@ -1,12 +1,20 @@
-"""What to say where the stage games of a solve have no Nash equilibrium, or too many supports to search."""
+"""The errors of a solve in which a stage game has no Nash equilibrium, or too many supports to search."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from acegames.concepts import Concept, Nash
+from acegames.engines.answers import Failure
 from acegames.errors import NoEquilibrium, TooLarge
 from acegames.model.game import MarkovGame, place
+from acegames.safety.explore import explore
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import Space, plan
+
+PLACE_BYTES = 256 * 2**20  # memory for finding out the exact spending that an error names
 
 OTHERS = "Correlated (CE) and coarse correlated (CCE) equilibria always exist."
 
@@ -42,3 +50,35 @@ def too_large(game: MarkovGame, t: int, state: Any, spent: Any, joint_actions: i
         t,
         state,
     )
+
+
+def failed(space: Space, lattice: Lattice, t: int, failure: Failure, concept: Concept) -> NoEquilibrium | TooLarge:
+    """The error for a cell of an explored space."""
+    here, game = space.layers[t], space.game
+    assert here.cells is not None
+    cell = failure.cell if space.dense else int(here.cells.listed(here.total)[failure.cell])
+    state, spent = _place(space, lattice, t, cell)
+    build = too_large if failure.too_large else none_found
+    return build(game, t, game.states[state], spent, failure.joint_actions, concept)
+
+
+def _place(space: Space, lattice: Lattice, t: int, cell: int) -> tuple[int, Any]:
+    """State and, in the user's units, a spending of the cell that feasible play reaches.
+
+    What the cell itself says of the spending, where finding that out would take too much memory.
+    """
+    game, here = space.game, space.layers[t]
+    state, kept = here.spent(np.array([cell]))
+    try:
+        exact = explore(plan(game, lattice, clip=False), PLACE_BYTES)
+        layer = exact.layers[t]
+        assert layer.cells is not None
+        states, spent = layer.spent(layer.cells.listed(layer.total))
+        states, spent = states[states == state[0]], exact.unproject(spent[states == state[0]])
+        at = int(np.flatnonzero(here.locate(states, space.project(spent), spent) == cell)[0])
+        return int(state[0]), lattice.spent(spent[at].tolist())
+    except (TooLarge, MemoryError):
+        units = [lattice.units[m] for m in space.dims]
+        labels = [game.constraints[m] for m in space.dims]
+        amounts = {c: int(x) * u for c, x, u in zip(labels, kept[0], units, strict=True)}
+        return int(state[0]), {c: int(x) if x.denominator == 1 else float(x) for c, x in amounts.items()}

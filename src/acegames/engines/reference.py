@@ -8,24 +8,32 @@ V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines import EngineResult, Progress, Report
-from acegames.engines.baseline import level, with_gross
-from acegames.engines.layer_store import Shelf
+from acegames.engines import EngineResult, OnProgress
+from acegames.engines.answers import Answers, LayerAnswers
+from acegames.engines.backward import backward
+from acegames.engines.baseline import Baseline, baseline, with_gross
+from acegames.engines.forecast import Estimate, estimate_space
+from acegames.engines.layer_store import InMemory, LayerStore, SolvedLayer
 from acegames.engines.none_found import none_found, too_large
-from acegames.errors import InvalidOption
-from acegames.model.game import Layer, MarkovGame
-from acegames.policy.layer import PolicyLayer, by_player
-from acegames.safety.cells import Cells, LayerSpace, number_boxes
+from acegames.model.game import MarkovGame
+from acegames.policy.filing import by_player, smallest_boxes, strategies_of
+from acegames.safety.cells import LayerSpace
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
+from acegames.safety.space import plan
 from acegames.stage import StageBatch, StageSolver, StageStrategies
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SECONDS = 1e-3  # of one stage game, about
 
 
 class ReferenceEngine:
@@ -38,83 +46,104 @@ class ReferenceEngine:
             stages = HighsStageSolver()
         self.stages = stages
 
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve without doing it."""
+        predicted = estimate_space(plan(game, lattice, clip=False), concept, 1)
+        return replace(predicted, seconds=SECONDS * predicted.pairs, dense=False)
+
     def solve(
         self,
         game: MarkovGame,
         lattice: Lattice,
         concept: Concept,
-        progress: Report | None,
-        shelf: Shelf | None = None,
+        progress: OnProgress | None,
+        store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        if shelf is not None:
-            raise InvalidOption("checkpoint: the reference engine holds everything in memory; use LocalEngine")
-        graph = feasible_graph(game, lattice)
-        if graph is None:
+        nodes = feasible_graph(game, lattice)
+        if nodes is None:
             return None
-        rewards = [game.layer(t).reward[nodes.row] for t, nodes in enumerate(graph[:-1])]
-        base = level(*(np.array([bound(x, axis=0) for x in rewards]) for bound in (np.min, np.max)))
-        started, pairs, done = time.perf_counter(), sum(len(x.state) for x in graph[:-1]), 0
-        n = len(game.players)
-        values = np.zeros((len(graph[-1].state), n if n == 1 else 2 * n))
-        layers: list[PolicyLayer] = []
-        programs = repaired = 0
-        for t in reversed(range(game.horizon)):
-            nodes, table = graph[t], game.layer(t)
-            future = np.add.reduceat(nodes.prob[:, None] * values[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
-            utility = with_gross(rewards[t] - base.taken[t]) + future
-            both = (utility[:, :n], utility[:, n:] if n > 1 else None)
-            batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, base.above[t])
-            found = self.stages.solve(batch, concept, game.players)
-            _check(game, concept, lattice, t, nodes, found)
-            values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
-            layer = policy_layer(nodes, table, found.sigma, np.ascontiguousarray(values[:, :n]))
-            layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
-            programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
-            if progress:
-                progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
-        start = np.array([p for _, p in game.initial])
-        dims = tuple(range(len(lattice.units)))
-        return base.back(EngineResult(start @ values[:, :n], layers[::-1], dims, programs, repaired))
+        graph = Graph(game, lattice, nodes)
+        rewards = [game.layer(t).reward[x.row] for t, x in enumerate(nodes[:-1])]
+        base = baseline(*(np.array([bound(x, axis=0) for x in rewards]) for bound in (np.min, np.max)))
+        solver = OneByOne(graph, concept, base, self.stages)
+        return backward(graph, solver, concept, base, InMemory() if store is None else store, progress)
 
 
-def _check(
-    game: MarkovGame, concept: Concept, lattice: Lattice, t: int, nodes: NodeLayer, found: StageStrategies
-) -> None:
-    """Raise where a stage has no equilibrium, or where its search was broken off."""
-    for g in sorted([*found.without, *found.too_large])[:1]:
-        joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
-        where = (game, t, game.states[int(nodes.state[g])], lattice.spent(nodes.spent[g].tolist()), joint_actions)
-        raise (none_found if g in found.without else too_large)(*where, concept)
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The AND/OR graph of a game as a space: its nodes are the pairs."""
+
+    game: MarkovGame
+    lattice: Lattice
+    nodes: list[NodeLayer]  # t = 0 .. H
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """Every constraint."""
+        return tuple(range(len(self.lattice.units)))
+
+    @cached_property
+    def layers(self) -> tuple[LayerSpace, ...]:
+        """The smallest boxes around the nodes of each time."""
+        return tuple(smallest_boxes(x) for x in self.nodes[:-1])
+
+    @property
+    def pairs(self) -> int:
+        """Nodes before the end."""
+        return sum(len(x.state) for x in self.nodes[:-1])
 
 
-def policy_layer(
-    nodes: NodeLayer, table: Layer, sigma: NDArray[np.float64], values: NDArray[np.float64]
-) -> PolicyLayer:
-    """File the strategies under the cells of the smallest boxes that hold the nodes (which are in order)."""
-    states, first = np.unique(nodes.state, return_index=True)
-    spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
-    lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
-    size = most - lo + 1
-    base, line = number_boxes(np.array([0, len(states)]), size)
-    bounds = (lo, most) if nodes.spent.shape[1] else (lo[:, :0], most[:, :0])
-    space = LayerSpace(states, lo, size, base, line, *bounds)
-    space = replace(space, cells=Cells.from_keys(space.locate(nodes.state, spent, None)))
-    played = np.flatnonzero(sigma > 0)
-    pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
-    row = nodes.row[played] - table.row_ptr[nodes.state[pair]]
-    support = np.bincount(pair, minlength=len(nodes.state))
-    code = np.zeros(len(nodes.state), dtype=np.uint32)
-    pure = support[pair] == 1
-    code[pair[pure]] = row[pure] + 1
-    return PolicyLayer(
-        space,
-        table.row_ptr,
-        table.action,
-        code,
-        values,
-        mixed_pair=np.flatnonzero(support > 1),
-        mixed_ptr=np.concatenate([[0], np.cumsum(support[support > 1])]),
-        mixed_row=row[~pure].astype(np.uint32),
-        mixed_prob=sigma[played[~pure]],
-    )
+@dataclass(frozen=True, eq=False)
+class OneByOne:
+    """Solves one layer after the other in numpy. Values are by node, gross ones behind."""
+
+    graph: Graph
+    concept: Concept
+    base: Baseline
+    stages: StageSolver
+
+    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Layer by layer."""
+        return [(t, t + 1) for t in range(first, end)]
+
+    def values_at_end(self) -> Floats:
+        """Zero."""
+        n = len(self.graph.game.players)
+        return np.zeros((len(self.graph.nodes[-1].state), n if n == 1 else 2 * n))
+
+    def values_of(self, solved: SolvedLayer) -> Floats:
+        """By node, however they are filed."""
+        layer = solved.layer
+        values = layer.values if solved.gross is None else np.hstack([layer.values, solved.gross])
+        return values[layer.cells.listed(layer.space.total)] if layer.by_cell else values
+
+    def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
+        """Nothing is ever open."""
+        return values
+
+    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[LayerAnswers], Floats]:
+        """The recursion above, at every node of time t0."""
+        game, nodes, n = self.graph.game, self.graph.nodes[t0], len(self.graph.game.players)
+        table = game.layer(t0)
+        future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
+        utility = with_gross(table.reward[nodes.row] - self.base.taken[t0]) + future
+        both = (utility[:, :n], utility[:, n:] if n > 1 else None)
+        batch = StageBatch(nodes.row_ptr, table.action[nodes.row], *both, self.base.above[t0])
+        found = self.stages.solve(batch, self.concept, game.players)
+        self._check(t0, found)
+        values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
+        code, mixed = strategies_of(nodes, table, found.sigma)
+        if isinstance(self.concept, Nash):
+            mixed = by_player(nodes, table, mixed, game)
+        answers = Answers(values, code, mixed, programs=found.programs, repaired=found.repaired)
+        return [LayerAnswers(t0, answers)], values
+
+    def _check(self, t: int, found: StageStrategies) -> None:
+        """Raise where a stage has no equilibrium, or where its search was broken off."""
+        game, nodes = self.graph.game, self.graph.nodes[t]
+        for g in sorted([*found.without, *found.too_large])[:1]:
+            state, spent = game.states[int(nodes.state[g])], self.graph.lattice.spent(nodes.spent[g].tolist())
+            joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
+            build = none_found if g in found.without else too_large
+            raise build(game, t, state, spent, joint_actions, self.concept)

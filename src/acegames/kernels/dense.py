@@ -81,7 +81,10 @@ def _line_utilities(q, s, step, reward, line, k0, k1, next_value):
 
 @kernel
 def write_dense(begin, end, here, mark, step, reward, after, next_value, widest, written):
-    """Write out the stage games of the marked cells begin .. end-1: their feasible rows and utilities. Returns their number."""
+    """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
+
+    Cells are counted from the first. Returns how many games there are.
+    """
     c = np.zeros(step.cost.shape[1], np.int64)
     q = np.empty((widest[0], reward.shape[1], SEGMENT))
     return _write_lines(begin, end, here, mark, step, reward, after, next_value, c, empty_line(widest), q, written)
@@ -122,7 +125,7 @@ def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, lin
                             for i in range(C):
                                 written.utility[R, i] = q[row, i, k]
                             R += 1
-                    written.cell[count] = cell + k
+                    written.cell[count] = cell + k - begin
                     written.first_row[count] = step.row_ptr[s]
                     count += 1
                     written.ptr[count] = R
@@ -136,7 +139,7 @@ def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, lin
 
 @kernel
 def solve_alone(begin, end, here, step, reward, after, next_value, widest, value, code):
-    """One player: the best action of each cell, line by line. Cells that nothing reaches get an answer too."""
+    """One player: the best action of each cell begin .. end-1, line by line, reached or not."""
     c = np.zeros(step.cost.shape[1], np.int64)
     q = np.empty(SEGMENT * 16)
     _solve_lines(begin, end, here, step, reward, after, next_value, c, empty_line(widest), q, value, code)
@@ -159,13 +162,14 @@ def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, 
         line_rows(s, c, here.lo[a, last], step, after, line)
         while k0 < line_end:
             k1 = min(line_end, k0 + len(q))
-            value[cell : cell + k1 - k0] = -np.inf
+            to = cell - begin
+            value[to : to + k1 - k0] = -np.inf
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
                 row = r - step.row_ptr[s]
                 count = min(k1, line.stop[row]) - k0
                 if count > 0:
                     _one_row(q, r, s, step, reward, line, k0, k0 + count, next_value)
-                    _keep_better(value[cell : cell + count], code[cell : cell + count], q, 1 + row)
+                    _keep_better(value[to : to + count], code[to : to + count], q, 1 + row)
             cell += k1 - k0
             k0 = k1
 

@@ -151,7 +151,7 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
 
 @kernel
 def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value, written):
-    """As `write_dense`, for the listed cells number begin .. end-1, which stand for their cells from here on."""
+    """As `write_dense`, for the listed cells number begin .. end-1."""
     c = np.zeros(step.cost.shape[1], np.int64)
     return _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, c, written)
 
@@ -181,7 +181,7 @@ def _write_listed(begin, end, keys, here, step, reward, after, listed, next_valu
             if fine:
                 written.row[R] = r
                 R += 1
-        written.cell[p - begin] = p
+        written.cell[p - begin] = p - begin
         written.first_row[p - begin] = step.row_ptr[s]
         written.ptr[p - begin + 1] = R
     return end - begin

@@ -6,7 +6,7 @@ number (the pure joint action) or, where play is mixed, a short record; and the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.policy.player_records import RowIndex, joint_actions, marginals
+from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
 
 Ints = NDArray[np.int64]
@@ -133,11 +133,3 @@ def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
 def action_offsets(game: MarkovGame) -> Ints:
     """The number of each player's first action when all are numbered through, and how many there are, (N+1,)."""
     return np.concatenate([[0], np.cumsum([len(labels) for labels in game.actions], dtype=np.int64)])
-
-
-def by_player(layer: PolicyLayer, game: MarkovGame) -> PolicyLayer:
-    """Turn records of joint actions that are products into records by player."""
-    state, _ = layer.space.spent(layer.cells.listed(layer.space.total)[layer.mixed_pair])
-    row = np.repeat(layer.row_ptr[state], np.diff(layer.mixed_ptr)) + layer.mixed_row.astype(np.int64)
-    ptr, number, prob = marginals(layer.mixed_ptr, layer.action[row], layer.mixed_prob, action_offsets(game))
-    return replace(layer, mixed_ptr=ptr, mixed_row=number.astype(np.uint32), mixed_prob=prob)

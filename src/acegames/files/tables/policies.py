@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept, Nash
-from acegames.engines.reference import policy_layer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
 from acegames.model.game import MarkovGame, place
@@ -23,7 +22,8 @@ from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
 from acegames.model.written import read_exact, show
 from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
-from acegames.policy.layer import PolicyLayer, action_offsets, by_player, project
+from acegames.policy.filing import by_player, file_layer, smallest_boxes, strategies_of
+from acegames.policy.layer import PolicyLayer, action_offsets, project
 from acegames.policy.player_records import RowIndex, marginals
 from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
@@ -134,9 +134,8 @@ def policy_from_pieces(
             _layer(counted, whole, t, here, layers[-1] if layers else None, memory, isinstance(concept, Nash))
         )
     _check_start(game, layers[-1])
-    ordered = [by_player(layer, game) for layer in layers[::-1]] if isinstance(concept, Nash) else layers[::-1]
     dims = tuple(range(len(game.constraints)))
-    return build_policy(game, whole.units, dims, ordered, concept, None, memory.rounding)
+    return build_policy(game, whole.units, dims, layers[::-1], concept, None, memory.rounding)
 
 
 def _check_start(game: MarkovGame, layer: PolicyLayer) -> None:
@@ -279,11 +278,14 @@ def _layer(
         lines.state[first], lines.total[first], np.append(first, len(row)), row, nothing, np.zeros(0), nothing
     )
     try:
-        return policy_layer(nodes, table, lines.prob, values)
+        space = smallest_boxes(nodes)
     except TooLarge:
         raise TooLarge(
             f"t={t}: the amounts spent in the table lie so far apart that what lies between them cannot be numbered", t
         ) from None
+    code, mixed = strategies_of(nodes, table, lines.prob)
+    mixed = by_player(nodes, table, mixed, game) if independent else mixed
+    return file_layer(space, table, code, values, mixed)[0]
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:

@@ -1,0 +1,65 @@
+"""What becomes of stage games: the answers of a block of cells, and of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.policy.filing import PURE_ONLY, Mixed
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class OpenStage(NamedTuple):
+    """A stage game without a certified answer, as it was written out."""
+
+    cell: int  # as in the answers that it belongs to
+    row: Ints  # (R,) counted from the state's first
+    action: NDArray[np.int32]  # (R, N)
+    utility: Floats  # (R, 2N) utilities, then gross utilities
+
+
+class Failure(NamedTuple):
+    """A stage game that has no equilibrium of the kind, or whose search was broken off."""
+
+    cell: int
+    joint_actions: int
+    too_large: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers by cell (or by listed cell), those that are not reached meaning nothing."""
+
+    value: Floats  # (cells, 2N), or (cells, 1) with one player
+    code: NDArray[Any]  # (cells,)
+    mixed: Mixed = PURE_ONLY
+    open: tuple[OpenStage, ...] = ()
+    failure: Failure | None = None  # the first one
+    programs: int = 0  # stage games that took a program or a search
+    repaired: int = 0  # of these, decided in exact arithmetic
+
+
+@dataclass(frozen=True, eq=False)
+class LayerAnswers:
+    """The answers of the layer of time t."""
+
+    t: int
+    answers: Answers
+
+
+def joined(value: Floats, code: NDArray[Any], blocks: Sequence[tuple[int, Answers]]) -> Answers:
+    """The answers of a layer from those of its blocks, each with its first cell; values and codes are joined already."""
+    parts = [(begin, x.mixed) for begin, x in blocks if len(x.mixed.at)]
+    mixed = PURE_ONLY
+    if parts:
+        at = np.concatenate([begin + x.at for begin, x in parts])
+        mixed = Mixed(at, *(np.concatenate([x[k] for _, x in parts]) for k in (1, 2, 3)))
+    opened = tuple(stage._replace(cell=begin + stage.cell) for begin, x in blocks for stage in x.open)
+    counts = (sum(x.programs for _, x in blocks), sum(x.repaired for _, x in blocks))
+    return Answers(value, code, mixed, opened, None, *counts)

@@ -1,0 +1,103 @@
+"""Backward induction, written once: engines differ only in how they solve a layer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.engines import EngineResult, OnProgress, Progress
+from acegames.engines.answers import LayerAnswers
+from acegames.engines.baseline import Baseline
+from acegames.engines.layer_store import ExploredSpace, LayerStore, SolvedLayer
+from acegames.engines.repair import repair
+from acegames.model.game import MarkovGame
+from acegames.policy.filing import file_layer
+from acegames.policy.layer import PolicyLayer
+from acegames.stage.units import weighted_sum
+
+V = TypeVar("V")
+
+
+class LayerSolver(Protocol[V]):
+    """The only thing that engines differ in. V is a handle on the values of one layer."""
+
+    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Cut the times first .. end-1 into runs t0 .. t1-1 that `solve` takes in one step."""
+
+    def values_at_end(self) -> V:
+        """The values after the last step: zero."""
+
+    def values_of(self, solved: SolvedLayer) -> V:
+        """The values of a stored layer, to go on from."""
+
+    def solve(self, t0: int, t1: int, after: V) -> tuple[list[LayerAnswers], V]:
+        """Solve the layers t1-1 down to t0, in this order, from the values of t1. Also returns the values of t0.
+
+        Only the layer t0 may have open stages.
+        """
+
+    def mended(self, values: V, cells: NDArray[np.int64], repaired: NDArray[np.float64]) -> V:
+        """The values that `solve` returned, with those of cells that were open replaced."""
+
+
+def backward(
+    space: ExploredSpace,
+    solver: LayerSolver[Any],
+    concept: Concept,
+    base: Baseline,
+    store: LayerStore,
+    progress: OnProgress | None,
+) -> EngineResult:
+    """Solve the layers that the store does not hold, from the last time to the first."""
+    game, started = space.game, time.perf_counter()
+    kept = {x.t: x for x in store.open(space)}
+    resumed = done = sum(len(x.layer) for x in kept.values())
+    layers = len(kept)
+
+    def tell() -> None:
+        if progress:
+            progress(Progress(layers, game.horizon, done, space.pairs, time.perf_counter() - started, resumed))
+
+    if kept:
+        tell()
+    for first, end in _missing(kept, game.horizon):
+        values = solver.values_of(kept[end]) if end < game.horizon else solver.values_at_end()
+        for t0, t1 in reversed(solver.cuts(first, end)):
+            found, values = solver.solve(t0, t1, values)
+            for x in found:
+                answers = repair(x.answers, concept, game.players, base.above[x.t])
+                if x.answers.open:
+                    cells = np.array([stage.cell for stage in x.answers.open])
+                    values = solver.mended(values, cells, answers.value[cells])
+                layer, gross = file_layer(
+                    space.layers[x.t], game.layer(x.t), answers.code, answers.value, answers.mixed
+                )
+                store.put(SolvedLayer(x.t, layer, answers.programs, answers.repaired, gross))
+                done += len(layer)
+            layers += len(found)
+            tell()
+    solved = store.close()
+    counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
+    result = EngineResult(root_values(game, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts)
+    return base.back(result, store.keep)
+
+
+def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
+    """Runs of times first .. end-1 that are not kept, the last one first."""
+    end = horizon
+    for t in (*sorted(kept, reverse=True), -1):
+        if t + 1 < end:
+            yield t + 1, end
+        end = t
+
+
+def root_values(game: MarkovGame, first: PolicyLayer) -> NDArray[np.float64]:
+    """The players' expected values over the initial states."""
+    state = np.array([s for s, _ in game.initial], dtype=np.int64)
+    roots = first.pairs(state, np.zeros((len(state), first.space.lo.shape[1]), dtype=np.int64), None)
+    return weighted_sum([p for _, p in game.initial], first.values[roots])

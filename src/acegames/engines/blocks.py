@@ -1,0 +1,161 @@
+"""A block is a run of cells of one layer. It is solved from what it is given and nothing else.
+
+Threads, processes, a cluster and a GPU can run the same blocks: `solve_block` is a function of the layer's
+data, the run of cells and the stage solver, and returns what it made. `cut` takes out of a layer what some
+of its boxes need, so that a block can travel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.engines.answers import Answers
+from acegames.kernels.records import Boxes, Following, Listed, Steps, Written
+from acegames.safety.explore import listed
+from acegames.safety.space import Space
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerData:
+    """What the stage games of one layer are made of."""
+
+    t: int
+    here: Boxes
+    marks: NDArray[np.uint8] | None  # which cells are reached, where all cells are held; else
+    keys: Ints | None  # the reached cells in order
+    step: Steps
+    reward: Floats  # (R, 2N), or (R, 1) with one player
+    after: Following
+    next_listed: Listed | None  # the cells of the next layer, where they are listed
+    next_value: Floats  # by cell, or by listed cell, of the next layer
+    widest: tuple[int, int]  # most rows of a state, and most outcomes of a state's rows together
+
+    @property
+    def cells(self) -> int:
+        """How many cells are held or listed."""
+        return int(self.here.base[-1]) if self.keys is None else len(self.keys)
+
+
+def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:
+    """The data of a whole layer of an explored space."""
+    here, after = space.layers[t], space.layers[t + 1]
+    assert here.cells is not None and after.cells is not None
+    marks = here.cells.marks(here.total) if space.dense else None
+    keys = None if space.dense else here.cells.keys
+    next_listed = None if after.cells.keys is None else listed(after.cells.keys)
+    following = space.following(t + 1)
+    return LayerData(
+        t, here.boxes(), marks, keys, space.steps(t), reward, following, next_listed, next_value, space.tables.widest
+    )
+
+
+class StageSolver(Protocol):
+    """Solves written stage games, and files their answers under the cells that they name."""
+
+    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
+        """The answers of the first `count` games, in the arrays of `room`."""
+
+
+class Room(NamedTuple):
+    """Where the values and codes of a block go."""
+
+    value: Floats
+    code: NDArray[Any]
+
+
+def empty_room(data: LayerData, cells: int) -> Room:
+    """Room for so many cells. One type of codes does for nearly all games: each would be compiled for anew."""
+    return Room(
+        np.zeros((cells, data.reward.shape[1])), np.zeros(cells, np.uint16 if data.widest[0] < 65535 else np.uint32)
+    )
+
+
+def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:
+    """Write out the stage games of the cells begin .. end-1 and solve them. Cells count from the block's first."""
+    room = empty_room(data, end - begin) if room is None else room
+    if data.marks is not None and data.reward.shape[1] == 1:
+        from acegames.kernels.dense import solve_alone
+
+        layer = (data.here, data.step, data.reward, data.after, data.next_value.reshape(-1), data.widest)
+        solve_alone(begin, end, *layer, room.value.reshape(-1), room.code)
+        return Answers(*room)
+    return solver.solve(data.t, *_written(data, begin, end), room)
+
+
+def _written(data: LayerData, begin: int, end: int) -> tuple[Written, int]:
+    """The stage games of a run of cells, with room behind, and their number."""
+    length = end - begin
+    entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
+    cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
+    written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
+    if data.marks is not None:
+        from acegames.kernels.dense import write_dense
+
+        dense = (data.here, data.marks, data.step, data.reward, data.after, data.next_value, data.widest)
+        return written, write_dense(begin, end, *dense, written)
+    from acegames.kernels.sparse import write_sparse
+
+    sparse = (data.keys, data.here, data.step, data.reward, data.after, data.next_listed, data.next_value)
+    return written, write_sparse(begin, end, *sparse, written)
+
+
+# -- blocks that travel ---------------------------------------------------------------------------------
+
+
+def needs(data: LayerData, first: int, last: int) -> Ints:
+    """The boxes of the next layer that the boxes first .. last-1 of this one lead to."""
+    step = data.step
+    rows = [slice(step.row_ptr[s], step.row_ptr[s + 1] + 1) for s in data.here.states[first:last].tolist()]
+    outs = [step.next_state[step.out_ptr[r][0] : step.out_ptr[r][-1]] for r in rows]
+    slots = data.after.slot[np.unique(np.concatenate(outs))]
+    found: Ints = np.sort(slots[slots >= 0]).astype(np.int64)
+    return found
+
+
+def cut(data: LayerData, first: int, last: int) -> LayerData:
+    """The data of the boxes first .. last-1 alone, with the boxes of the next layer that they need."""
+    here = data.here
+    begin, end = int(here.base[first]), int(here.base[last])
+    base, line = here.base[first : last + 1] - begin, here.line[first : last + 1] - here.line[first]
+    states, lo, size = (x[first:last].copy() for x in (here.states, here.lo, here.size))
+    boxes = Boxes(states, lo, size, base, line)
+    marks, keys = data.marks, data.keys
+    if marks is not None:
+        marks = marks[begin:end].copy()
+    if keys is not None:
+        keys = keys[np.searchsorted(keys, begin) : np.searchsorted(keys, end)] - begin
+    after, next_listed, next_value = _selected(data, needs(data, first, last))
+    return LayerData(data.t, boxes, marks, keys, data.step, data.reward, after, next_listed, next_value, data.widest)
+
+
+def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, Floats]:
+    """The next layer with some of its boxes only, numbered anew."""
+    after = data.after
+    slot = np.full_like(after.slot, -1)
+    state_of = np.argsort(after.slot, kind="stable")[np.count_nonzero(after.slot < 0) :]
+    slot[state_of[boxes]] = np.arange(len(boxes))
+    cells, base = _taken(after.base, boxes)
+    lines, line = _taken(after.line, boxes)
+    height = after.height[lines] if len(after.height) else after.height
+    following = Following(slot, after.lo[boxes], after.size[boxes], base, line, height)
+    if data.next_listed is None:
+        return following, None, data.next_value[cells]
+    keys = data.next_listed.keys
+    owner = np.searchsorted(after.base, keys, side="right") - 1
+    kept = np.flatnonzero(np.isin(owner, boxes))
+    at = np.searchsorted(boxes, owner[kept])
+    return following, listed(keys[kept] - after.base[owner[kept]] + base[at]), data.next_value[kept]
+
+
+def _taken(first: Ints, boxes: Ints) -> tuple[Ints, Ints]:
+    """The numbers first[b] .. first[b+1]-1 of some boxes, end to end, and where each box begins then."""
+    count = first[boxes + 1] - first[boxes]
+    start = np.concatenate([[0], np.cumsum(count)])
+    return np.repeat(first[boxes] - start[:-1], count) + np.arange(start[-1]), start

@@ -1,0 +1,93 @@
+"""Solvers of written stage games: programs for correlated play, searches for Nash equilibria."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.concepts import Concept
+from acegames.engines.answers import Answers, Failure, OpenStage
+from acegames.engines.baseline import Baseline
+from acegames.engines.blocks import Room
+from acegames.kernels import records
+from acegames.kernels.records import Choices, Written
+from acegames.policy.filing import Mixed
+from acegames.safety.space import Space
+from acegames.stage.batch import deviation_table, goal_of
+from acegames.stage.nash import solve_stages
+
+Ints = NDArray[np.int64]
+
+
+def choices_of(space: Space) -> Choices:
+    """The joint actions of all rows, and where each player's switching leads."""
+    tables = space.tables
+    counts = np.array([len(labels) for labels in space.game.actions], dtype=np.int64)
+    deviation = np.zeros((0, 1), dtype=np.int32)
+    if len(counts) > 1:
+        owners = np.diff(tables.row_ptr, axis=1)
+        deviation = deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts)
+    return Choices(tables.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
+
+
+@dataclass(frozen=True, eq=False)
+class Programs:
+    """Correlated play, and one player's: what floats cannot certify is left open."""
+
+    concept: Concept
+    players: tuple[Any, ...]
+    choices: Choices
+    widest: int  # most rows of a state
+    base: Baseline
+
+    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
+        """As `blocks.StageSolver`."""
+        from acegames.kernels.written import solve_written
+
+        rows = int(written.ptr[count])
+        cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
+        row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
+        answers = records.Answers(*room, cell, ptr, row, prob, opened)
+        goal = goal_of(self.concept, self.players, self.base.above[t])
+        mixed, bad, programs = solve_written(written, count, self.choices, goal, self.widest, answers)
+        used = int(ptr[mixed])
+        found = Mixed(cell[:mixed].copy(), np.diff(ptr[: mixed + 1]), row[:used].copy(), prob[:used].copy())
+        stages = tuple(self._open(written, int(g)) for g in opened[:bad])
+        return Answers(*room, found, stages, programs=programs)
+
+    def _open(self, written: Written, g: int) -> OpenStage:
+        rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
+        row = written.row[rows]
+        return OpenStage(
+            int(written.cell[g]), row - written.first_row[g], self.choices.action[row], written.utility[rows].copy()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Searches:
+    """Nash equilibria. Mixed records hold the probabilities of each player's own actions."""
+
+    concept: Concept
+    players: tuple[Any, ...]
+    choices: Choices
+    base: Baseline
+
+    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
+        """As `blocks.StageSolver`."""
+        used = int(written.ptr[count])
+        cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
+        stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])
+        found = solve_stages(stages, self.choices, self.concept, self.players, self.base.above[t])
+        failed = sorted([*found.without, *found.too_large])[:1]
+        if failed:
+            g = failed[0]
+            return Answers(*room, failure=Failure(int(cell[g]), int(ptr[g + 1] - ptr[g]), g in found.too_large))
+        n, pure = len(self.players), found.pure >= 0
+        room.value[cell, :n], room.value[cell, n:] = found.values, found.gross
+        room.code[cell[pure]] = 1 + stages.row[ptr[:-1][pure] + found.pure[pure]] - first_row[pure]
+        room.code[cell[~pure]] = 0
+        mixed = Mixed(cell[~pure], np.diff(found.ptr)[~pure], found.action, found.prob)
+        return Answers(*room, mixed, programs=found.searched, repaired=found.repaired)

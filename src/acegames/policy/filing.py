@@ -1,0 +1,97 @@
+"""Answers become stored layers. How a layer is filed does not depend on which engine solved it, or how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import Layer, MarkovGame
+from acegames.policy.layer import PolicyLayer, action_offsets, answers
+from acegames.policy.player_records import marginals
+from acegames.safety.cells import Cells, LayerSpace, number_boxes
+from acegames.safety.graph import NodeLayer
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Mixed(NamedTuple):
+    """Mixed strategies, in ascending order of the cells or pairs where they are played."""
+
+    at: Ints  # (Q,)
+    size: Ints  # (Q,) of each support
+    # (E,) rows, counted from the state's first; of a product the numbers of actions (`player_records`)
+    row: NDArray[Any]
+    prob: Floats  # (E,)
+
+
+NOTHING = np.zeros(0, dtype=np.int64)
+PURE_ONLY = Mixed(NOTHING, NOTHING, NOTHING, np.zeros(0))
+
+
+def file_layer(
+    space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, mixed: Mixed
+) -> tuple[PolicyLayer, Floats | None]:
+    """A stored layer, and its gross values, from answers by cell or by reached cell.
+
+    `code` is as in `PolicyLayer`; `value` has one column for each player, and one for each player's
+    gross value behind these where there are several players.
+    """
+    assert space.cells is not None
+    at, size, row, prob = mixed
+    filed = answers(space.cells.number, space.total)
+    if len(code) != filed:
+        cells = space.cells.listed(space.total)
+        if filed == space.total:
+            code, value, at = spread(code, cells, filed), spread(value, cells, filed), cells[at]
+        else:
+            code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
+    if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
+        code = code.astype(np.uint8)
+    ptr = np.concatenate([[0], np.cumsum(size)])
+    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # numbers of actions may exceed those of joint ones
+    row = row.astype(code.dtype if fits else np.uint32)
+    n = table.action.shape[1]
+    values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, ptr, row, prob), gross
+
+
+def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
+    """By cell what is given by reached cell, zero where nothing is reached."""
+    found = np.zeros((total, *pairs.shape[1:]), dtype=pairs.dtype)
+    found[cells] = pairs
+    return found
+
+
+def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
+    """The smallest boxes that hold the nodes of a layer, which are in order, and their cells."""
+    states, first = np.unique(nodes.state, return_index=True)
+    spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
+    lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
+    size = most - lo + 1
+    bounds = (lo, most) if nodes.spent.shape[1] else (lo[:, :0], most[:, :0])
+    space = LayerSpace(states, lo, size, *number_boxes(np.array([0, len(states)]), size), *bounds)
+    return replace(space, cells=Cells.from_keys(space.locate(nodes.state, spent, None)))
+
+
+def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArray[Any], Mixed]:
+    """Codes and mixed strategies by node from probabilities of the nodes' joint actions."""
+    played = np.flatnonzero(sigma > 0)
+    pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
+    row = nodes.row[played] - table.row_ptr[nodes.state[pair]]
+    support = np.bincount(pair, minlength=len(nodes.state))
+    code = np.zeros(len(nodes.state), dtype=np.uint32)
+    pure = support[pair] == 1
+    code[pair[pure]] = row[pure] + 1
+    return code, Mixed(np.flatnonzero(support > 1), support[support > 1], row[~pure], sigma[played[~pure]])
+
+
+def by_player(nodes: NodeLayer, table: Layer, mixed: Mixed, game: MarkovGame) -> Mixed:
+    """Each player's own probabilities from those of joint actions, which are products, by node."""
+    row = np.repeat(table.row_ptr[nodes.state[mixed.at]], mixed.size) + mixed.row
+    ptr = np.concatenate([[0], np.cumsum(mixed.size)])
+    ptr, number, prob = marginals(ptr, table.action[row], mixed.prob, action_offsets(game))
+    return Mixed(mixed.at, np.diff(ptr), number, prob)
