@@ -15,7 +15,7 @@ WIDTH = 20
 
 
 def show(play: Play) -> Any:
-    """What `render` returns in the play's render mode; in "human" mode text is printed."""
+    """What `render` returns; in "human" mode text is printed."""
     mode = play.options.render_mode
     if mode == "human":
         print(text(play), end="\n\n", flush=True)
@@ -24,7 +24,7 @@ def show(play: Play) -> Any:
 
 
 def text(play: Play) -> str:
-    """Time, state, budgets, what was played, and what may be played now."""
+    """Time, state, budgets, the last actions, and those that are open now."""
     return "\n".join([_title(play), *_budgets(play), *_players(play)])
 
 
@@ -36,22 +36,17 @@ def _title(play: Play) -> str:
 
 def _budgets(play: Play) -> list[str]:
     widest = max((len(_words(c)) for c in play.game.constraints), default=0)
-    lines = []
-    for label, spent, bound in zip(play.game.constraints, play.spent, play.episode.bounds, strict=True):
-        lines.append(f"  {_words(label):<{widest}}  {_bar(float(spent), bound)} {_amount(spent)} {_of(bound, spent)}")
-    return lines
+    rows = zip(play.game.constraints, play.spent, play.episode.bounds, strict=True)
+    return [f"  {_words(label):<{widest}}  {_budget(spent, bound)}" for label, spent, bound in rows]
 
 
-def _bar(spent: float, bound: Bound) -> str:
-    full = 0.0 if isinstance(bound, float) or bound <= 0 else spent / float(bound)
+def _budget(spent: Any, bound: Bound) -> str:
+    """A bar of what was spent, and both numbers."""
+    full = 0.0 if isinstance(bound, float) or bound <= 0 else float(spent) / float(bound)
     filled = round(WIDTH * min(1.0, max(0.0, full)))
-    return "█" * filled + "░" * (WIDTH - filled)
-
-
-def _of(bound: Bound, spent: Any) -> str:
-    if isinstance(bound, float):
-        return "spent, no budget"
-    return f"of {_amount(bound)}{', over the budget' if spent > bound else ''}"
+    of = f"of {_amount(bound)}{', over the budget' if spent > bound else ''}"
+    said = "spent, no budget" if isinstance(bound, float) else of
+    return f"{'█' * filled}{'░' * (WIDTH - filled)} {_amount(spent)} {said}"
 
 
 def _players(play: Play) -> list[str]:
@@ -70,14 +65,14 @@ def _players(play: Play) -> list[str]:
 
 
 def picture(play: Play) -> NDArray[np.uint8]:
-    """Spending over time against the budgets, with the lines of `text` above; (height, width, 3)."""
+    """Cumulative costs against the budgets, with the lines of `text` above; (height, width, 3)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = len(play.game.constraints)
     figure = Figure(figsize=(6.4, 0.8 + 0.2 * len(play.agents) + 1.7 * rows), dpi=100, layout="constrained")
     canvas: Any = FigureCanvasAgg(figure)
-    said = "\n".join([_title(play), *_players(play)]).replace("$", r"\$")  # else it would be set as mathematics
+    said = "\n".join([_title(play), *_players(play)]).replace("$", r"\$")  # no mathematics
     figure.suptitle(said, fontsize=9, x=0.01, ha="left", family="monospace")
     axes: Any = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0] if rows else []
     for m, ax in enumerate(axes):
@@ -89,7 +84,7 @@ def picture(play: Play) -> NDArray[np.uint8]:
 
 
 def _spending(ax: Any, play: Play, m: int) -> None:
-    """Steps of what was spent of one constraint so far, under the schedule of its budget."""
+    """The cumulative cost of one constraint so far, under the schedule of its budget."""
     from acegames.plot.drawing import BLUE, VERMILION, called, tidy, whole_ticks
 
     game = play.game
@@ -110,7 +105,7 @@ def _amount(value: Any) -> str:
 
 
 def _words(label: Any) -> str:
-    """A label to be read; parts that have parts themselves stay in brackets."""
+    """A label as text; parts that have parts themselves stay in brackets."""
     if not isinstance(label, tuple):
         return str(label)
     return ", ".join(f"({_words(part)})" if isinstance(part, tuple) else _words(part) for part in label)

@@ -12,79 +12,55 @@ from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrappe
 from pettingzoo.utils.env import ParallelEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
-from acegames.adapters.environments.play import Options, Play, Played, metadata
-from acegames.adapters.environments.showing import show
-from acegames.adapters.environments.spaces import observation_space, vector_space
+from acegames.adapters.environments.play import MASKS, Options, Play
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.written import unknown
 
-MASKS = ("safe", "available")
 
-
-class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
+class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
     """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
-        self.play = Play(game, options, masks)
-        self.game, self.render_mode = game, options.render_mode
-        self.metadata = metadata(game)
+        self.open(game, options, masks)
         self.possible_agents = list(self.play.agents)
         self.agents: list[str] = []
         self.state_space = vector_space(self.play)
-        self._observation_space = {a: observation_space(self.play, i) for i, a in enumerate(self.possible_agents)}
-        self._action_space = {
-            a: spaces.Discrete(len(labels)) for a, labels in zip(self.possible_agents, game.actions, strict=True)
-        }
+        self._observation_space = self._each(lambda i: observation_space(self.play, i))
+        self._action_space = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
         self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What an agent sees; always the same object."""
-        return self._observation_space[agent]
+        """The space of an agent's observations; always the same object."""
+        space: spaces.Space[Any] = self._observation_space[agent]
+        return space
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The numbers of an agent's actions, in the order of `game.actions`; always the same object."""
-        return self._action_space[agent]
+        """The numbers of an agent's actions, as in `game.actions`; always the same object."""
+        space: spaces.Space[Any] = self._action_space[agent]
+        return space
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
         """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
         if self._rng is None or seed is not None:
             self._rng, _ = seeding.np_random(seed)
         self.play.begin(self._rng)
         self.agents = list(self.possible_agents)
-        self._show_people()
+        self.show_people()
         return self._each(self.play.observation), self._each(self.play.info)
 
-    def step(
-        self, actions: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one action number per agent; return observations, rewards, terminations, truncations and infos."""
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Play one action number per agent; return PettingZoo's five values."""
         if self._rng is None:
             raise InvalidOption("step: call reset before the first step")
         rewards = self.play.step(self._ordered(actions), self._rng)
         ended = not self.play.running
-        answer = (
-            self._each(self.play.observation),
-            self._each(lambda i: rewards[i]),
-            self._each(lambda i: ended),
-            self._each(lambda i: False),
-            self._each(self.play.info),
-        )
-        if ended:
-            self.agents = []
-        self._show_people()
-        return answer
-
-    def render(self) -> Any:
-        """Show the play as `render_mode` says."""
-        if self.render_mode is None:
-            raise InvalidOption(
-                f"render: give a render_mode when the environment is made: {self.metadata['render_modes']}"
-            )
-        return show(self.play)
+        self.agents = [] if ended else self.agents
+        self.show_people()
+        each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self.play.info)
+        return tuple(map(self._each, each))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -116,13 +92,9 @@ class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
     def _each(self, of: Any) -> dict[str, Any]:
         return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
-    def _show_people(self) -> None:
-        if self.render_mode == "human":
-            self.render()
-
 
 class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
-    """PettingZoo's conversion, with masks that know what the agents before have chosen."""
+    """PettingZoo's conversion, with masks that fit the choices of the agents before."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin an episode."""
@@ -138,7 +110,7 @@ class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
         self._mask_next()
 
     def _mask_next(self) -> None:
-        """Write the mask of the agent that is next into what it sees and is told."""
+        """Write the mask of the next agent into its observation and info."""
         play: Play = self.env.play
         if not play.running or not play.safe:
             return
@@ -154,6 +126,6 @@ class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
 
 
 def convert(game: MarkovGame, options: Options) -> Any:
-    """The game's environment for agents in turn, in PettingZoo's order-enforcing wrapper as its own conversion makes it."""
+    """The game's environment for agents in turn, wrapped as PettingZoo's own conversion does."""
     env = GameParallelEnv(game, options, ("turn", *MASKS))
     return OrderEnforcingWrapper(InTurn(env)) if options.mask == "turn" else parallel_to_aec(env)
