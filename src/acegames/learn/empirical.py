@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -80,8 +81,13 @@ class Empirical:
 
     @cached_property
     def support(self) -> tuple[PairSupport, ...]:
-        """The statement of what the data supports, one entry per sampled pair."""
-        return tuple(self._support_of_pair(key) for key in self.tally.pairs)
+        """What the data supports, one entry per sampled pair."""
+        found = []
+        for key, pair in self.tally.pairs.items():
+            alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
+            mean, outcomes = tuple(pair.mean), len(pair.outcomes)
+            found.append(PairSupport(*key, pair.count, outcomes, alone, together, mean, pair.errors()))
+        return tuple(found)
 
     @cached_property
     def game(self) -> MarkovGame:
@@ -162,7 +168,8 @@ class Empirical:
     def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
         """What the estimated game holds possible at a pair; None where nothing is known."""
         if state == END:
-            return Possible(((1.0, END, self.facts.zero),), (0.0,) * len(self.facts.players), 0)
+            free: Cost = (Fraction(0),) * len(self.facts.constraints)
+            return Possible(((1.0, END, free),), (0.0,) * len(self.facts.players), 0)
         pair = self.tally.at(t, state, action)
         if pair is None and self.caution.unseen_reward is None:
             return None
@@ -253,11 +260,6 @@ class Empirical:
             alive = {s for s, row in kept.items() if row}
             layers.append(kept)
         return layers[::-1]
-
-    def _support_of_pair(self, key: Key) -> PairSupport:
-        pair = self.tally.pairs[key]
-        alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
-        return PairSupport(*key, pair.count, len(pair.outcomes), alone, together, tuple(pair.mean), pair.errors())
 
     def __str__(self) -> str:
         counts = [p.samples for p in self.support]

@@ -72,7 +72,7 @@ def estimate(
     else:
         world = EnvWorld(source, facts, said.state, said.cost)
         for _ in range(check_count("episodes", episodes)):
-            play_episode(world, tally, at_random, generator)
+            play_episode(world, tally, lambda t, s, legal: legal[int(generator.integers(len(legal)))], generator)
     return Empirical(tally, said.confidence, said).checked()
 
 
@@ -96,15 +96,8 @@ def sample_everywhere(
         here = there
 
 
-Choice = Callable[[Tally, int, Label, tuple[JointAction, ...], np.random.Generator], JointAction]
+Choice = Callable[[int, Label, tuple[JointAction, ...]], JointAction]
 """Chooses among the legal joint actions of (t, state)."""
-
-
-def at_random(
-    tally: Tally, t: int, state: Label, legal: tuple[JointAction, ...], rng: np.random.Generator
-) -> JointAction:
-    """Each legal joint action with the same probability."""
-    return legal[int(rng.integers(len(legal)))]
 
 
 def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Generator) -> None:
@@ -116,7 +109,7 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     tally.starts[state] = tally.starts.get(state, 0) + 1
     episode = sum(tally.starts.values()) - 1
     for t in range(facts.horizon):
-        action = choose(tally, t, state, facts.joint_actions(t, state) or (), rng)
+        action = choose(t, state, facts.joint_actions(t, state) or ())
         state = tally.add(f"episode {episode}, t={t}", Sample(t, state, action, *world.step(t, action)))
         if state == END:
             return

@@ -6,7 +6,8 @@ In an environment one must get there: the estimated transitions, with a reward o
 to a pair that lacks samples (a pair never sampled counts as such a visit and leads nowhere), are
 planned over by backward induction,
 
-    V_t(s) = max over legal a of  [pair lacks samples] + sum over s' seen of frequency(s') V_{t+1}(s'),
+    V_t(s) = max over legal a of  [pair lacks samples] + sum over s' seen of frequency(s')
+    V_{t+1}(s'),
 
 and episodes follow the best action, with counts as they are at the moment. A new plan is made each
 time the number of episodes has grown by a twentieth. A listed initial state that was not drawn yet
@@ -125,11 +126,10 @@ def _explore_env(
     world: EnvWorld, tally: Tally, needed: int, coverage: float, most: int, rng: np.random.Generator
 ) -> int:
     """Play until enough pairs are covered or `most` episodes are played; return how many were."""
-    plan = _Plan(tally, needed)
-    replan = 1
+    plan, replan = _Plan(tally, needed, rng), 1
     for episode in range(most):
         if episode >= replan:
-            plan = _Plan(tally, needed)
+            plan = _Plan(tally, needed, rng)
             if plan.covered >= coverage:
                 return episode
             replan = episode + max(1, episode // 20)
@@ -140,8 +140,8 @@ def _explore_env(
 class _Plan:
     """The values V_t(s): the expected number of visits to come to pairs that lack samples."""
 
-    def __init__(self, tally: Tally, needed: int) -> None:
-        self.needed = needed
+    def __init__(self, tally: Tally, needed: int, rng: np.random.Generator) -> None:
+        self.tally, self.needed, self.rng = tally, needed, rng
         reached = _reached(tally) if tally.starts else []
         counts = _pairs(tally, reached)
         self.covered = sum(n >= needed for n in counts.values()) / max(1, len(counts))
@@ -149,24 +149,22 @@ class _Plan:
         for t in reversed(range(len(reached))):
             for s in reached[t]:
                 legal = tally.facts.joint_actions(t, s) if s != END else ()
-                self.value[t][s] = max((self._worth(tally, t, s, a) for a in legal or ()), default=0.0)
+                self.value[t][s] = max((self._worth(t, s, a) for a in legal or ()), default=0.0)
 
-    def _worth(self, tally: Tally, t: int, state: Label, action: JointAction) -> float:
-        found = tally.at(t, state, action)
+    def _worth(self, t: int, state: Label, action: JointAction) -> float:
+        found = self.tally.at(t, state, action)
         if found is None:
             return 1.0
         later = self.value[t + 1]
         ahead = sum(n * later.get(s, 0.0) for (s, _), n in found.outcomes.items()) if later else 0.0
         return (found.count < self.needed) + ahead / found.count
 
-    def choose(
-        self, tally: Tally, t: int, state: Label, legal: tuple[JointAction, ...], rng: np.random.Generator
-    ) -> JointAction:
+    def choose(self, t: int, state: Label, legal: tuple[JointAction, ...]) -> JointAction:
         """The most useful joint action; of equally useful ones the least sampled, of these any."""
-        use = [(self._worth(tally, t, state, a), -tally.count(t, state, a)) for a in legal]
+        use = [(self._worth(t, state, a), -self.tally.count(t, state, a)) for a in legal]
         best = max(use)
         alike = [a for a, worth in zip(legal, use, strict=True) if worth == best]
-        return alike[int(rng.integers(len(alike)))]
+        return alike[int(self.rng.integers(len(alike)))]
 
 
 def _reached(tally: Tally) -> list[dict[Label, None]]:

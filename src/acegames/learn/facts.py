@@ -43,7 +43,7 @@ class Facts:
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
         """The legal joint actions; None when they are not known."""
         if state == END:
-            return (self.no_action,)
+            return ((NO_ACTION,) * len(self.players),)
         if self.actions is None:
             return None
         if (t, state) not in self._listed:
@@ -54,16 +54,6 @@ class Facts:
     def starts(self) -> tuple[Label, ...] | None:
         """Every state where play can start; None when they are not known."""
         return self.may_start if self.initial is None else tuple(self.initial)
-
-    @property
-    def no_action(self) -> JointAction:
-        """The joint action of a state where the episode is over."""
-        return (NO_ACTION,) * len(self.players)
-
-    @property
-    def zero(self) -> Cost:
-        """No cost."""
-        return (Fraction(0),) * len(self.constraints)
 
     def _list(self, given: Any, t: int, state: Label) -> tuple[JointAction, ...]:
         spot = place(t, state)

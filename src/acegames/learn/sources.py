@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,16 +22,6 @@ Drawn = tuple[Any, Any, Any]
 
 Model = Callable[[int, Any, JointAction, np.random.Generator], Drawn]
 """`model(t, state, action, rng)` draws (next_state, cost, rewards)."""
-
-
-class World(Protocol):
-    """Something that can be played step by step."""
-
-    def reset(self, rng: np.random.Generator) -> Label:
-        """Begin an episode; return its first state."""
-
-    def step(self, t: int, action: JointAction) -> Drawn:
-        """Play a joint action. The next state is END when the episode is over."""
 
 
 class ModelWorld:
@@ -101,6 +91,10 @@ class EnvWorld:
         except AttributeError as error:
             given = "here it is given the infos, {agent: info} (from_parallel_env and shielded give a step)"
             raise InvalidOption(f"cost(infos): {error}; {given}") from error
+
+
+World = ModelWorld | EnvWorld
+"""Plays episodes: `reset(rng)` gives the first state, `step(t, action)` the draw; END ends it."""
 
 
 def is_env(source: Any) -> bool:

@@ -37,6 +37,17 @@ class Options:
     observation: str = "dict"
     render_mode: str | None = None
 
+    def __post_init__(self) -> None:
+        number = isinstance(self.illegal, (int, float, np.number)) and not isinstance(self.illegal, bool)
+        if self.illegal is not None and not (number and math.isfinite(self.illegal)):
+            raise InvalidOption(f"illegal: got {self.illegal!r}, must be a finite number, or None for an error")
+        if self.observation not in OBSERVATIONS:
+            raise InvalidOption(f"observation: got {self.observation!r}, must be one of {OBSERVATIONS!r}")
+        if self.render_mode not in (None, *RENDER_MODES):
+            raise InvalidOption(f"render_mode: got {self.render_mode!r}, must be None or one of {RENDER_MODES!r}")
+        if self.render_mode == "rgb_array":
+            optional("matplotlib", "pictures", "plot")
+
 
 def read_options(given: Mapping[str, Any]) -> Options:
     """Options by name; InvalidOption for an unknown name."""
@@ -52,10 +63,6 @@ class Play:
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         check_game(game)
-        if options.observation not in OBSERVATIONS:
-            raise InvalidOption(f"observation: got {options.observation!r}, must be one of {OBSERVATIONS!r}")
-        _check_render_mode(options.render_mode)
-        _check_illegal(options.illegal)
         self.game, self.options = game, options
         shield = shield_for(game, options.mask, options.shield, masks)
         self.layout: Layout = layout(game, options.features)
@@ -175,19 +182,6 @@ class Play:
     def decode(self, action: Sequence[Any]) -> JointAction:
         """A joint action in the words of the game, given by numbers."""
         return self.game.joint_action(self.number(i, a) for i, a in enumerate(action))
-
-
-def _check_render_mode(mode: Any) -> None:
-    if mode not in (None, *RENDER_MODES):
-        raise InvalidOption(f"render_mode: got {mode!r}, must be None or one of {RENDER_MODES!r}")
-    if mode == "rgb_array":
-        optional("matplotlib", "pictures", "plot")
-
-
-def _check_illegal(reward: Any) -> None:
-    number = isinstance(reward, (int, float, np.number)) and not isinstance(reward, bool)
-    if reward is not None and not (number and math.isfinite(reward)):
-        raise InvalidOption(f"illegal: got {reward!r}, must be a finite number, or None for an error")
 
 
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.play import Play
-from acegames.model.numbers import Bound, shown
+from acegames.model.numbers import Bound
+from acegames.model.words import called, spelled
 
 WIDTH = 20
 """Characters of a bar."""
@@ -31,22 +32,22 @@ def text(play: Play) -> str:
 def _title(play: Play) -> str:
     t, state, _ = play.situation
     end = "" if play.running else ", over: an action that is not offered" if play.illegal else ", over"
-    return f"{play.game.name or 'game'}, t = {t} of {play.game.horizon}{end}: {_words(state)}"
+    return f"{play.game.name or 'game'}, t = {t} of {play.game.horizon}{end}: {called(state)}"
 
 
 def _budgets(play: Play) -> list[str]:
-    widest = max((len(_words(c)) for c in play.game.constraints), default=0)
+    widest = max((len(called(c)) for c in play.game.constraints), default=0)
     rows = zip(play.game.constraints, play.spent, play.episode.bounds, strict=True)
-    return [f"  {_words(label):<{widest}}  {_budget(spent, bound)}" for label, spent, bound in rows]
+    return [f"  {called(label):<{widest}}  {_budget(spent, bound)}" for label, spent, bound in rows]
 
 
 def _budget(spent: Any, bound: Bound) -> str:
     """A bar of what was spent, and both numbers."""
     full = 0.0 if isinstance(bound, float) or bound <= 0 else float(spent) / float(bound)
     filled = round(WIDTH * min(1.0, max(0.0, full)))
-    of = f"of {_amount(bound)}{', over the budget' if spent > bound else ''}"
+    of = f"of {spelled(bound)}{', over the budget' if spent > bound else ''}"
     said = "spent, no budget" if isinstance(bound, float) else of
-    return f"{'█' * filled}{'░' * (WIDTH - filled)} {_amount(spent)} {said}"
+    return f"{'█' * filled}{'░' * (WIDTH - filled)} {spelled(spent)} {said}"
 
 
 def _players(play: Play) -> list[str]:
@@ -56,9 +57,9 @@ def _players(play: Play) -> list[str]:
         said = []
         if play.episode.steps:
             step = play.episode.steps[-1]
-            said.append(f"played {_words(play.game.actions[i][step.action[i]])} for {step.rewards[i]:g}")
+            said.append(f"played {called(play.game.actions[i][step.action[i]])} for {step.rewards[i]:g}")
         if play.running:
-            may = [_words(a) for a, on in zip(play.game.actions[i], play.mask[i], strict=True) if on]
+            may = [called(a) for a, on in zip(play.game.actions[i], play.mask[i], strict=True) if on]
             said.append(f"may {' or '.join(may)}")
         lines.append(f"  {agent:<{widest}}  {', '.join(said) or 'no more moves'}")
     return lines
@@ -85,27 +86,15 @@ def picture(play: Play) -> NDArray[np.uint8]:
 
 def _spending(ax: Any, play: Play, m: int) -> None:
     """The cumulative cost of one constraint so far, under the schedule of its budget."""
-    from acegames.plot.drawing import BLUE, VERMILION, called, tidy, whole_ticks
+    from acegames.plot.drawing import BLUE, VERMILION, tidy, whole_ticks
+    from acegames.plot.drawing import called as on_axis
 
     game = play.game
     spent = [0.0, *(float(step.spent[m]) for step in play.episode.steps)]
     bound = [float(row[m]) if not isinstance(row[m], float) else np.nan for row in game.budgets]
     ax.stairs(bound, np.arange(game.horizon + 1), baseline=None, color=VERMILION, linewidth=2)
     ax.plot(range(len(spent)), spent, "o-", color=BLUE, markersize=5, clip_on=False, zorder=3)
-    ax.set(xlim=(0, game.horizon), ylabel=called(game.constraints[m]))
+    ax.set(xlim=(0, game.horizon), ylabel=on_axis(game.constraints[m]))
     ax.margins(y=0.15)
     whole_ticks(ax, range(game.horizon + 1))
     tidy(ax)
-
-
-def _amount(value: Any) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.6g}" if isinstance(value, float) else shown(value, 6)
-
-
-def _words(label: Any) -> str:
-    """A label as text; parts that have parts themselves stay in brackets."""
-    if not isinstance(label, tuple):
-        return str(label)
-    return ", ".join(f"({_words(part)})" if isinstance(part, tuple) else _words(part) for part in label)

@@ -16,8 +16,8 @@ from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
-    from acegames.adapters.pettingzoo.playing import GameParallelEnv
-    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv, ShieldedTurnEnv
+    from acegames.adapters.pettingzoo.playing import GameParallelEnv, TurnEnv
+    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
     from acegames.shield import Shield
 
 __all__ = ["aec_env", "from_parallel_env", "parallel_env", "raw_aec_env", "shielded", "shielded_aec"]
@@ -140,7 +140,7 @@ def shielded(
     return ShieldedParallelEnv(env, shield, rules, read_numbering(rules, shield, actions), handling)
 
 
-def shielded_aec(env: Any, shield: Shield, **options: Any) -> ShieldedTurnEnv:
+def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:
     """Put a shield around a parallel environment whose agents choose in turn (an AEC environment).
 
     Each agent's mask fits what those before it have chosen: whatever it takes, the rest can
@@ -152,6 +152,6 @@ def shielded_aec(env: Any, shield: Shield, **options: Any) -> ShieldedTurnEnv:
         options: `state`, `cost`, `actions`, `unsafe` and `surprise` as for `shielded`.
     """
     inner = shielded(env, shield, how="repair", **options)
-    from acegames.adapters.pettingzoo.shielding import ShieldedTurnEnv
+    from acegames.adapters.pettingzoo.playing import TurnEnv
 
-    return ShieldedTurnEnv(inner)
+    return TurnEnv(inner)

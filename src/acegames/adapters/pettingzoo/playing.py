@@ -14,7 +14,8 @@ from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
-from acegames.adapters.environments.play import MASKS, Options, Play
+from acegames.adapters.environments.play import MASKS, Options
+from acegames.adapters.pettingzoo.conventions import MASK
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.written import unknown
@@ -28,19 +29,17 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         self.possible_agents = list(self.play.agents)
         self.agents: list[str] = []
         self.state_space = vector_space(self.play)
-        self._observation_space = self._each(lambda i: observation_space(self.play, i))
-        self._action_space = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
+        self._observed: dict[str, spaces.Space[Any]] = self._each(lambda i: observation_space(self.play, i))
+        self._actions: dict[str, spaces.Space[Any]] = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
         self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """The space of an agent's observations; always the same object."""
-        space: spaces.Space[Any] = self._observation_space[agent]
-        return space
+        return self._observed[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """The numbers of an agent's actions, as in `game.actions`; always the same object."""
-        space: spaces.Space[Any] = self._action_space[agent]
-        return space
+        return self._actions[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
         """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
@@ -78,11 +77,21 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         """What `step` takes as a joint action in the words of the game."""
         return self.play.decode(self._ordered(actions))
 
+    def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
+        """The mask of an agent after others have chosen; what is legal where nothing is safe."""
+        play = self.play
+        if not play.safe:
+            return {}
+        mask = play.masks.turn(play.episode, tuple(chosen.values()))
+        if mask is None:
+            return {MASK: play.masks.offered(play.episode)[self.possible_agents.index(agent)], "safe": False}
+        return {MASK: mask}
+
     def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
         if not isinstance(actions, Mapping):
             raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
         for agent in actions:
-            if agent not in self._action_space:
+            if agent not in self._actions:
                 raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")
         missing = [a for a in self.possible_agents if a not in actions]
         if missing and self.agents:
@@ -93,39 +102,44 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
         return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
 
-class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
-    """PettingZoo's conversion, with masks that fit the choices of the agents before."""
+class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
+    """PettingZoo's conversion to turns, with masks that fit the choices of the agents before.
+
+    `env.in_turn(agent, chosen)` gives what the info of the next agent has after those choices.
+    """
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode."""
+        """Begin an episode; nobody has chosen."""
         super().reset(seed=seed, options=options)
-        self._mask_next()
+        self._offer()
 
     def step(self, action: Any) -> None:
         """Take the choice of the agent whose turn it is."""
-        agent, play = self.agent_selection, self.env.play
-        if not (self.terminations[agent] or self.truncations[agent]):
-            action = play.number(self.possible_agents.index(agent), action)
         super().step(action)
-        self._mask_next()
+        self._offer()
 
-    def _mask_next(self) -> None:
-        """Write the mask of the next agent into its observation and info."""
-        play: Play = self.env.play
-        if not play.running or not play.safe:
+    def _offer(self) -> None:
+        agent, order = self.agent_selection, list(self.env.agents)
+        if agent not in order:
             return
+        told = self.env.in_turn(agent, {a: self._actions[a] for a in order[: order.index(agent)]})
+        self.infos[agent] = {**self.infos[agent], **told}
+        if MASK in told and isinstance(self._observations[agent], Mapping):
+            self._observations[agent] = {**self._observations[agent], MASK: told[MASK].copy()}
+
+
+class GameTurnEnv(TurnEnv):
+    """A game that agents play one after the other; the last choice plays all."""
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is, a number of its actions."""
         agent = self.agent_selection
-        before = self.possible_agents[: self.possible_agents.index(agent)]
-        mask = play.masks.turn(play.episode, tuple(self._actions[a] for a in before))
-        if mask is None:
-            mask = play.masks.offered(play.episode)[len(before)]
-            self.infos[agent]["safe"] = False
-        self.infos[agent]["action_mask"] = mask
-        if play.options.observation == "dict":
-            self._observations[agent]["action_mask"] = mask.copy()
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = self.env.play.number(self.possible_agents.index(agent), action)
+        super().step(action)
 
 
 def convert(game: MarkovGame, options: Options) -> Any:
     """The game's environment for agents in turn, wrapped as PettingZoo's own conversion does."""
     env = GameParallelEnv(game, options, ("turn", *MASKS))
-    return OrderEnforcingWrapper(InTurn(env)) if options.mask == "turn" else parallel_to_aec(env)
+    return OrderEnforcingWrapper(GameTurnEnv(env)) if options.mask == "turn" else parallel_to_aec(env)

@@ -22,6 +22,7 @@ from typing import Any
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule, conventions
 from acegames.adapters.pettingzoo.places import Copies, Places, Settings
 from acegames.errors import InvalidOption, TooLarge
+from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.assemble import read_budget
@@ -132,9 +133,8 @@ def from_parallel_env(
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = conventions(env, labels, state, cost)
-    for what, number in (("repeats", repeats), ("most", most)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InvalidOption(f"{what}: got {show(number)}, must be a whole number of at least 1")
+    check_count("repeats", repeats)
+    check_count("most", most)
     at = ("t", "state", "action")
     listed = None if not callable(chances) else chances
     for what, function, takes in (

@@ -20,7 +20,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
-from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions
 from acegames.errors import InvalidOption, UnknownPair
@@ -120,12 +119,17 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         infos = self._informed(answer.infos, lambda p: {**told, "intended": chosen.get(p), "executed": given.get(p)})
         return self._observed(answer.observations), answer.rewards, answer.terminations, truncations, infos
 
-    def turn_mask(self, agent: Any, chosen: Mapping[Any, Any]) -> Mask:
-        """The mask of an agent after others have chosen {agent: action}: the rest can stay safe."""
+    def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
+        """The mask of an agent after others have chosen {agent: action}: the rest can stay safe.
+
+        No mask where somebody chose against one: what comes together will be repaired.
+        """
         labels = {p: NO_ACTION for p in self._rules.players if p not in self.env.agents}
-        labels |= {p: self._labels[self._index[p]][self._number(p, chosen)] for p in chosen}
-        i = self._index[agent]
-        return self._on_own(i, self._here.turn(labels, player=agent)) & self._own[i]
+        try:
+            labels |= {p: self._labels[self._index[p]][self._number(p, chosen)] for p in chosen}
+            return {MASK: self._on_own(self._index[agent], self._here.turn(labels, player=agent))}
+        except InvalidOption:
+            return {}
 
     # -- actions
 
@@ -151,7 +155,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return nearest
 
     def _given(self, i: int, wanted: JointAction, played: JointAction, chosen: int) -> int:
-        """The number for the environment: the agent's own, or the first allowed that means `played`."""
+        """The number for the environment: the agent's own, or the first allowed one for `played`."""
         if played[i] == wanted[i] and self._own[i][list(self._labels[i]).index(chosen)]:
             return chosen
         meant = zip(self._labels[i].items(), self._own[i], strict=True)
@@ -216,7 +220,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         self._here = runner.situation if allowed.all() else replace(runner.situation, safe=safe[allowed])
         for i, (p, mask) in enumerate(zip(self._rules.players, self._offered(allowed.all(), free), strict=True)):
             if p in there:
-                self._masks[p] = self._on_own(i, mask) & self._own[i]
+                self._masks[p] = self._on_own(i, mask)
 
     def _in_game(self, i: int, there: bool) -> NDArray[np.bool_]:
         """The environment's own mask of a player, over its actions in the game."""
@@ -242,8 +246,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return self._known[kind]
 
     def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
-        """A mask over a player's actions in the game as one over those of the environment."""
-        return np.where(self._at[i] >= 0, mask[self._at[i]], False).astype(np.int8)
+        """A mask over a player's actions in the game as one over those that the environment allows."""
+        return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
 
     def _masked(self, agent: Any) -> dict[str, Any]:
         return {MASK: self._masks[agent].copy()}
@@ -285,37 +289,6 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         steps = spaces.Box(0, self.shield.game.horizon, (1,), np.float64)
         mask = spaces.Box(0, 1, (int(self.env.action_space(agent).n),), np.int8)
         return spaces.Dict({**own, "remaining": left, "steps_left": steps, MASK: mask})
-
-
-class ShieldedTurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
-    """The environment that `acegames.adapters.pettingzoo.shielded_aec` makes."""
-
-    def reset(self, seed: int | None = None, options: Any = None) -> None:
-        """Begin an episode; nobody has chosen."""
-        super().reset(seed=seed, options=options)
-        self._chosen: dict[Any, Any] = {}
-        self._offer()
-
-    def step(self, action: Any) -> None:
-        """Take the choice of the agent whose turn it is."""
-        agent = self.agent_selection
-        if not (self.terminations[agent] or self.truncations[agent]):
-            last = self._agent_selector.is_last()
-            self._chosen = {} if last else {**self._chosen, agent: action}
-        super().step(action)
-        self._offer()
-
-    def _offer(self) -> None:
-        """Give the agent whose turn it is the mask that fits what was chosen before it."""
-        agent = self.agent_selection
-        if agent not in self.env.agents:
-            return
-        try:
-            mask = self.env.turn_mask(agent, self._chosen)
-        except InvalidOption:  # somebody chose against the mask: what comes together will be repaired
-            return
-        self._observations[agent] = {**self._observations[agent], MASK: mask}
-        self.infos[agent] = {**self.infos[agent], MASK: mask.copy()}
 
 
 def check_shield(shield: Any) -> None:
