@@ -20,8 +20,7 @@ over the samples, whatever the game,
 
     Pr U  <  1 - (d 2^-k W / C(N,k))^(1/(N-k)).
 
-Both hold for independent samples whose number did not depend on what the samples of the pair
-showed.
+Both hold for independent samples whose number did not depend on what these samples showed.
 """
 
 from __future__ import annotations

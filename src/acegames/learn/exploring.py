@@ -1,13 +1,11 @@
 """Collecting samples where they are needed, until every pair that can be reached has enough.
 
 A pair *lacks* samples while it has fewer than N. A generative model is asked directly, time after
-time.
-In an environment one must get there: the estimated transitions, with a reward of one for each visit
-to a pair that lacks samples (a pair never sampled counts as such a visit and leads nowhere), are
-planned over by backward induction,
+time. In an environment one must get there: the estimated transitions, with a reward of one for each
+visit to a pair that lacks samples (a pair never sampled counts as such a visit and leads nowhere),
+are planned over by backward induction,
 
-    V_t(s) = max over legal a of  [pair lacks samples] + sum over s' seen of frequency(s')
-    V_{t+1}(s'),
+    V_t(s) = max over legal a of [pair lacks samples] + sum over seen s' of frequency(s') V_{t+1}(s'),
 
 and episodes follow the best action, with counts as they are at the moment. A new plan is made each
 time the number of episodes has grown by a twentieth. A listed initial state that was not drawn yet
@@ -84,15 +82,17 @@ def explore(
 
     Budgets are not kept while exploring.
 
-    Args: source: an environment or a generative model, as in `estimate`; a `MarkovGame` serves as
-        the latter. rule_out: a pair has enough samples when they rule out, at the confidence, an
-        unseen outcome of
-            this probability.
+    Args:
+        source: an environment or a generative model, as in `estimate`; a `MarkovGame` serves as the
+            latter.
+        rule_out: a pair has enough samples when they rule out, at the confidence, an unseen outcome
+            of this probability.
         samples_per_pair: the number of samples that is enough, in place of `rule_out`.
         coverage: the share of the pairs that must have enough; 1 for all.
         max_episodes: for an environment, the most episodes to play.
         max_samples: for a generative model, the most samples to draw.
-        rng, known: as in `estimate`.
+        rng,
+        known: as in `estimate`.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.

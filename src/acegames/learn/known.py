@@ -20,11 +20,12 @@ from acegames.model.user_functions import check_function
 class Known(Caution):
     """What is known of a game beside its samples: options of `estimate` and of `explore`.
 
-    Args: players: one label per player; `possible_agents` of an environment by default. horizon:
-        number of steps. initial: a state, or {state: probability}. For an environment also a list
-        of all states where
-            its episodes can start, with probabilities as seen; by default the states where they
-            were seen to start.
+    Args:
+        players: one label per player; `possible_agents` of an environment by default.
+        horizon: number of steps.
+        initial: a state, or {state: probability}. For an environment also a list of all states
+            where its episodes can start, with probabilities as seen; by default the states where
+            they were seen to start.
         budget, constraints: as in `MarkovGame.from_functions`.
         actions: one sequence of labels per player, or a function of (t, state) that gives them.
             With samples they may be left out: then what was sampled is legal. For an environment
@@ -33,10 +34,11 @@ class Known(Caution):
         stationary: True counts all times together. By default so for samples without `t` only.
         state: for an environment, `state(env, observations)` gives the state, anything hashable; by
             default `env.state()`, else the tuple of all observations.
-        cost: for an environment, `cost(infos)` gives the step's cost: a number, one per constraint,
-            or {constraint: number}. By default it is read from `infos[agent]["cost"]`: {constraint:
-            number}, where agents that report the same constraint must agree and it counts once; or
-            a number, where there are as many constraints as agents, in the same order.
+        cost: for an environment, `cost(infos)` gives the cost of a step: a number, one per
+            constraint, or {constraint: number}. By default it is read from `infos[agent]["cost"]`:
+            {constraint: number}, where agents that report the same constraint must agree and it
+            counts once; or a number, where there are as many constraints as agents, in the same
+            order.
         confidence: with which unseen outcomes are ruled out.
         conservative: True adds the worst cost as a possible outcome wherever the data cannot
             exclude it.

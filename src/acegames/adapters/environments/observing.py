@@ -2,11 +2,10 @@
 
 state       1 at the number of the state, 0 elsewhere; or the numbers that `features` gives for the
             state, divided by their largest size
-time        t / H remaining   per constraint, the next finite bound from t on minus what was spent,
-divided by the most
-            that can be left; 1 where no bound comes any more. A bound that no play can meet counts
-            as the most that can be spent. Values are cut off at 1 and, after a broken budget, at
-            -1.
+time        t / H
+remaining   per constraint, the next finite bound from t on minus what was spent, divided by the
+            most that can be left; 1 where no bound comes any more. A bound that no play can meet
+            counts as the most that can be spent. Values are cut off at 1 and -1.
 """
 
 from __future__ import annotations

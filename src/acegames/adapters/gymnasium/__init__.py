@@ -16,9 +16,10 @@ __all__ = ["env"]
 def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **options: Any) -> SingleAgentEnv:
     """Make a Gymnasium `Env` of a game with one player.
 
-    Args: game: the game. mask: what `action_mask` allows: "safe", with which no budget is ever
-        broken, or "available",
-            every legal action.
+    Args:
+        game: the game.
+        mask: what `action_mask` allows: "safe", with which no budget is ever broken, or
+            "available", every legal action.
         options: as for `acegames.adapters.pettingzoo.parallel_env`.
 
     Raises:

@@ -72,9 +72,9 @@ def from_openspiel(
             the whole history, which is always enough.
         limit: the largest number of states, those of different times counted apart.
 
-    Raises: InvalidGame: the game has hidden information, chances that are not listed, or is a
-        mean-field
-            game; or states with the same label were found to differ.
+    Raises:
+        InvalidGame: the game has hidden information, chances that are not listed, or is a
+            mean-field game; or states with the same label were found to differ.
         TooLarge: there are more states than `limit`.
         MissingExtra: OpenSpiel is not installed.
     """

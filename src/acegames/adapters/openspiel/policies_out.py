@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,11 @@ def to_tabular_policy(
     the legal actions, as OpenSpiel's tables are by default: nothing is promised there. Time and
     memory grow with the number of histories of the game.
 
-    Args: solution: a solution, or its policy. game: the OpenSpiel game or its name. markov_game:
-        the game of the policy, which tells what was spent; needed where `solution` is a
-            policy and there are budgets.
+    Args:
+        solution: a solution, or its policy.
+        game: the OpenSpiel game or its name.
+        markov_game: the game of the policy, which tells what was spent; needed where `solution` is
+            a policy and there are budgets.
         key: what `from_openspiel` was given.
         turn_based: make the table for `pyspiel.convert_to_turn_based(game)`, where players who move
             at once choose one after the other without seeing it. Needed where OpenSpiel gives the
@@ -75,7 +78,7 @@ def to_tabular_policy(
         states, t, total = todo.pop()
         if states[0].is_terminal():
             continue
-        write = table.writer(plan.rows(t, states[0], total), place(t, plan.key(states[0])))
+        write = partial(table.write, plan.rows(t, states[0], total), place(t, plan.key(states[0])))
         for action, moved in _moves(states, write):
             for _, leaves in reading.after_chance(*moved):
                 todo.append((leaves, t + 1, plan.total_after(t, states[0], action, leaves[0], total)))
@@ -193,20 +196,16 @@ class _Table:
         self.states: dict[str, Any] = {}
         self.entries: dict[str, tuple[Row, int, str]] = {}  # with the player and the place that wrote it
 
-    def writer(self, rows: list[Row] | None, where: str) -> Callable[[Any, int], None]:
-        """A function of (state, player) that enters the player's row of probabilities."""
-
-        def write(state: Any, player: int) -> None:
-            history = state.history_str()
-            if history not in self.states:
-                if len(self.states) >= self.limit:
-                    many = f"more than {self.limit:,} histories in which somebody moves"
-                    raise TooLarge(f"to_tabular_policy: {self.game}: {many}")
-                self.states[history] = state.clone()
-            if rows is not None:
-                self._enter(_information(state, player), rows[player], player, where)
-
-        return write
+    def write(self, rows: list[Row] | None, where: str, state: Any, player: int) -> None:
+        """Note a state, and the player's row of probabilities at its information state."""
+        history = state.history_str()
+        if history not in self.states:
+            if len(self.states) >= self.limit:
+                many = f"more than {self.limit:,} histories in which somebody moves"
+                raise TooLarge(f"to_tabular_policy: {self.game}: {many}")
+            self.states[history] = state.clone()
+        if rows is not None:
+            self._enter(_information(state, player), rows[player], player, where)
 
     def _enter(self, information: str, row: Row, player: int, where: str) -> None:
         before, writer, place_before = self.entries.setdefault(information, (row, player, where))

@@ -38,11 +38,12 @@ def parallel_env(
 
     Every agent sees the state, the time and what is left of each budget.
 
-    Args: game: the game. mask: what `action_mask` allows. "safe": agents who choose at once, each
-        within its own mask,
-            never break a budget. "available": every legal action.
-        shield: a `Shield` of the game, such as one that rounds fine or random costs:
-            Shield(game, epsilon=...).
+    Args:
+        game: the game.
+        mask: what `action_mask` allows. "safe": agents who choose at once, each within its own
+            mask, never break a budget. "available": every legal action.
+        shield: a `Shield` of the game, such as one that rounds fine or random costs: Shield(game,
+            epsilon=...).
         illegal: a joint action that is not legal ends the episode with this reward for the agent
             that chose an illegal action (for all, where only the combination is illegal), as under
             PettingZoo's TerminateIllegalWrapper. None: InvalidOption instead.
@@ -69,10 +70,11 @@ def parallel_env(
 def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "turn", **options: Any) -> Any:
     """Make an `AECEnv` of a game by PettingZoo's own conversion: agents choose one after the other.
 
-    Args: game: the game. mask: "turn": each mask fits what the agents before have chosen, and
-        leaves those behind a safe
-            choice; it allows more than "safe", where agents need not know each other's choices.
-            "available": every legal action.
+    Args:
+        game: the game.
+        mask: "turn": each mask fits what the agents before have chosen, and leaves those behind a
+            safe choice; it allows more than "safe", where agents need not know each other's
+            choices. "available": every legal action.
         options: as for `parallel_env`.
     """
     optional("pettingzoo", "environments", "pettingzoo")
@@ -109,10 +111,10 @@ def shielded(
     the joint action was replaced), "intended" and "executed" (the agent's own). At the horizon of
     the shield's game the episode is truncated.
 
-    Args: env: the environment, with discrete action spaces and the game's players as its agents.
+    Args:
+        env: the environment, with discrete action spaces and the game's players as its agents.
         shield: of a game that models the environment: every state and cost that can occur occurs in
-        it.
-            Its rewards do not matter.
+            it. Its rewards do not matter.
         state: `state(env, observations)` gives the game's state; by default `env.state()`, else the
             tuple of all observations.
         cost: a key of `infos[agent]`, or `cost(step)`, both as in `from_parallel_env`.

@@ -1,7 +1,6 @@
 """Ways back to a situation of an environment: a copy made there, or the user's own `set_state`.
 
-Either takes a seed, so that two plays of the same action meet different randomness, if there is
-any.
+Either takes a seed, so that two plays of the same action meet different random numbers.
 """
 
 from __future__ import annotations

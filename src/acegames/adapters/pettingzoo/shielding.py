@@ -155,7 +155,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return nearest
 
     def _given(self, i: int, wanted: JointAction, played: JointAction, chosen: int) -> int:
-        """The number for the environment: the agent's own, or the first allowed one for `played`."""
+        """The number for the environment: the agent's own, or the first allowed for `played`."""
         if played[i] == wanted[i] and self._own[i][list(self._labels[i]).index(chosen)]:
             return chosen
         meant = zip(self._labels[i].items(), self._own[i], strict=True)
@@ -246,7 +246,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return self._known[kind]
 
     def _on_own(self, i: int, mask: NDArray[np.bool_]) -> Mask:
-        """A mask over a player's actions in the game as one over those that the environment allows."""
+        """A mask over actions in the game as one over the allowed actions of the environment."""
         return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
 
     def _masked(self, agent: Any) -> dict[str, Any]:

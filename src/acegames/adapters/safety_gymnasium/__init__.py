@@ -19,8 +19,8 @@ def env(game: MarkovGame, *, observation: Literal["dict", "vector"] = "vector", 
     `step` returns (observation, reward, cost, terminated, truncated, info). Safety-Gymnasium itself
     is not needed.
 
-    Args: game, observation, options: as for `acegames.adapters.gymnasium.env`; observations are
-        vectors by
+    Args:
+        game, observation, options: as for `acegames.adapters.gymnasium.env`, but with vectors by
             default.
 
     Raises:
@@ -40,8 +40,8 @@ def multi_agent_env(
 
     `step` returns (observations, rewards, costs, terminations, truncations, infos), each by agent.
 
-    Args: game, observation, options: as for `acegames.adapters.pettingzoo.parallel_env`;
-        observations are
+    Args:
+        game, observation, options: as for `acegames.adapters.pettingzoo.parallel_env`, but with
             vectors by default.
 
     Raises:
