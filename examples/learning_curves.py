@@ -61,11 +61,19 @@ def in_bins(game: str, how: str, seed: int, episodes: Sequence[Episode], steps: 
     return found
 
 
-def keep(bins: Sequence[Bin], name: str, folder: str | Path) -> None:
-    """Write bins as CSV and as a picture."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    write(Path(folder) / f"{name}.csv", bins)
-    draw(bins, name, folder)
+def compare(name: str, learn, games: Iterable[str], ways: Sequence[str], folder: str | Path | None, *, steps, seeds):
+    """Let learners play each game in each way, print the table; with a folder, draw the curves."""
+    bins = []
+    for game in games:
+        for how in ways:
+            for seed in range(seeds):
+                bins += in_bins(game, how, seed, list(learn(game, how, steps=steps, seed=seed)), steps)
+    print(table(bins))
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write(Path(folder) / f"{name}.csv", bins)
+        draw(bins, name, folder)
+    return bins
 
 
 def write(path: Path, bins: Iterable[Bin]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from learning_curves import NO_SHIELD, SHIELD, Bin, Episode, in_bins, keep, table
+from learning_curves import NO_SHIELD, SHIELD, Bin, Episode, compare
 from sb3_contrib import MaskablePPO
 from showing import run
 from stable_baselines3.common.vec_env import VecEnv
@@ -154,15 +154,7 @@ def learn(name: str, how: str, *, steps: int, seed: int, copies: int = 32) -> li
 def main(folder: str | None = None, *, steps: int = 102_400, seeds: int = 3) -> list[Bin]:
     """Train with the shield and without, print the table; with a folder, draw the curves."""
     torch.set_num_threads(1)  # the networks are small
-    bins = []
-    for name in GAMES:
-        for how in (SHIELD, NO_SHIELD):
-            for seed in range(seeds):
-                bins += in_bins(name, how, seed, learn(name, how, steps=steps, seed=seed), steps)
-    print(table(bins))
-    if folder is not None:
-        keep(bins, "maskable_ppo", folder)
-    return bins
+    return compare("maskable_ppo", learn, GAMES, (SHIELD, NO_SHIELD), folder, steps=steps, seeds=seeds)
 
 
 if __name__ == "__main__":

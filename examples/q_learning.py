@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from learning_curves import FINED, LATE, NO_SHIELD, SHIELD, Bin, Episode, in_bins, keep, table
+from learning_curves import FINED, LATE, NO_SHIELD, SHIELD, Bin, Episode, compare
 from showing import run
 
 import acegames as ace
@@ -117,16 +117,11 @@ def _amounts(game: ace.MarkovGame, layer) -> list[list]:
 
 def main(folder: str | None = None, *, steps: int = 120_000, seeds: int = 5) -> list[Bin]:
     """Let learners play each game in each way, print the table; with a folder, draw the curves."""
-    bins = []
-    for name in GAMES:
-        for how in (SHIELD, NO_SHIELD, FINED):
-            for seed in range(seeds):
-                episodes = list(learn(ace.catalog.get(name), how, steps=steps, seed=seed))
-                bins += in_bins(name, how, seed, episodes, steps)
-    print(table(bins))
-    if folder is not None:
-        keep(bins, "q_learning", folder)
-    return bins
+
+    def play(name: str, how: str, *, steps: int, seed: int) -> Iterator[Episode]:
+        return learn(ace.catalog.get(name), how, steps=steps, seed=seed)
+
+    return compare("q_learning", play, GAMES, (SHIELD, NO_SHIELD, FINED), folder, steps=steps, seeds=seeds)
 
 
 if __name__ == "__main__":

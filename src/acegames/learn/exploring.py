@@ -5,7 +5,7 @@ time. In an environment one must get there: the estimated transitions, with a re
 visit to a pair that lacks samples (a pair never sampled counts as such a visit and leads nowhere),
 are planned over by backward induction,
 
-    V_t(s) = max over legal a of [pair lacks samples] + sum over seen s' of frequency(s') V_{t+1}(s'),
+    V_t(s) = max over legal a of [pair lacks samples] + sum over s' of frequency(s') V_{t+1}(s'),
 
 and episodes follow the best action, with counts as they are at the moment. A new plan is made each
 time the number of episodes has grown by a twentieth. A listed initial state that was not drawn yet

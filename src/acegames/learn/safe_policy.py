@@ -40,10 +40,8 @@ from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.model.user_functions import check_function
-from acegames.policy.tracker import CostTracker
+from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.feasible import Feasibility, feasibility
-
-Spent = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -78,10 +78,14 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
         options: as for `parallel_env`.
     """
     optional("pettingzoo", "environments", "pettingzoo")
-    from acegames.adapters.environments.play import read_options
-    from acegames.adapters.pettingzoo.playing import convert
+    from pettingzoo.utils.conversions import parallel_to_aec
+    from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-    return convert(game, read_options({"mask": mask, **options}))
+    from acegames.adapters.environments.play import MASKS, read_options
+    from acegames.adapters.pettingzoo.playing import GameParallelEnv, GameTurnEnv
+
+    env = GameParallelEnv(game, read_options({"mask": mask, **options}), ("turn", *MASKS))
+    return OrderEnforcingWrapper(GameTurnEnv(env)) if mask == "turn" else parallel_to_aec(env)
 
 
 def aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] = "turn", **options: Any) -> Any:

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
-from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrapper
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.env import ParallelEnv
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
 from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
@@ -137,9 +136,3 @@ class GameTurnEnv(TurnEnv):
         if not (self.terminations[agent] or self.truncations[agent]):
             action = self.env.play.number(self.possible_agents.index(agent), action)
         super().step(action)
-
-
-def convert(game: MarkovGame, options: Options) -> Any:
-    """The game's environment for agents in turn, wrapped as PettingZoo's own conversion does."""
-    env = GameParallelEnv(game, options, ("turn", *MASKS))
-    return OrderEnforcingWrapper(GameTurnEnv(env)) if options.mask == "turn" else parallel_to_aec(env)

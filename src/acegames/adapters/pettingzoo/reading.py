@@ -135,15 +135,11 @@ def from_parallel_env(
     rules = conventions(env, labels, state, cost)
     check_count("repeats", repeats)
     check_count("most", most)
-    at = ("t", "state", "action")
-    listed = None if not callable(chances) else chances
-    for what, function, takes in (
-        ("set_state", set_state, ("env", "state")),
-        ("legal", legal, at),
-        ("chances", listed, at),
-    ):
+    if set_state is not None:
+        check_function("set_state", set_state, ("env", "state"))
+    for what, function in (("legal", legal), ("chances", chances if callable(chances) else None)):
         if function is not None:
-            check_function(what, function, takes)
+            check_function(what, function, ("t", "state", "action"))
     places = Copies() if set_state is None else Settings(env, set_state)
     reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
     starts = reader.begin(env, initial)
