@@ -1,13 +1,15 @@
 """A clinic's dose scheduling: two departments, one pair of kidneys.
 
-A patient has a tumour and an infection. Each week oncology chooses a dose of chemotherapy and the infection ward a dose
-of antibiotic: none, low or high. Both drugs burden the kidneys, chemotherapy also the bone marrow. Neither burden may
-ever exceed its limit: kidneys and marrow that fail do not come back, so a limit that holds on average is no limit. The
-kidneys have one limit for the whole course; the marrow's is raised week by week, as it recovers (a schedule).
+A patient has a tumour and an infection. Each week oncology chooses a dose of chemotherapy and the
+infection ward a dose of antibiotic: none, low or high. Both drugs burden the kidneys, chemotherapy
+also the bone marrow. Neither burden may ever exceed its limit: kidneys and marrow that fail do not
+come back, so a limit that holds on average is no limit. The kidneys have one limit for the whole
+course; the marrow's is raised week by week, as it recovers (a schedule).
 
-Response is random, and tied to toxicity: in one week of four the patient clears the drugs slowly, and each dose that is
-given works better and weighs one unit more. The two departments see the state and what was spent, and each is judged by
-its own disease first (a point for each step below the worst, each week) and by the other's a little.
+Response is random, and tied to toxicity: in one week of four the patient clears the drugs slowly,
+and each dose that is given works better and weighs one unit more. The two departments see the state
+and what was spent, and each is judged by its own disease first (a point for each step below the
+worst, each week) and by the other's a little.
 
 A toy: no number here comes from a patient, and nothing here is medical advice.
 

@@ -1,9 +1,10 @@
 """Drone relief: two drones, two batteries, wind.
 
-A flooded valley, three villages waiting for a parcel each, two drones that start at the ends of the dry ground. Flying,
-hovering and delivering take energy, and a gust doubles what a flight takes. At the depot lies one spare pack. A drone
-whose battery runs out over the flood is lost, with its parcel: the batteries are hard budgets. Each drone's operator
-earns the worth of what it delivers, and a little for what the other delivers. The game is `drones` of the catalog.
+A flooded valley, three villages waiting for a parcel each, two drones that start at the ends of the
+dry ground. Flying, hovering and delivering take energy, and a gust doubles what a flight takes. At
+the depot lies one spare pack. A drone whose battery runs out over the flood is lost, with its
+parcel: the batteries are hard budgets. Each drone's operator earns the worth of what it delivers,
+and a little for what the other delivers. The game is `drones` of the catalog.
 
 Run: python examples/drone_relief.py [folder for pictures]
 """

@@ -1,11 +1,13 @@
 """An intersection with shared risk: selfish drivers, one budget.
 
-At each green phase a car from the north and a car from the east meet; each yields or dares. It is the game of chicken,
-with one thing more: daring costs risk, on ice twice as much, and on ice even careful cars may slide. The city allows the
-crossing a fixed amount of risk for the whole day, whoever causes it. The game is `intersection` of the catalog.
+At each green phase a car from the north and a car from the east meet; each yields or dares. It is
+the game of chicken, with one thing more: daring costs risk, on ice twice as much, and on ice even
+careful cars may slide. The city allows the crossing a fixed amount of risk for the whole day,
+whoever causes it. The game is `intersection` of the catalog.
 
-Here a planner needs no risk at all: the best for all is that everybody yields. What eats the budget is selfishness. So
-budgets kept on average are safe for a planner who serves both roads, and unsafe for one who serves the north road.
+Here a planner needs no risk at all: the best for all is that everybody yields. What eats the budget
+is selfishness. So budgets kept on average are safe for a planner who serves both roads, and unsafe
+for one who serves the north road.
 
 Run: python examples/intersection.py [folder for pictures]
 """

@@ -1,6 +1,7 @@
-"""What the examples with learners share: episodes counted in bins, kept as CSV, shown as a picture and as a table.
+"""Shared by the examples with learners: episodes in bins, kept as CSV, drawn, and as a table.
 
-Run: python examples/learning_curves.py   (from the CSV files in docs/images: draws the pictures and fills in the tables, without learning)
+Run: python examples/learning_curves.py   (draws the pictures and fills in the tables from the CSV
+files in docs/images, without learning)
 """
 
 from __future__ import annotations
@@ -60,11 +61,19 @@ def in_bins(game: str, how: str, seed: int, episodes: Sequence[Episode], steps: 
     return found
 
 
-def keep(bins: Sequence[Bin], name: str, folder: str | Path) -> None:
-    """Write bins as CSV and as a picture."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    write(Path(folder) / f"{name}.csv", bins)
-    draw(bins, name, folder)
+def compare(name: str, learn, games: Iterable[str], ways: Sequence[str], folder: str | Path | None, *, steps, seeds):
+    """Let learners play each game in each way, print the table; with a folder, draw the curves."""
+    bins = []
+    for game in games:
+        for how in ways:
+            for seed in range(seeds):
+                bins += in_bins(game, how, seed, list(learn(game, how, steps=steps, seed=seed)), steps)
+    print(table(bins))
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write(Path(folder) / f"{name}.csv", bins)
+        draw(bins, name, folder)
+    return bins
 
 
 def write(path: Path, bins: Iterable[Bin]) -> None:
@@ -120,7 +129,7 @@ def references(game: ace.MarkovGame) -> dict[str, float]:
 
 
 def draw(bins: Sequence[Bin], name: str, folder: str | Path = IMAGES) -> None:
-    """Draw what was earned and how often budgets broke, over the steps: means over the seeds, and the range of all seeds."""
+    """Draw earnings and the share of broken budgets over the steps: means and ranges over seeds."""
     games = list(dict.fromkeys(b.game for b in bins))
     figure, axes = panels(len(games), rows=2, size=(3.9, 2.7))
     for (top, bottom), game in zip(np.reshape(axes, (2, -1)).T, games, strict=True):

@@ -1,4 +1,4 @@
-"""Runs every example, saves its pictures to docs/images and puts its table into its page under docs/gallery."""
+"""Run every example, save its pictures to docs/images and put its table into docs/gallery."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
 """MaskablePPO with several agents: one network plays every agent, each within its own mask.
 
-Agents choose at once. To Stable-Baselines3 every agent of every copy of the game is one environment of a vector: it sees the
-state, the time, what is left of each budget and who it is, and is paid its own reward. The masks are the products of the shield,
-so that no budget can break; without it, those of the same game without its budgets, so that budgets are the only difference.
+Agents choose at once. To Stable-Baselines3 every agent of every copy of the game is one environment
+of a vector: it sees the state, the time, what is left of each budget and who it is, and is paid its
+own reward. The masks are the products of the shield, so that no budget can break; without it, those
+of the same game without its budgets, so that budgets are the only difference.
 
 Run: python examples/maskable_ppo.py [folder for the curves and the picture]
-Needs: pip install 'acegames[learners,pettingzoo,plot]'; no GPU, about a minute for each of the twelve trainings.
+Needs: pip install 'acegames[learners,pettingzoo,plot]'; no GPU, a minute for each of 12 trainings.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from gymnasium import spaces
-from learning_curves import NO_SHIELD, SHIELD, Bin, Episode, in_bins, keep, table
+from learning_curves import NO_SHIELD, SHIELD, Bin, Episode, compare
 from sb3_contrib import MaskablePPO
 from showing import run
 from stable_baselines3.common.vec_env import VecEnv
@@ -25,7 +26,7 @@ from acegames.adapters.pettingzoo import parallel_env
 
 
 def drones_in_numbers(state: Any) -> list[float]:
-    """Where the drones are, who waits, and whether the pack is there: better to learn from than the number of a state."""
+    """Places of the drones, who waits, and the pack: better to learn from than a state's number."""
     red, blue, waiting, pack = state
     return [*red, *blue, *(village in waiting for village in ("school", "clinic", "farm")), pack == "pack"]
 
@@ -34,7 +35,7 @@ GAMES = {"intersection": None, "drones": drones_in_numbers}
 
 
 class Copy:
-    """One copy of the game, which counts for itself what is earned and how often a budget is exceeded."""
+    """One copy of the game; it counts itself what is earned and how often a budget is exceeded."""
 
     def __init__(self, game: ace.MarkovGame, shield: ace.Shield, features: Any) -> None:
         self.env = parallel_env(game, mask="available", illegal=None, observation="vector", features=features)
@@ -69,7 +70,7 @@ class Copy:
 
 
 class Agents(VecEnv):
-    """All agents of some copies of a game, each as one environment: copy 0's agents, copy 1's agents, ..."""
+    """All agents of some copies of a game, copy by copy, each agent as one environment."""
 
     def __init__(self, game: ace.MarkovGame, shield: ace.Shield, features: Any, *, copies: int, seed: int) -> None:
         self.copies = [Copy(game, shield, features) for _ in range(copies)]
@@ -151,17 +152,9 @@ def learn(name: str, how: str, *, steps: int, seed: int, copies: int = 32) -> li
 
 
 def main(folder: str | None = None, *, steps: int = 102_400, seeds: int = 3) -> list[Bin]:
-    """Train with the shield and without, print the table; with a folder, keep the curves and draw them."""
+    """Train with the shield and without, print the table; with a folder, draw the curves."""
     torch.set_num_threads(1)  # the networks are small
-    bins = []
-    for name in GAMES:
-        for how in (SHIELD, NO_SHIELD):
-            for seed in range(seeds):
-                bins += in_bins(name, how, seed, learn(name, how, steps=steps, seed=seed), steps)
-    print(table(bins))
-    if folder is not None:
-        keep(bins, "maskable_ppo", folder)
-    return bins
+    return compare("maskable_ppo", learn, GAMES, (SHIELD, NO_SHIELD), folder, steps=steps, seeds=seeds)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Medium access: two transmitters, one channel, small batteries.
 
-In each slot a transmitter sends or waits. One that sends alone delivers; two that send at once collide, and their energy
-is gone. In a good slot a packet costs one unit and is worth 2, in a bad slot it costs two and is worth 1. Nobody changes
-the batteries of a sensor buried in a field: what they hold is all there is. The game is `medium_access` of the catalog.
+In each slot a transmitter sends or waits. One that sends alone delivers; two that send at once
+collide, and their energy is gone. In a good slot a packet costs one unit and is worth 2, in a bad
+slot it costs two and is worth 1. Nobody changes the batteries of a sensor buried in a field: what
+they hold is all there is. The game is `medium_access` of the catalog.
 
 Run: python examples/medium_access.py [folder for pictures]
 """

@@ -1,12 +1,14 @@
 """Network slicing: two tenants, one base station, costs that no grid fits.
 
-Two tenants rent slices of one base station: video and sensors. In each period a tenant runs lean or rich. How much
-airtime a period takes is a continuous random quantity, larger when the cell is busy; rich video also takes backhaul
-traffic, which the operator has bought in advance. What was agreed for airtime (other cells need the rest of the band)
-and what was bought of backhaul must never be exceeded: the excess would be cut off in the middle of a call.
+Two tenants rent slices of one base station: video and sensors. In each period a tenant runs lean or
+rich. How much airtime a period takes is a continuous random quantity, larger when the cell is busy;
+rich video also takes backhaul traffic, which the operator has bought in advance. What was agreed
+for airtime (other cells need the rest of the band) and what was bought of backhaul must never be
+exceeded: the excess would be cut off in the middle of a call.
 
-Continuous costs cannot be counted exactly, so the game is solved within an epsilon: with costs rounded down no budget is
-ever exceeded by more than epsilon, and nothing safe is missed; with costs rounded up none is ever exceeded.
+Continuous costs cannot be counted exactly, so the game is solved within an epsilon: with costs
+rounded down no budget is ever exceeded by more than epsilon, and nothing safe is missed; with costs
+rounded up none is ever exceeded.
 
 Run: python examples/network_slicing.py [folder for pictures]
 """

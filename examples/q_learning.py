@@ -1,13 +1,14 @@
-"""Independent Q-learners with a shield and without: does anybody ever break a budget, and what do they earn?
+"""Independent Q-learners, shielded or not: who breaks a budget, and what do they earn?
 
-Every player keeps a table of its own over the situations (time, state, what was spent) and learns from its own reward as if it
-were alone. All choose at once, each within its own mask. Three ways:
+Every player keeps a table of its own over the situations (time, state, what was spent) and learns
+from its own reward as if it were alone. All choose at once, each within its own mask. Three ways:
 
 - shield: the masks are the shield's products;
-- no shield: the same on the game without its budgets, so that masks allow whatever the game offers;
-- no shield, but fined: the usual remedy, each player loses 10 for every step that ends over a budget.
+- no shield: the same on the game without its budgets, so that masks allow every legal action;
+- no shield, but fined: the usual remedy, a player loses 10 for every step that ends over a budget.
 
-Twenty episodes are played side by side with the shield's arrays. They explore less and less, and in the last fifth not at all.
+Twenty episodes are played side by side with the shield's arrays. They explore less and less, and in
+the last fifth not at all.
 
 Run: python examples/q_learning.py [folder for the curves and the picture]
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from learning_curves import FINED, LATE, NO_SHIELD, SHIELD, Bin, Episode, in_bins, keep, table
+from learning_curves import FINED, LATE, NO_SHIELD, SHIELD, Bin, Episode, compare
 from showing import run
 
 import acegames as ace
@@ -51,7 +52,7 @@ def learn(game: ace.MarkovGame, how: str, *, steps: int, seed: int) -> Iterator[
 
 
 def choose(values: np.ndarray, mask: np.ndarray, explore: float, rng: np.random.Generator) -> np.ndarray:
-    """An allowed action per episode, (B,): any of them with the probability `explore`, else the best."""
+    """An allowed action per episode, (B,): any with the probability `explore`, else the best."""
     wander = rng.random(len(values)) < explore
     scores = np.where(wander[:, None], rng.random(values.shape), values)
     return np.where(mask, scores, -np.inf).argmax(axis=1)
@@ -63,7 +64,7 @@ def best(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 class World:
-    """Episodes of a game side by side, with budgets judged by a count of its own and not by the shield's."""
+    """Episodes of a game side by side, with budgets counted apart from the shield."""
 
     def __init__(self, game: ace.MarkovGame, shield: ace.Shield) -> None:
         self.game, self.shield = game, shield
@@ -92,7 +93,7 @@ class World:
     def step(
         self, rows: np.ndarray, actions: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Play joint actions (B, N); return the rows that come, the rewards (B, N), and who is over a budget now (B,)."""
+        """Play joint actions (B, N); return the next rows, rewards (B, N), and who is over (B,)."""
         number = self.game.layer_at[self.t]
         layer, below = self.game.layers[number], self.below[number]
         played = self.row_of[number][(self.states, *actions.T)]
@@ -115,17 +116,12 @@ def _amounts(game: ace.MarkovGame, layer) -> list[list]:
 
 
 def main(folder: str | None = None, *, steps: int = 120_000, seeds: int = 5) -> list[Bin]:
-    """Let learners play each game in each way, print the table; with a folder, keep the curves and draw them."""
-    bins = []
-    for name in GAMES:
-        for how in (SHIELD, NO_SHIELD, FINED):
-            for seed in range(seeds):
-                episodes = list(learn(ace.catalog.get(name), how, steps=steps, seed=seed))
-                bins += in_bins(name, how, seed, episodes, steps)
-    print(table(bins))
-    if folder is not None:
-        keep(bins, "q_learning", folder)
-    return bins
+    """Let learners play each game in each way, print the table; with a folder, draw the curves."""
+
+    def play(name: str, how: str, *, steps: int, seed: int) -> Iterator[Episode]:
+        return learn(ace.catalog.get(name), how, steps=steps, seed=seed)
+
+    return compare("q_learning", play, GAMES, (SHIELD, NO_SHIELD, FINED), folder, steps=steps, seeds=seeds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the gallery's examples share: a report in words, a picture of spending, and a command line."""
+"""Shared by the gallery's examples: a report, a picture of spending, and a command line."""
 
 from __future__ import annotations
 

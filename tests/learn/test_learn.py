@@ -1254,3 +1254,9 @@ def test_a_runner_draws_as_its_policy_says(monkeypatch):
     runner = policy.start(rng=0)
     drawn = Counter(runner.act() for _ in range(4000))
     assert all(abs(drawn[a] / 4000 - p) < 0.03 for a, p in chances.items())
+
+
+@pytest.mark.parametrize("learns", [learn.estimate, learn.explore])
+def test_options_that_are_not_known_are_refused(learns):
+    with pytest.raises(TypeError, match="horizn"):
+        learns(learn.game_model(ace.catalog.get("intersection", horizon=2)), samples_per_pair=1, horizn=2)

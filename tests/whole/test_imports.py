@@ -151,7 +151,7 @@ def test_heavy_packages_are_imported_where_they_are_used():
     own_place |= {"acegames.cli.summary": {"rich"}, "acegames.cli.text_plot": {"rich"}}
     own_place |= {"acegames.adapters.pettingzoo.shielding": {"pettingzoo", "gymnasium"}}  # loaded when it is used
     own_place |= {
-        "acegames.adapters.environments.spaces": {"gymnasium"},
+        "acegames.adapters.environments.environment": {"gymnasium"},
         "acegames.adapters.gymnasium.playing": {"gymnasium"},
     }
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}

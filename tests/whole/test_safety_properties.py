@@ -15,7 +15,7 @@ import pytest
 
 import acegames as ace
 from acegames.learn.caution import Caution, dominated
-from acegames.learn.facts import read_facts
+from acegames.learn.known import Known, read_facts
 from acegames.model.amounts import common_unit
 from acegames.model.numbers import plain
 from acegames.policy.player_records import RowIndex, joint_actions, marginals
@@ -450,7 +450,7 @@ def test_rounded_games_are_the_same_games_with_rounded_costs(seed, rounding):
 
 def known_facts(players=("a", "b"), budget=(("fuel", 5), ("time", 3))):
     said = {"players": list(players), "horizon": 2, "initial": "s", "budget": dict(budget), "constraints": None}
-    return read_facts(None, **said, actions=[["x", "y"]] * len(players), legal=None, name="")
+    return read_facts(Known(**said, actions=[["x", "y"]] * len(players)))
 
 
 def test_worst_costs_are_read_in_every_form():

@@ -1,4 +1,5 @@
-"""Where users already live: games in from other libraries, policies and shields out to them.
+"""Games in from other libraries, policies and shields out to them.
 
-Each module needs one optional package, imported when it is used; without it, MissingExtra says what to install.
+Each module needs one optional package, imported when it is used; without it, MissingExtra says what
+to install.
 """

@@ -1,18 +1,19 @@
-"""Learning a game from samples (spec 8): estimate it, solve the estimate, and know what the data supports.
+"""Learning a game from samples (spec 8): estimate it, solve it, see what the data supports.
 
     samples / model / environment  ->  estimate  ->  Empirical: .game to solve, .support, .unseen
-    solution of the estimated game ->  .policy(solution), which runs in the true game; .support_of(solution)
+    solution of the estimated game ->  .policy(solution), to run in the true game
 
     >>> import acegames as ace
     >>> true = ace.catalog.get("intersection", horizon=3)
-    >>> bound = lambda t, road, action: 2 * max(action.count("dare"), 1)
-    >>> learned = ace.learn.estimate(true, samples_per_pair=5, rng=0, conservative=True, worst_cost=bound)
+    >>> known = {"conservative": True, "worst_cost": lambda t, road, a: 2 * max(a.count("dare"), 1)}
+    >>> learned = ace.learn.estimate(true, samples_per_pair=5, rng=0, **known)
     >>> policy = learned.policy(ace.solve(learned.game))
     >>> ace.learn.rollout(true, policy, episodes=100, rng=0).violations
     0
 
-Only the support of the costs decides what is feasible, so that is what the statements are about: after N samples of a pair, an outcome
-of probability p has been missed with probability (1-p)^N. What a policy can meet is many outcomes, and bounded together (`confidence`).
+Only the support of the costs decides what is feasible, so the statements are about the support:
+after N samples of a pair, an outcome of probability p has been missed with probability (1-p)^N.
+`confidence` bounds all outcomes together that a policy can meet.
 """
 
 from acegames.learn.confidence import ruled_out, samples_needed
@@ -20,6 +21,7 @@ from acegames.learn.empirical import Empirical, PairSupport
 from acegames.learn.estimating import estimate
 from acegames.learn.exploring import Exploration, explore
 from acegames.learn.facts import END
+from acegames.learn.known import Known
 from acegames.learn.policy_support import PolicySupport
 from acegames.learn.rollout import Episodes, rollout
 from acegames.learn.safe_policy import SafePolicy, SafeRunner, safe_policy
@@ -34,6 +36,7 @@ __all__ = [
     "GameEnv",
     "GameModel",
     "Key",
+    "Known",
     "PairSupport",
     "PolicySupport",
     "SafePolicy",

@@ -1,24 +1,26 @@
 """What N samples say about outcomes that they did not show (spec 8).
 
-An outcome of probability p is missed by N independent samples with probability (1-p)^N. So after N samples that did not
-show it, every
+An outcome of probability p is missed by N independent samples with probability (1-p)^N. So after N
+samples that did not show it, every
 
     p >= 1 - (1 - confidence)^(1/N)
 
-is ruled out at that confidence. That is said of one given outcome.
+is ruled out at that confidence. This is a statement about one given outcome.
 
-What a policy of the estimated game does not allow for is another matter: the set U of all outcomes that no seen one
-*covers* (same next state, and a cost at least as large in every constraint). U is chosen by the samples themselves, so
-(1 - Pr U)^N says nothing about it: of a thousand outcomes of probability 1/1000 nearly all are missing after N = 30. But
-U is determined by few samples, one of each of the k largest outcomes seen, and W = n_1 ... n_k choices of k samples
-determine it alike, n_i being how often the i-th was seen. Whichever k samples are looked at first, the other N - k all
-avoid the set which these determine with probability (1 - its probability)^(N-k). Sum this over the C(N,k) choices: on
-the event that k samples determine U, W / (1 - Pr U)^(N-k) has an expectation of at most C(N,k). With the weight 2^-k for
-each k = 1, 2, ... and Markov's inequality, with probability 1 - d over the samples, whatever the game,
+The policy of an estimated game needs more: a bound for the set U of all outcomes that no seen
+outcome *covers* (same next state, and a cost at least as large in every constraint). U is chosen by
+the samples themselves, so (1 - Pr U)^N says nothing about it: of a thousand outcomes of probability
+1/1000 nearly all are missing after N = 30. But U is determined by few samples, one of each of the k
+largest outcomes seen, and W = n_1 ... n_k choices of k samples determine it alike, n_i being how
+often the i-th was seen. Whichever k samples are looked at first, the other N - k all avoid the set
+which these determine with probability (1 - its probability)^(N-k). Sum this over the C(N,k)
+choices: on the event that k samples determine U, W / (1 - Pr U)^(N-k) has an expectation of at most
+C(N,k). With the weight 2^-k for each k = 1, 2, ... and Markov's inequality, with probability 1 - d
+over the samples, whatever the game,
 
     Pr U  <  1 - (d 2^-k W / C(N,k))^(1/(N-k)).
 
-Both hold for independent samples whose number did not depend on what the samples of the pair showed.
+Both hold for independent samples whose number did not depend on what these samples showed.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ from acegames.errors import InvalidOption
 
 
 def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
-    """Smallest probability that an outcome never seen in `samples` samples can no longer have, at the confidence; 1 without samples.
+    """Smallest probability that samples rule out for an outcome never seen; 1 without samples.
 
-    `among`: for a statement that holds for so many pairs at once (a union bound: each has its share of 1 - confidence).
+    With `among` = k the statement holds for k pairs at once (a union bound over 1 - confidence).
     """
     check_share("confidence", confidence)
     check_count("among", among)
@@ -43,7 +45,7 @@ def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> floa
 
 
 def uncovered(largest: Sequence[int], samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
-    """Bound on the probability of all outcomes together that no seen one covers; `largest` says how often each of the largest was seen."""
+    """Bound on Pr U; `largest` holds n_1 ... n_k, the counts of the k largest outcomes seen."""
     check_share("confidence", confidence)
     check_count("among", among)
     k = len(largest)

@@ -1,14 +1,16 @@
 """The estimated game, and what the data behind it supports (spec 8).
 
-At each pair (t, s, a) with N samples the estimated game has the outcomes that were seen, with their frequencies, and
-the mean reward. Only the support of the costs decides what is feasible, so the statement that goes with the game is
-about outcomes never seen: which probabilities the data rules out, pair by pair and for all pairs at once.
+At each pair (t, s, a) with N samples the estimated game has the outcomes that were seen, with their
+frequencies, and the mean reward. Only the support of the costs decides what is feasible, so the
+statement that goes with the game is about outcomes never seen: which probabilities the data rules
+out, pair by pair and for all pairs at once.
 
-What was never sampled is not played: a joint action without samples is not legal in the estimated game, nor is one that
-may lead to a state in which nothing was sampled.
+A joint action without samples is not legal in the estimated game, nor is one that may lead to a
+state in which nothing was sampled.
 
-The conservative option adds, at each pair, every possible next state with the known worst cost (shared probability 1 -
-(1-confidence)^(1/N), all else scaled down), unless the data rules out that it has more than a negligible probability.
+The conservative option adds, at each pair, every possible next state with the known worst cost
+(shared probability 1 - (1-confidence)^(1/N), all else scaled down), unless the data rules out that
+it has more than a negligible probability.
 """
 
 from __future__ import annotations
@@ -16,13 +18,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
 from acegames.learn.caution import Caution, dominated
 from acegames.learn.confidence import ruled_out
-from acegames.learn.facts import END, Cost, Facts
+from acegames.learn.facts import END, Cost, Facts, per_player
 from acegames.learn.policy_support import PolicySupport, policy_support
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
@@ -31,16 +34,18 @@ from acegames.model.game import JointAction, Label, MarkovGame, place
 
 @dataclass(frozen=True)
 class PairSupport:
-    """What the data says about one pair. `t` is None where all times are counted together."""
+    """The data about one pair. `t` is None where all times are counted together."""
 
     t: int | None
     state: Label
     action: JointAction
     samples: int
-    outcomes: int  # how many different (next state, cost) were seen
-    ruled_out: float  # a given outcome of this probability or more would have been seen, for this pair alone
-    ruled_out_together: float  # the same, at once for all pairs sampled
-    reward: tuple[float, ...]  # mean of each player's
+    outcomes: int  # number of different (next state, cost) seen
+    # A given outcome of this probability or more would have been seen: for this pair alone, and at
+    # once for all pairs sampled.
+    ruled_out: float
+    ruled_out_together: float
+    reward: tuple[float, ...]  # each player's mean
     reward_error: tuple[float, ...]  # standard errors of the means; NaN with one sample
 
     def __str__(self) -> str:
@@ -49,7 +54,7 @@ class PairSupport:
 
 @dataclass(frozen=True)
 class Possible:
-    """What the estimated game holds possible at one (t, state, joint action)."""
+    """The outcomes and rewards of the estimated game at one (t, state, joint action)."""
 
     outcomes: tuple[tuple[float, Label, Cost], ...]
     reward: tuple[float, ...]
@@ -58,7 +63,7 @@ class Possible:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Empirical:
-    """A game estimated from samples. `print` says what the data supports."""
+    """A game estimated from samples; printed, it says what the data supports."""
 
     tally: Tally
     confidence: float = 0.95
@@ -66,18 +71,23 @@ class Empirical:
 
     @property
     def facts(self) -> Facts:
-        """What was known beforehand."""
+        """What was known before any sample."""
         return self.tally.facts
 
     @cached_property
     def counts(self) -> dict[Key, int]:
-        """Number of samples of each pair (t, state, joint action); t is None where all times are counted together."""
+        """Number of samples of each pair; t is None where all times are counted together."""
         return {key: pair.count for key, pair in self.tally.pairs.items()}
 
     @cached_property
     def support(self) -> tuple[PairSupport, ...]:
-        """The statement of what the data supports, one entry per sampled pair."""
-        return tuple(self._support_of_pair(key) for key in self.tally.pairs)
+        """What the data supports, one entry per sampled pair."""
+        found = []
+        for key, pair in self.tally.pairs.items():
+            alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
+            mean, outcomes = tuple(pair.mean), len(pair.outcomes)
+            found.append(PairSupport(*key, pair.count, outcomes, alone, together, mean, pair.errors()))
+        return tuple(found)
 
     @cached_property
     def game(self) -> MarkovGame:
@@ -91,12 +101,12 @@ class Empirical:
             if not usable[0].get(state):
                 where = self.blind[0] if self.blind else (0, state)
                 raise InvalidGame(
-                    f"{place(0, state)}: no play of {facts.horizon} steps from here is covered by samples (nothing was sampled "
-                    f"at {place(*where)}, for instance); sample more, or let learn.explore find out where"
+                    f"{place(0, state)}: no play of {facts.horizon} steps from here is covered by samples (nothing was "
+                    f"sampled at {place(*where)}, for instance); sample more, or let learn.explore find out where"
                 )
         return MarkovGame.from_functions(
             players=facts.players,
-            actions=lambda t, s: [tuple(dict.fromkeys(column)) for column in zip(*usable[t][s], strict=True)],
+            actions=lambda t, s: per_player(usable[t][s]),
             legal=lambda t, s, a: a in usable[t][s],
             outcomes=lambda t, s, a: usable[t][s][a].outcomes,
             reward=lambda t, s, a: usable[t][s][a].reward,
@@ -109,7 +119,7 @@ class Empirical:
 
     @cached_property
     def unseen(self) -> tuple[Key, ...]:
-        """Legal pairs never sampled, of states that can be reached as far as is known. Empty unless `actions` was given."""
+        """Legal pairs of reached states never sampled. Empty unless `actions` was given."""
         missing = (
             self.tally.key(t, s, a)
             for t, here in enumerate(self._reached)
@@ -121,12 +131,12 @@ class Empirical:
 
     @cached_property
     def blind(self) -> tuple[tuple[int, Label], ...]:
-        """The (t, state) that can be reached but where nothing was sampled: nothing is known to be playable there."""
+        """The (t, state) that can be reached but where nothing was sampled."""
         return tuple((t, s) for t, here in enumerate(self._reached) for s, playable in here.items() if not playable)
 
     @cached_property
     def left_out(self) -> tuple[Key, ...]:
-        """The (t, state, joint action) that were sampled but are not playable, as they may lead to where nothing is known."""
+        """Pairs that were sampled but are not playable: they may lead to where nothing is known."""
         return tuple(
             Key(t, s, a)
             for t, (here, usable) in enumerate(zip(self._reached, self._usable, strict=True))
@@ -136,57 +146,58 @@ class Empirical:
         )
 
     def policy(self, solution: Any) -> SafePolicy:
-        """Make a solution (or a policy) of the estimated game one that can be run in the true game, where costs never seen may occur."""
+        """A solution (or policy) of the estimated game, made fit for costs never seen."""
         return safe_policy(solution, self.game)
 
     def support_of(self, solution: Any) -> PolicySupport:
-        """What the data says about the pairs that a solution (or a policy) of the estimated game can play."""
+        """What the data says about the pairs that a solution (or policy) of the game can play."""
         return policy_support(self, self.policy(solution))
 
     def table(self) -> dict[str, list[Any]]:
         """`support` as columns, for a data frame."""
-        columns: dict[str, list[Any]] = {"t": [p.t for p in self.support], "state": [p.state for p in self.support]}
-        for i, player in enumerate(self.facts.players):
-            columns[str(player)] = [p.action[i] for p in self.support]
+        support, players = self.support, self.facts.players
+        columns: dict[str, list[Any]] = {name: [getattr(p, name) for p in support] for name in ("t", "state")}
+        columns |= {str(player): [p.action[i] for p in support] for i, player in enumerate(players)}
         for name in ("samples", "outcomes", "ruled_out", "ruled_out_together"):
-            columns[name] = [getattr(p, name) for p in self.support]
-        for i, player in enumerate(self.facts.players):
-            columns[f"reward_{player}"] = [p.reward[i] for p in self.support]
-            columns[f"reward_error_{player}"] = [p.reward_error[i] for p in self.support]
+            columns[name] = [getattr(p, name) for p in support]
+        for i, player in enumerate(players):
+            columns[f"reward_{player}"] = [p.reward[i] for p in support]
+            columns[f"reward_error_{player}"] = [p.reward_error[i] for p in support]
         return columns
 
     def possible(self, t: int, state: Label, action: JointAction) -> Possible | None:
-        """What is held possible at a pair; None where nothing is known."""
+        """What the estimated game holds possible at a pair; None where nothing is known."""
         if state == END:
-            return Possible(((1.0, END, self.facts.zero),), (0.0,) * len(self.facts.players), 0)
+            free: Cost = (Fraction(0),) * len(self.facts.constraints)
+            return Possible(((1.0, END, free),), (0.0,) * len(self.facts.players), 0)
         pair = self.tally.at(t, state, action)
         if pair is None and self.caution.unseen_reward is None:
             return None
-        seen = pair.outcomes if pair else {}
-        found = {outcome: n / pair.count for outcome, n in seen.items()} if pair else {}
-        worst = self.caution.worst(self.facts, t, state, action)
-        missing = self._not_excluded(t, state, action, set(seen), worst, pair.count if pair else 0)
+        seen, count = (pair.outcomes, pair.count) if pair else ({}, 0)
+        found = {outcome: n / count for outcome, n in seen.items()}
+        missing = self._not_excluded(t, state, action, set(seen), count)
         if missing:
-            extra = ruled_out(pair.count, self.confidence) if pair else 1.0
+            extra = ruled_out(count, self.confidence)
             found = {outcome: p * (1 - extra) for outcome, p in found.items()}
             found |= dict.fromkeys(missing, extra / len(missing))
         reward = tuple(pair.mean) if pair else self.caution.reward_unseen(self.facts, t, state, action)
         return Possible(tuple((p, s, c) for (s, c), p in found.items()), reward, len(missing))
 
     def guarded(self, samples: int) -> bool:
-        """Whether the worst cost is held possible after so many samples of a pair."""
+        """Whether the worst cost is held possible at a pair with this number of samples."""
         return self.caution.conservative and ruled_out(samples, self.confidence) > self.caution.negligible
 
     def among(self, t: int | None) -> int:
-        """Into how many parts 1 - confidence is divided for a statement about all pairs at once: by time, then by the pairs of that time.
+        """The parts into which 1 - confidence is divided for a statement about all pairs at once.
 
-        Which pairs of a time are sampled may depend on what earlier times showed, so they share the part of their own time alone.
+        Which pairs of a time are sampled may depend on what earlier times showed. So each time has
+        a part of its own, which its pairs share.
         """
         return self.parts * self._pairs_at[t]
 
     @property
     def parts(self) -> int:
-        """One part of 1 - confidence for each time that is counted apart, and one for first states where they are as seen."""
+        """One part for each time counted apart, and one for first states where they are as seen."""
         return (1 if self.tally.stationary else self.facts.horizon) + (self.facts.starts is None)
 
     @cached_property
@@ -200,24 +211,27 @@ class Empirical:
         return self
 
     def _not_excluded(
-        self, t: int, state: Label, action: JointAction, seen: set[tuple[Label, Cost]], worst: Any, samples: int
+        self, t: int, state: Label, action: JointAction, seen: set[tuple[Label, Cost]], samples: int
     ) -> list[tuple[Label, Cost]]:
-        """The outcomes with a worst cost that were not seen and are not excluded by the data. Checks what was seen against the bounds."""
-        if worst is not None:
-            for _, cost in seen:
-                if not any(dominated(cost, w) for w in worst):
-                    shown = {c: str(x) for c, x in zip(self.facts.constraints, cost, strict=True)}
-                    raise InvalidGame(
-                        f"{place(t, state, action)}: the cost {shown} was seen, worst_cost says it cannot occur"
-                    )
+        """The outcomes of worst cost that were not seen and that the data does not exclude.
+
+        Raises InvalidGame where what was seen contradicts the bounds given.
+        """
+        worst = self.caution.worst(self.facts, t, state, action)
+        for _, cost in seen:
+            if worst is not None and not any(dominated(cost, w) for w in worst):
+                shown = {c: str(x) for c, x in zip(self.facts.constraints, cost, strict=True)}
+                raise InvalidGame(
+                    f"{place(t, state, action)}: the cost {shown} was seen, worst_cost says it cannot occur"
+                )
         reached = self.caution.next_states(t, state, action, {s for s, _ in seen})
         if not self.guarded(samples):
             return []
-        return [(s, w) for s in reached for w in worst if (s, w) not in seen]
+        return [(s, w) for s in reached for w in worst or () if (s, w) not in seen]
 
     @cached_property
     def _reached(self) -> list[dict[Label, dict[JointAction, Possible]]]:
-        """For each t, what is possible at each joint action of each state that can be reached."""
+        """For each t and each state that can be reached, what each joint action can lead to."""
         sampled: dict[tuple[int | None, Label], list[JointAction]] = {}
         for t, s, a in self.tally.pairs:
             sampled.setdefault((t, s), []).append(a)
@@ -235,7 +249,7 @@ class Empirical:
 
     @cached_property
     def _usable(self) -> list[dict[Label, dict[JointAction, Possible]]]:
-        """What of `_reached` leads, whatever happens, only to where something is known to be playable."""
+        """The joint actions of `_reached` that lead, whatever happens, to playable states only."""
         alive: set[Label] | None = None  # None at the end: nothing needs to be played any more
         layers = []
         for layer in reversed(self._reached):
@@ -247,60 +261,52 @@ class Empirical:
             layers.append(kept)
         return layers[::-1]
 
-    def _support_of_pair(self, key: Key) -> PairSupport:
-        pair = self.tally.pairs[key]
-        alone, together = (ruled_out(pair.count, self.confidence, among=k) for k in (1, self.among(key.t)))
-        return PairSupport(*key, pair.count, len(pair.outcomes), alone, together, tuple(pair.mean), pair.errors())
-
     def __str__(self) -> str:
         counts = [p.samples for p in self.support]
         if not counts:
             return "No samples."
         least = min(self.support, key=lambda p: p.samples)
-        lines = [
-            f"{sum(counts):,} samples of {len(counts):,} pairs (t, state, joint action), {min(counts):,} to {max(counts):,} of each; "
-            f"confidence {self.confidence:g}.",
-            f"A given outcome of a pair would have been seen if its probability were {least.ruled_out:.3g} or more; "
-            f"at all pairs at once, from {least.ruled_out_together:.3g} on. "
-            f"The least is known of {least.state!r}, {least.action!r}"
-            + (f" at t={least.t}." if least.t is not None else "."),
-            self._unseen_text(),
-        ]
-        if self.blind:
-            lines.append(
-                f"Reached, but nothing was sampled there: {len(self.blind)} (t, state), such as {place(*self.blind[0])}; "
-                f"{len(self.left_out)} sampled joint actions that may lead to such places are left out."
-            )
-        lines.append(self._caution_text())
         error = max((e for p in self.support for e in p.reward_error if not math.isnan(e)), default=math.nan)
-        lines.append(f"Largest standard error of a mean reward: {error:.3g}.")
-        return "\n".join(lines)
+        lines = [
+            f"{sum(counts):,} samples of {len(counts):,} pairs (t, state, joint action), {min(counts):,} to "
+            f"{max(counts):,} of each; confidence {self.confidence:g}.",
+            f"A given outcome of a pair would have been seen if its probability were {least.ruled_out:.3g} or more; "
+            f"at all pairs at once, from {least.ruled_out_together:.3g} on. The least is known of {least.state!r}, "
+            f"{least.action!r}{'' if least.t is None else f' at t={least.t}'}.",
+            self._unseen_text(),
+            f"Reached, but nothing was sampled there: {len(self.blind)} (t, state), such as {place(*self.blind[0])}; "
+            f"{len(self.left_out)} sampled joint actions that may lead to such places are left out."
+            if self.blind
+            else "",
+            self._caution_text(),
+            f"Largest standard error of a mean reward: {error:.3g}.",
+        ]
+        return "\n".join(line for line in lines if line)
 
     def _unseen_text(self) -> str:
         if self.facts.actions is None:
             return "Which joint actions are legal was not said: those sampled are."
         if not self.unseen:
             return "Every legal joint action of every state that was reached was sampled."
-        how = "not legal in the estimated game"
-        if self.caution.unseen_reward is not None:
-            how = "taken to lead anywhere possible at the worst cost"
-        return f"Never sampled: {len(self.unseen)} legal joint actions of states that were reached, such as {self.unseen[0]}; {how}."
+        illegal = self.caution.unseen_reward is None
+        how = "not legal in the estimated game" if illegal else "taken to lead anywhere possible at the worst cost"
+        count = f"{len(self.unseen)} legal joint actions of states that were reached"
+        return f"Never sampled: {count}, such as {self.unseen[0]}; {how}."
 
     def _caution_text(self) -> str:
-        if not self.caution.conservative:
-            return "Not conservative: budgets hold as long as each next state was seen with a cost at least as large, and no longer."
+        caution = self.caution
+        if not caution.conservative:
+            return "Not conservative: budgets hold only while each next state was seen with a cost at least as large."
         added = sum(p.added > 0 for layer in self._reached for row in layer.values() for p in row.values())
-        where = "seen" if self.caution.possible_next is None else "listed as possible"
-        spared = (
-            f", except where the data rules out probability {self.caution.negligible:g}"
-            if self.caution.negligible
-            else ""
-        )
+        where = "seen" if caution.possible_next is None else "listed as possible"
+        small = caution.negligible
+        spared = f", except where the data rules out probability {small:g}" if small else ""
         return (
-            f"Conservative: the worst cost was added as a possible outcome at {added:,} (t, state, joint action){spared}, with the next "
-            f"states {where}. If no cost is larger and no other state follows or starts an episode, budgets hold"
-            f"{' up to that' if spared else ''}."
+            f"Conservative: the worst cost was added as a possible outcome at {added:,} (t, state, joint action){spared}, "
+            f"with the next states {where}. If no cost is larger and no other state follows or starts an episode, "
+            f"budgets hold{' up to that' if spared else ''}."
         )
 
     def __repr__(self) -> str:
-        return f"<Empirical: {self.tally.samples:,} samples of {len(self.tally.pairs):,} pairs, confidence {self.confidence:g}>"
+        pairs = f"{len(self.tally.pairs):,} pairs, confidence {self.confidence:g}"
+        return f"<Empirical: {self.tally.samples:,} samples of {pairs}>"

@@ -1,4 +1,4 @@
-"""What is known of a game before any sample: who plays, for how long, from where, under which budgets, and what is legal."""
+"""What is known for certain of a game whose outcomes and rewards are learned from samples."""
 
 from __future__ import annotations
 
@@ -9,65 +9,54 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import read_budget
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, check_labels, place, read_initial
+from acegames.model.game import JointAction, Label, MarkovGame, check_labels, place
 from acegames.model.numbers import Bound
-from acegames.model.user_functions import check_function
 
 END = "(episode over)"
-"""The state after an environment has terminated. Nothing costs or pays there, and it is never left. A sample may have it as next state."""
+"""The state after an environment has terminated; samples may have it as next state.
+
+Nothing costs or pays there, and it is never left."""
 
 NO_ACTION = "(none)"
 """Every player's only action once the episode is over."""
 
 Cost = tuple[Fraction, ...]
+Actions = Callable[[int, Any], Sequence[Iterable[Label]]]
 Legal = Callable[[int, Any, JointAction], bool]
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known for certain."""
+    """Players, horizon, budgets, initial states and legal joint actions."""
 
-    players: tuple[Label, ...]
-    constraints: tuple[Label, ...]
-    budgets: tuple[tuple[Bound, ...], ...]  # H rows of M
-    horizon: int
-    initial: dict[Label, float] | None  # None: taken from where episodes were seen to start
-    actions: Callable[[int, Any], Sequence[Iterable[Label]]] | None  # None: legal is what was sampled
-    legal: Legal | None
+    players: tuple[Label, ...] = ()
+    constraints: tuple[Label, ...] = ()
+    budgets: tuple[tuple[Bound, ...], ...] = ()  # (H, M)
+    horizon: int = 0
+    initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
+    actions: Actions | None = None  # None: what was sampled is legal
+    legal: Legal | None = None
     name: str = ""
-    may_start: tuple[Label, ...] | None = None  # where episodes can start, when that is known but not how often
-    _known: dict[tuple[int, Label], tuple[JointAction, ...]] = field(default_factory=dict, repr=False)
+    may_start: tuple[Label, ...] | None = None  # initial states whose probabilities are not known
+    _listed: dict[tuple[int, Label], tuple[JointAction, ...]] = field(default_factory=dict, init=False, repr=False)
 
     def joint_actions(self, t: int, state: Label) -> tuple[JointAction, ...] | None:
-        """The legal joint actions, None when nobody said which they are."""
+        """The legal joint actions; None when they are not known."""
         if state == END:
-            return (self.no_action,)
+            return ((NO_ACTION,) * len(self.players),)
         if self.actions is None:
             return None
-        if (t, state) not in self._known:
-            self._known[t, state] = self._ask(t, state)
-        return self._known[t, state]
+        if (t, state) not in self._listed:
+            self._listed[t, state] = self._list(self.actions(t, state), t, state)
+        return self._listed[t, state]
 
     @property
     def starts(self) -> tuple[Label, ...] | None:
-        """Every state where play can start; None when nobody said which they are."""
+        """Every state where play can start; None when they are not known."""
         return self.may_start if self.initial is None else tuple(self.initial)
 
-    @property
-    def no_action(self) -> JointAction:
-        """What is played when the episode is over."""
-        return (NO_ACTION,) * len(self.players)
-
-    @property
-    def zero(self) -> Cost:
-        """No cost."""
-        return (Fraction(0),) * len(self.constraints)
-
-    def _ask(self, t: int, state: Label) -> tuple[JointAction, ...]:
-        assert self.actions is not None
+    def _list(self, given: Any, t: int, state: Label) -> tuple[JointAction, ...]:
         spot = place(t, state)
-        given: Any = self.actions(t, state)
         choices = [given[p] for p in self.players] if isinstance(given, Mapping) else list(given)
         if len(choices) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
@@ -78,60 +67,8 @@ class Facts:
         return found
 
 
-def read_facts(
-    known: Facts | None,
-    *,
-    players: Any,
-    horizon: Any,
-    initial: Any,
-    budget: Any,
-    constraints: Any,
-    actions: Any,
-    legal: Legal | None,
-    name: str,
-) -> Facts:
-    """Check what the user says; what is left out is taken from `known` (a source that knows its own game)."""
-    if players is None and known is None:
-        raise InvalidGame("players: missing, give one label per player")
-    if horizon is None and known is None:
-        raise InvalidGame("horizon: missing, give the number of steps of an episode")
-    who = known.players if players is None and known else check_labels("players", players)
-    if not who:
-        raise InvalidGame("players: a game needs at least one player")
-    steps = known.horizon if horizon is None and known else check_horizon(horizon)
-    if known is not None and steps > known.horizon:
-        raise InvalidGame(f"horizon: got {steps}, the source has {known.horizon} steps")
-    if budget is None and constraints is None and known is not None:
-        limits, budgets = known.constraints, known.budgets[:steps]
-    else:
-        limits, budgets = read_budget(budget, constraints, steps)
-    if actions is None and legal is not None and known is None:
-        raise InvalidGame("legal: needs actions too, the labels among which it says what is allowed")
-    if callable(actions):
-        check_function("actions", actions, ("t", "state"), error=InvalidGame)
-    if legal is not None:
-        check_function("legal", legal, ("t", "state", "action"), error=InvalidGame)
-    listed = tuple(check_labels("initial", initial)) if isinstance(initial, list) and initial else None
-    return Facts(
-        who,
-        limits,
-        budgets,
-        steps,
-        None if listed else (known.initial if known else None) if initial is None else read_initial(initial),
-        (known.actions if known else None) if actions is None else as_function(actions),
-        (known.legal if known else None) if legal is None else legal,
-        name or (known.name if known else ""),
-        listed,
-    )
-
-
-def as_function(actions: Any) -> Callable[[int, Any], Any]:
-    """Action sets as a function of (t, state), from one or from sets that are the same everywhere."""
-    return actions if callable(actions) else lambda t, s: actions
-
-
 def facts_of(game: MarkovGame) -> Facts:
-    """What a game itself says, besides its outcomes and rewards."""
+    """The facts of a known game."""
     tables: list[dict[Label, tuple[JointAction, ...]]] = [
         {s: tuple(game.joint_action(layer.action[r]) for r in layer.rows(i)) for i, s in enumerate(game.states)}
         for layer in game.layers
@@ -146,9 +83,12 @@ def facts_of(game: MarkovGame) -> Facts:
         game.budgets,
         game.horizon,
         {game.states[s]: p for s, p in game.initial},
-        lambda t, s: (
-            [tuple(dict.fromkeys(column)) for column in zip(*here(t, s), strict=True)] or [()] * len(game.players)
-        ),
+        lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
         lambda t, s, a: a in here(t, s),
         game.name,
     )
+
+
+def per_player(actions: Iterable[JointAction]) -> list[tuple[Label, ...]]:
+    """Each player's own actions among joint ones, in order of appearance."""
+    return [tuple(dict.fromkeys(column)) for column in zip(*actions, strict=True)]

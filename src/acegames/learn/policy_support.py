@@ -1,14 +1,15 @@
 """What the data says about the pairs that one policy can play.
 
-As long as what happens is *covered* by an outcome of the estimated game at the same pair (same next state, and a cost at
-least as large in every constraint), every budget holds and the policy knows a safe action (the proof is in
-`safe_policy`). At the last step the next state does not matter. Let q_t bound the probability of what is not covered at
-any pair that can be played at t, for all pairs at once with probability 1 - d over the samples (see `confidence`), and
-q that of a first state never seen. Then an episode breaks a budget, or comes to where no safe action is known, with
+As long as what happens is *covered* by an outcome of the estimated game at the same pair (same next
+state, and a cost at least as large in every constraint), every budget holds and the policy knows a
+safe action (the proof is in `safe_policy`). At the last step the next state does not matter. Let
+q_t bound the probability of what is not covered at any pair that can be played at t, for all pairs
+at once with probability 1 - d over the samples (see `confidence`), and q that of a first state
+never seen. Then an episode breaks a budget, or comes to where no safe action is known, with
 probability at most 1 - (1-q)(1-q_0)...(1-q_{H-1}).
 
-What the user knows leaves less to miss. Where the worst costs are held possible, only next states can be unforeseen;
-where the next states are listed too, nothing can, and q_t is zero.
+The user's bounds leave less to miss. Where the worst costs are held possible, only next states can
+be unforeseen; where the next states are listed too, nothing can, and q_t is zero.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ class PlayedPair:
     state: Label
     action: JointAction
     samples: int
-    ruled_out: float  # a given outcome of this probability or more would have been seen, for this pair alone
-    excess: float  # bound on the probability of all that the policy does not allow for, at once for all pairs
+    ruled_out: float  # an outcome of this probability or more would have been seen, at this pair alone
+    excess: float  # bound on the probability of what the policy does not allow for, for all pairs at once
 
 
 @dataclass(frozen=True)
 class PolicySupport:
-    """What the data says about a policy. `print` says it in words."""
+    """What the data says about a policy, in words when printed."""
 
     pairs: tuple[PlayedPair, ...]
-    violation: (
-        float  # bound on the probability that an episode breaks a budget or comes to where no safe action is known
-    )
-    confidence: float  # with which the bound holds, over the samples
-    assumed: bool  # whether it rests on the user's bounds on costs and next states
+    # Bound on the probability that an episode breaks a budget or meets no known safe action; the
+    # confidence with which it holds, over the samples; whether it rests on the user's bounds.
+    violation: float
+    confidence: float
+    assumed: bool
 
     @property
     def weakest(self) -> PlayedPair:
@@ -56,13 +57,10 @@ class PolicySupport:
         return min(self.pairs, key=lambda p: p.samples)
 
     def __str__(self) -> str:
-        least = self.weakest
+        least, bound = self.weakest, f"{self.violation:.3g}, at confidence {self.confidence:g}"
         chance = "never breaks a budget nor comes to where no safe action is known"
         if self.violation:
-            chance = (
-                f"breaks a budget or comes to where no safe action is known with probability at most {self.violation:.3g}, "
-                f"at confidence {self.confidence:g}"
-            )
+            chance = f"breaks a budget or comes to where no safe action is known with probability at most {bound}"
         given = ", if the bounds given are true" if self.assumed else ""
         return (
             f"The policy may play {len(self.pairs):,} (t, state, joint action). The least is known of "
@@ -73,7 +71,7 @@ class PolicySupport:
 
 
 def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
-    """Collect the pairs that a policy may play at any feasible spending of a state that it can come to, whatever the costs."""
+    """Collect the pairs that a policy may play, at any feasible spending of a reachable state."""
     facts, tally, caution = empirical.facts, empirical.tally, empirical.caution
     states: dict[Label, None] = dict.fromkeys(tally.initial())
     pairs, safe = [], 1.0
@@ -100,7 +98,7 @@ def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
 
 
 def _excess(empirical: Empirical, t: int, state: Label, action: JointAction, found: Possible) -> float:
-    """Bound on the probability of all outcomes together that the outcomes held possible do not cover."""
+    """Bound on the probability of all outcomes that those held possible do not cover."""
     tally = empirical.tally
     pair, last = tally.at(t, state, action), t == empirical.facts.horizon - 1
     if state == END or _all_covered(empirical, t, state, action, found, last) or pair is None:
@@ -121,13 +119,12 @@ def _all_covered(empirical: Empirical, t: int, state: Label, action: JointAction
     if worst is None or (caution.possible_next is None and not last):
         return False
     following = [None] if last else caution.next_states(t, state, action, set())
-    return all(
-        any((last or s == n) and dominated(w, c) for _, n, c in found.outcomes) for s in following for w in worst
-    )
+    covers = [(n, c) for _, n, c in found.outcomes]
+    return all(any((last or s == n) and dominated(w, c) for n, c in covers) for s in following for w in worst)
 
 
 def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
-    """How often each kind was seen that no other one of the same next state covers."""
+    """The counts of the kinds that no other kind with the same next state covers."""
     kept: dict[Label, list[Cost]] = {}
     counts = []
     for (following, cost), n in sorted(kinds.items(), key=lambda item: item[0][1], reverse=True):
@@ -140,10 +137,7 @@ def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:
 
 def _played(policy: SafePolicy, t: int, state: Label) -> list[JointAction]:
     """The joint actions that the policy may play in a state, at any feasible spending."""
-    lattice = policy.feasibility.lattice
     known = policy.known(t).get(state)
-    rows = [] if known is None else known.tolist()
-    found: dict[JointAction, None] = {}
-    for row in rows:
-        found |= {a: None for a, p in policy.inner.distribution(t, state, lattice.spent(row)).items() if p > 0}
-    return list(found)
+    spent = map(policy.feasibility.lattice.spent, [] if known is None else known.tolist())
+    drawn = (policy.inner.distribution(t, state, c) for c in spent)
+    return list(dict.fromkeys(a for chances in drawn for a, p in chances.items() if p > 0))

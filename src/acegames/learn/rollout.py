@@ -1,4 +1,4 @@
-"""Running a learned policy where it was not learned: in the environment, the model or the true game."""
+"""Running a learned policy in the environment, the model or the true game."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Episodes:
     """E episodes of a learned policy in the true game."""
 
     returns: NDArray[np.float64]
-    """(E, N) total reward of each player; up to the surprise, where there was one."""
+    """(E, N) total reward of each player, up to the surprise where there was one."""
     spent: NDArray[np.float64]
     """(E, M) total cost, rounded to floats."""
     violations: int
     """Number of episodes that broke some budget at some time; decided exactly."""
     surprises: tuple[str, ...]
-    """One sentence per episode that came to where the policy knows no safe action, and was ended there."""
+    """One sentence per episode that ended early where the policy knows no safe action."""
 
     def __str__(self) -> str:
         means = ", ".join(f"{x:.4g}" for x in self.returns.mean(axis=0))
@@ -53,7 +53,7 @@ def rollout(
     Args:
         source: an environment or a generative model, as in `estimate`, or the true game.
         policy: what `Empirical.policy` gives.
-        episodes: how many.
+        episodes: number of episodes.
         state, cost: for an environment, as in `estimate`.
         rng: a Generator, a seed, or None for fresh randomness.
     """

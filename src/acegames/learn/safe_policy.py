@@ -1,22 +1,25 @@
-"""A policy of an estimated game, made fit for the true one, where costs may occur that were never seen.
+"""A policy of an estimated game, made fit for the true game, where unseen costs may occur.
 
-A policy of the estimated game answers at the feasible (t, s, c) of that game. In the true game a play may have spent a
-c that is not among them. Then the answer is the one for a *larger* spending: the first, in lexicographic order, of the
-feasible ones that are at least c in every constraint. Where c itself is feasible, that is c: for costs that were seen,
-it is the ordinary policy.
+A policy of the estimated game answers at the feasible (t, s, c) of that game. In the true game a
+play may have spent a c that is not among them. Then the answer is the one for a *larger* spending:
+the first, in lexicographic order, of the feasible ones that are at least c in every constraint.
+Where c itself is feasible, that is c: for costs that were seen, it is the ordinary policy.
 
-Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a), in every constraint,
-every true next state be among N(t, s, a), and let the estimated game have the outcome (s', w) for every such s' and w
-(the conservative option makes it so). Claim: when the policy is asked at (t, s, c), some feasible c^ >= c exists. At t
-= 0, c = 0 is feasible. Say the answer at (t, s, c) was that of c^ >= c, and the cost x <= w and the next state s'
-follow. The action is feasible at c^, so c^ + w is within the budgets of t, hence so is c + x <= c^ + w; and (t+1, s',
-c^ + w) is feasible, hence a feasible spending of at least c + x exists. By induction every budget holds at every step,
-with probability one. Nothing was used of probabilities. What is not at most such a w, or leads elsewhere, is what
-`policy_support` bounds.
+Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a), in
+every constraint, every true next state be among N(t, s, a), and let the estimated game have the
+outcome (s', w) for every such s' and w (the conservative option makes it so). Claim: when the
+policy is asked at (t, s, c), some feasible c^ >= c exists. At t = 0, c = 0 is feasible. Say the
+answer at (t, s, c) was that of c^ >= c, and the cost x <= w and the next state s' follow. The
+action is feasible at c^, so c^ + w is within the budgets of t, hence so is c + x <= c^ + w; and
+(t+1, s', c^ + w) is feasible, hence a feasible spending of at least c + x exists. By induction
+every budget holds at every step, with probability one. Probabilities were not used.
+`policy_support` bounds how likely it is that a cost is not at most such a w, or that another state
+follows.
 
-A policy that rounds costs up is taken too: then all of this is about the game with rounded costs. A cost x <= w counts as
-x^ <= w^, an outcome of that game, so what is counted keeps every budget; and what was spent is at most what is counted
-(a constraint whose costs are not counted at all cannot bind under costs of at most w).
+Policies that round costs up are taken too: then all of this is about the game with rounded costs. A
+cost x <= w counts as x^ <= w^, an outcome of that game, so what is counted keeps every budget; and
+what was spent is at most what is counted (a constraint whose costs are not counted at all cannot
+bind under costs of at most w).
 """
 
 from __future__ import annotations
@@ -37,17 +40,15 @@ from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.model.user_functions import check_function
-from acegames.policy.tracker import CostTracker
+from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.feasible import Feasibility, feasibility
-
-Spent = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafePolicy:
-    """A policy that counts a spending it does not know as the next larger one that it knows. Reads (t, state, spent) as any policy does.
+    """A policy that counts a spending it does not know as the next larger one that it knows.
 
-    `spent` is what the tracker counts: what was spent, or the sum of costs rounded up where the policy rounds.
+    `spent` is the total cost, or the sum of costs rounded up where the policy rounds.
     """
 
     game: MarkovGame  # the estimated game
@@ -62,7 +63,7 @@ class SafePolicy:
         return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; UnknownPair where the data says nothing about what is safe."""
+        """Probability of each joint action; UnknownPair where no safe action is known."""
         found: dict[JointAction, float] = self.inner.distribution(t, state, self.counted(t, state, spent))
         return found
 
@@ -71,7 +72,7 @@ class SafePolicy:
         return self.inner.values(t, state, self.counted(t, state, spent))
 
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
-        """The spending that the policy reads `spent` as: the same where the estimated game knows it, else a larger one."""
+        """The spending that `spent` is read as: itself where it is feasible, else a larger one."""
         units = self.feasibility.lattice.units
         try:
             amounts = read_amounts(self.game.constraints, spent)
@@ -81,20 +82,17 @@ class SafePolicy:
         at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)  # totals are smaller
         known = self.known(t).get(state)
         if known is None:
-            raise UnknownPair(
-                f"{place(t, state)}: feasible play of the estimated game never comes here; the data did not show it"
-            )
+            rule = "feasible play of the estimated game never comes here; the data did not show it"
+            raise UnknownPair(f"{place(t, state)}: {rule}")
         enough = np.flatnonzero((known >= at_least).all(axis=1))
         if not len(enough):
-            raise UnknownPair(
-                f"{place(t, state)}, spent {tuple(map(plain, amounts))!r}: more than any feasible play of the estimated game has spent here"
-            )
+            rule = "more than any feasible play of the estimated game has spent here"
+            raise UnknownPair(f"{place(t, state)}, spent {tuple(map(plain, amounts))!r}: {rule}")
         return self.feasibility.lattice.spent(known[enough[0]].tolist())
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> SafeRunner:
         """Begin an episode. With several initial states, say in `state` which one it is."""
-        begun = first_state(self.game.states, self.game.initial, state)
-        return SafeRunner(self, np.random.default_rng(rng), begun)
+        return SafeRunner(self, np.random.default_rng(rng), first_state(self.game.states, self.game.initial, state))
 
     def known(self, t: int) -> dict[Label, NDArray[np.int64]]:
         """The feasible spendings of each state at t, in whole units, in lexicographic order."""
@@ -165,13 +163,14 @@ class SafeRunner:
 
 
 def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:
-    """Make a solution of an estimated game one that can be run in the true game, where costs never seen may occur.
+    """Make a solution of an estimated game fit for the true game, where unseen costs may occur.
 
-    `Empirical.policy` does this. To keep a learned policy, save its solution: `safe_policy(acegames.Solution.load(path))`.
+    `Empirical.policy` does this. To keep a learned policy, save its solution:
+    `safe_policy(acegames.Solution.load(path))`.
 
     Args:
-        solution: a solution, or a policy with the estimated game in `game`. Solved exactly, or with costs rounded up.
-        game: the estimated game, where it is not the solution's own.
+        solution: a solution, or a policy. Solved exactly, or with costs rounded up.
+        game: the estimated game, where `solution` is a policy.
 
     Raises:
         InvalidOption: the policy belongs to another game, or rounds costs down.

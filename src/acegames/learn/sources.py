@@ -1,34 +1,27 @@
-"""Where samples come from: a generative model, an environment with `reset` and `step`, or a known game that plays either part."""
+"""Sources of samples: a generative model, an environment, or a known game that serves as either."""
 
 from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
-from acegames.learn.stepping import agents_of, check_env, cost_from_infos, joint_state, reset_env, step_env
-from acegames.model.costs.random import Cost, RandomCost
+from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state, reset_env, step_env
+from acegames.model.costs.random import RandomCost
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.model.written import show, unknown
 
-Model = Callable[[int, Any, JointAction, np.random.Generator], tuple[Any, Any, Any]]
+Drawn = tuple[Any, Any, Any]
+"""(next_state, cost, rewards)"""
+
+Model = Callable[[int, Any, JointAction, np.random.Generator], Drawn]
 """`model(t, state, action, rng)` draws (next_state, cost, rewards)."""
-
-
-class World(Protocol):
-    """What can be played step by step, whatever stands behind it."""
-
-    def reset(self, rng: np.random.Generator) -> Label:
-        """Begin an episode; return its first state."""
-
-    def step(self, t: int, action: JointAction) -> tuple[Any, Any, Any]:
-        """Play a joint action; return (next_state, cost, rewards). The next state is END when the episode is over."""
 
 
 class ModelWorld:
@@ -44,11 +37,11 @@ class ModelWorld:
         self.state = states[int(np.searchsorted(weights[:-1] / weights[-1], rng.random(), "right"))]
         return self.state
 
-    def step(self, t: int, action: JointAction) -> tuple[Any, Any, Any]:
+    def step(self, t: int, action: JointAction) -> Drawn:
         """Ask the model."""
-        found = ask(self.model, t, self.state, action, self.rng)
-        self.state = plain_label(f"{place(t, self.state, action)}: next state", found[0])
-        return self.state, found[1], found[2]
+        next_state, cost, rewards = ask(self.model, t, self.state, action, self.rng)
+        self.state = plain_label(f"{place(t, self.state, action)}: next state", next_state)
+        return self.state, cost, rewards
 
 
 def check_model(model: Any) -> None:
@@ -56,13 +49,12 @@ def check_model(model: Any) -> None:
     check_function("model", model, ("t", "state", "action", "rng"))
 
 
-def ask(model: Model, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+def ask(model: Model, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> Drawn:
     """One draw from a model; InvalidGame when the answer has another form."""
-    answer = model(t, state, action, rng)
+    answer: Any = model(t, state, action, rng)
     if not isinstance(answer, (tuple, list)) or len(answer) != 3:
-        raise InvalidGame(
-            f"{place(t, state, action)}: the model answered {show(answer)}, must be (next_state, cost, rewards)"
-        )
+        rule = "must be (next_state, cost, rewards)"
+        raise InvalidGame(f"{place(t, state, action)}: the model answered {show(answer)}, {rule}")
     return answer[0], answer[1], answer[2]
 
 
@@ -70,44 +62,39 @@ class EnvWorld:
     """Plays episodes of an environment with PettingZoo's parallel interface."""
 
     def __init__(self, env: Any, facts: Facts, state: Any, cost: Any) -> None:
-        check_env(env)
-        if state is not None:
-            check_function("state", state, ("env", "observations"))
-        if callable(cost):
-            check_function("cost", cost, ("infos",))
+        check_env(env, state, cost, "infos")
         self.env, self.facts = env, facts
         self.state, self.rule = state or joint_state, cost or "cost"
-        self.playing: Sequence[Label] = facts.players  # who was there at the last step
 
     def reset(self, rng: np.random.Generator) -> Label:
         """Begin an episode with a seed drawn from `rng`."""
         observations, _ = reset_env(self.env, int(rng.integers(2**31)))
         return plain_label("reset: state", self.state(self.env, observations))
 
-    def step(self, t: int, action: JointAction) -> tuple[Any, Any, Any]:
+    def step(self, t: int, action: JointAction) -> Drawn:
         """Hand each agent that is still there its action."""
-        there = agents_of(self.env, self.facts.players)
-        given = {p: a for p, a in zip(self.facts.players, action, strict=True) if p in there}
-        self.playing, answer = list(given), step_env(self.env, given, t)
+        answer = step_env(self.env, dict(zip(self.facts.players, action, strict=True)), t)
         if answer.cut and t < self.facts.horizon - 1:
             raise InvalidOption(
                 f"t={t}: the environment cuts the episode off after {t + 1} steps, the horizon is {self.facts.horizon}; "
-                "a shorter horizon, or a longer limit of the environment"
+                "give a shorter horizon, or the environment a longer limit"
             )
         next_state = END if answer.over else self.state(self.env, answer.observations)
-        rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in self.facts.players)
-        return next_state, self.cost(answer.infos), rewards
+        return next_state, self._cost(answer), answer.rewards_of(self.facts.players)
 
-    def cost(self, infos: Any) -> Any:
+    def _cost(self, answer: EnvAnswer) -> Any:
         """The cost of a step, by the user's function or by a key."""
         if not callable(self.rule):
-            return cost_from_infos(infos, self.rule, self.facts.players, self.playing, self.facts.constraints)
+            return cost_from_infos(answer, self.rule, self.facts.players, self.facts.constraints)
         try:
-            return self.rule(infos)
+            return self.rule(answer.infos)
         except AttributeError as error:
-            raise InvalidOption(
-                f"cost(infos): {error}; here it is given the infos, {{agent: info}} (from_parallel_env and shielded give a step)"
-            ) from error
+            given = "here it is given the infos, {agent: info} (from_parallel_env and shielded give a step)"
+            raise InvalidOption(f"cost(infos): {error}; {given}") from error
+
+
+World = ModelWorld | EnvWorld
+"""Plays episodes: `reset(rng)` gives the first state, `step(t, action)` the draw; END ends it."""
 
 
 def is_env(source: Any) -> bool:
@@ -116,7 +103,7 @@ def is_env(source: Any) -> bool:
 
 
 def conventions(source: Any) -> tuple[Any, Any]:
-    """Players and action sets that an environment states by convention: `possible_agents` and `action_space(agent).n`; else None."""
+    """An environment's `possible_agents` and the numbers of its discrete action spaces, or None."""
     players = getattr(source, "possible_agents", None)
     if players is None or not callable(getattr(source, "action_space", None)):
         return players, None
@@ -127,7 +114,7 @@ def conventions(source: Any) -> tuple[Any, Any]:
 
 
 class GameModel:
-    """A generative model that draws from a known game: `model(t, state, action, rng) -> (next_state, cost, rewards)`."""
+    """Draws from a known game: `model(t, state, action, rng) -> (next_state, cost, rewards)`."""
 
     def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
         check_game(game)
@@ -136,10 +123,10 @@ class GameModel:
             {(s, tuple(layer.action[r].tolist())): r for s in range(len(game.states)) for r in layer.rows(s)}
             for layer in game.layers
         ]
-        self._drawn: dict[tuple[int, int], Any] = {}
+        self._outcomes: dict[tuple[int, int], Any] = {}
 
-    def __call__(self, t: int, state: Label, action: Sequence[Label], rng: np.random.Generator) -> tuple[Any, Any, Any]:
-        """Draw an outcome; rewards are the game's, with normal noise of the standard deviation `noise`."""
+    def __call__(self, t: int, state: Label, action: Sequence[Label], rng: np.random.Generator) -> Drawn:
+        """Draw an outcome; rewards get normal noise of the standard deviation `noise`."""
         game, layer = self.game, self.game.layer(t)
         try:
             row = self._rows[game.layer_at[t]][game.state_index(state), game.action_indices(action)]
@@ -147,37 +134,31 @@ class GameModel:
             legal = self.facts.joint_actions(t, state) if state in game.states else game.states
             raise InvalidOption(f"{place(t, state)}: {unknown('legal joint action', action, legal or ())}") from None
         key = game.layer_at[t], row
-        if key not in self._drawn:
-            self._drawn[key] = self._outcomes(layer, row)
-        bounds, outcomes, reward = self._drawn[key]
-        next_state, cost = outcomes[bisect.bisect_right(bounds, rng.random())]
+        if key not in self._outcomes:
+            self._outcomes[key] = self._read(layer, row)
+        bounds, outcomes, reward = self._outcomes[key]
+        next_state, costs = outcomes[bisect.bisect_right(bounds, rng.random())]
         if self.noise:
-            reward = tuple(
-                r + self.noise * x for r, x in zip(reward, rng.standard_normal(len(reward)).tolist(), strict=True)
-            )
-        return next_state, {c: float(x.sample(1, rng)[0]) if isinstance(x, RandomCost) else x for c, x in cost}, reward
+            noise = rng.standard_normal(len(reward)).tolist()
+            reward = tuple(r + self.noise * x for r, x in zip(reward, noise, strict=True))
+        cost = {c: float(x.sample(1, rng)[0]) if isinstance(x, RandomCost) else plain(x) for c, x in costs}
+        return next_state, cost, reward
 
-    def _outcomes(
-        self, layer: Layer, row: int
-    ) -> tuple[list[float], list[tuple[Label, list[tuple[Label, Any]]]], tuple[float, ...]]:
-        """Bounds between the outcomes on the unit interval, the outcomes, and the rewards of a row."""
+    def _read(self, layer: Layer, row: int) -> tuple[list[float], list[tuple[Label, Any]], tuple[float, ...]]:
+        """Bounds between the outcomes on the unit interval, the outcomes, and a row's rewards."""
         game, outs = self.game, layer.outcomes(row)
-        found = [
-            (
-                game.states[int(nxt)],
-                [(c, _friendly(v[k])) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)],
-            )
-            for nxt, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True)
-        ]
+        found: list[tuple[Label, Any]] = []
+        for following, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True):
+            costs = [(c, v[k]) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)]
+            found.append((game.states[int(following)], costs))
         return np.cumsum(layer.prob[outs])[:-1].tolist(), found, tuple(layer.reward[row].tolist())
 
 
-def _friendly(cost: Cost) -> Any:
-    return cost if isinstance(cost, RandomCost) else plain(cost)
-
-
 class GameEnv:
-    """A known game as an environment with PettingZoo's parallel interface. Every agent observes the state and is told all costs."""
+    """A known game as an environment with PettingZoo's parallel interface.
+
+    Every agent observes the state and is told all costs.
+    """
 
     def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
         self.model = GameModel(game, noise)
@@ -187,10 +168,8 @@ class GameEnv:
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Label, Label], dict[Label, Any]]:
         """Begin an episode."""
-        rng = np.random.default_rng(seed)
-        assert self.facts.initial is not None
-        self._world, self.t = ModelWorld(self.model, self.facts.initial), 0
-        self._world.reset(rng)
+        self._world, self.t = ModelWorld(self.model, self.facts.initial or {}), 0
+        self._world.reset(np.random.default_rng(seed))
         self.agents = list(self.possible_agents)
         return self._all(self.state()), {p: {} for p in self.agents}
 
@@ -216,10 +195,13 @@ class GameEnv:
 
 
 def game_model(game: MarkovGame, *, noise: float = 0.0) -> GameModel:
-    """A known game as a generative model, to try out learning; `noise` is the standard deviation of normal noise on each reward."""
+    """A known game as a generative model, to try out learning.
+
+    `noise` is the standard deviation of normal noise on each reward.
+    """
     return GameModel(game, noise)
 
 
 def game_env(game: MarkovGame, *, noise: float = 0.0) -> GameEnv:
-    """A known game as an environment with PettingZoo's parallel interface; `noise` as in `game_model`."""
+    """A known game as a parallel environment of PettingZoo; `noise` as in `game_model`."""
     return GameEnv(game, noise)

@@ -1,4 +1,4 @@
-"""What an environment with PettingZoo's parallel interface answers: read and checked in one place, for all who play one."""
+"""What an environment with PettingZoo's parallel interface answers, read and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from acegames.model.written import show
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class EnvAnswer:
     """What an environment says after a step, each a mapping by agent, and what follows from it."""
 
     observations: Any
@@ -24,25 +24,29 @@ class Answer:
     terminations: Any
     truncations: Any
     infos: Any
+    playing: Sequence[Label]  # the agents that acted
     over: bool  # nobody plays on
     cut: bool  # over because all were truncated, none of them terminated
 
+    def rewards_of(self, players: Sequence[Label]) -> tuple[float, ...]:
+        """One reward per player; zero for those who are gone."""
+        return tuple(float(self.rewards.get(p, 0.0)) for p in players)
+
 
 def agents_of(env: Any, players: Sequence[Label]) -> Sequence[Label]:
-    """Who plays now; all of them where the environment does not say."""
+    """Who plays now; all players where the environment does not say."""
     listed = getattr(env, "agents", None)
     return players if listed is None else list(listed)
 
 
-def nobody_plays(env: Any) -> bool:
-    """Whether an environment that says who plays lists nobody."""
-    return not agents_of(env, ("somebody",))
-
-
-def check_env(env: Any) -> None:
-    """InvalidOption for an environment that cannot be called as it will be."""
+def check_env(env: Any, state: Any, cost: Any, takes: str) -> None:
+    """InvalidOption where reset, step, `state` or `cost` cannot be called as they will be."""
     check_function("env.reset", env.reset, keywords=("seed",))
     check_function("env.step", env.step, ("actions",))
+    if state is not None:
+        check_function("state", state, ("env", "observations"))
+    if callable(cost):
+        check_function("cost", cost, (takes,))
 
 
 def reset_env(env: Any, seed: int | None) -> tuple[Any, Any]:
@@ -50,56 +54,52 @@ def reset_env(env: Any, seed: int | None) -> tuple[Any, Any]:
     answer = env.reset(seed=seed)
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InvalidOption(f"reset of the environment answered {show(answer)}, must be (observations, infos)")
-    if nobody_plays(env):
+    if not agents_of(env, ("somebody",)):
         raise InvalidOption("env.agents is empty after reset, must list the agents that play")
     return answer[0], answer[1]
 
 
-def step_env(env: Any, given: Mapping[Label, Any], t: int) -> Answer:
-    """Play one action per agent; InvalidOption when the answer has another form."""
+def step_env(env: Any, actions: Mapping[Label, Any], t: int) -> EnvAnswer:
+    """Play the actions of the agents that are still there; InvalidOption for a malformed answer."""
+    there = agents_of(env, list(actions))
+    given = {p: a for p, a in actions.items() if p in there}
     answer = env.step(given)
     if not isinstance(answer, tuple) or len(answer) != 5:
-        raise InvalidOption(
-            f"t={t}: step of the environment answered {show(answer)}, must be "
-            "(observations, rewards, terminations, truncations, infos)"
-        )
+        rule = "must be (observations, rewards, terminations, truncations, infos)"
+        raise InvalidOption(f"t={t}: step of the environment answered {show(answer)}, {rule}")
     _, rewards, terminations, truncations, _ = answer
     absent = [p for p in given if p not in rewards]
     if absent:
         raise InvalidOption(f"t={t}: step of the environment gives no reward to {absent[0]!r}")
     gone = [bool(terminations.get(p)) or bool(truncations.get(p)) for p in {**terminations, **truncations}]
-    over = nobody_plays(env) or (bool(gone) and all(gone))
+    over = not agents_of(env, ("somebody",)) or (bool(gone) and all(gone))
     cut = bool(truncations) and all(truncations.values()) and not any(terminations.values())
-    return Answer(*answer, over, cut)
+    return EnvAnswer(*answer, list(given), over, cut)
 
 
 def cost_from_infos(
-    infos: Any,
-    key: str,
-    players: Sequence[Label],
-    playing: Sequence[Label],
-    constraints: Sequence[Label],
-    argument: str = "infos",
+    answer: EnvAnswer, key: str, players: Sequence[Label], constraints: Sequence[Label], takes: str = "infos"
 ) -> Any:
-    """`infos[agent][key]` of all who played: {constraint: number}, put together, or a number each, one for each constraint.
+    """The cost that `infos[agent][key]` of all who acted give together.
 
-    `argument` is what a function of the user's for `cost=` takes, for the messages: "infos", or something that has them.
+    Each agent gives {constraint: number}, and agents must agree; or a number, one for each
+    constraint. `takes` names the argument of a user's own `cost=`, for messages: "infos", or what
+    has them.
     """
-    every_info = "infos.values()" if argument == "infos" else f"{argument}.infos.values()"
     if not constraints:
         return None
     try:
-        found = {p: infos[p][key] for p in playing}
+        found = {p: answer.infos[p][key] for p in answer.playing}
     except (KeyError, TypeError, IndexError):
-        raise InvalidOption(
-            f'infos {show(infos)}: infos[agent]["{key}"] is missing; give cost=, a function of {argument} that tells the cost'
-        ) from None
+        rule = f"give cost=, a function of {takes} that tells the cost"
+        raise InvalidOption(f'infos {show(answer.infos)}: infos[agent]["{key}"] is missing; {rule}') from None
+    every_info = "infos.values()" if takes == "infos" else f"{takes}.infos.values()"
     if all(isinstance(c, Mapping) for c in found.values()):
-        return _together(found, f'cost=lambda {argument}: {{NAME: sum(info["{key}"][NAME] for info in {every_info})}}')
+        return _together(found, f'cost=lambda {takes}: {{NAME: sum(info["{key}"][NAME] for info in {every_info})}}')
     if len(players) != len(constraints) or not all(is_scalar(c) for c in found.values()):
         raise InvalidOption(
-            f"costs {show(found)} are not one number for each of the constraints {list(constraints)!r}; say how they count, "
-            f'for a shared budget say cost=lambda {argument}: sum(info["{key}"] for info in {every_info})'
+            f"costs {show(found)} are not one number for each of the constraints {list(constraints)!r}; say how they "
+            f'count, for a shared budget say cost=lambda {takes}: sum(info["{key}"] for info in {every_info})'
         )
     return [found.get(p, 0) for p in players]
 
@@ -111,14 +111,14 @@ def _together(found: Mapping[Label, Mapping[Label, Any]], summed: str) -> dict[L
         for constraint, amount in part.items():
             if cost.setdefault(constraint, amount) != amount:
                 raise InvalidOption(
-                    f"costs {show(found)}: agent {agent!r} reports {amount!r} for {constraint!r}, another one {cost[constraint]!r}; "
-                    f"if both are to count, add them up: {summed.replace('NAME', repr(constraint))}"
+                    f"costs {show(found)}: agent {agent!r} reports {amount!r} for {constraint!r}, another one "
+                    f"{cost[constraint]!r}; if both count, add them up: {summed.replace('NAME', repr(constraint))}"
                 )
     return cost
 
 
 def joint_state(env: Any, observations: Any) -> Label:
-    """The state by convention: `env.state()` where there is one, else what the agents observe, one after the other."""
+    """The state by convention: `env.state()`, else the tuple of all observations."""
     inner = getattr(env, "unwrapped", env)  # wrappers have a method `state` whatever is below them
     if callable(getattr(env, "state", None)) and callable(getattr(inner, "state", None)):
         try:

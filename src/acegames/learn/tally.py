@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,18 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame
+from acegames.learn.caution import read_cost, read_reward
 from acegames.learn.facts import END, Cost, Facts
-from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, place, plain_label
-from acegames.model.numbers import exact
 from acegames.model.written import show, unknown
 
 LARGEST_REWARD = 1e140
-"""Rewards up to here can be squared and added up in floats, as the standard errors of their means need it."""
+"""The standard errors of mean rewards square and add up rewards; up to here floats can do that."""
 
 
 class Key(NamedTuple):
-    """A pair: a joint action in a state at a time. `t` is None where all times are counted together."""
+    """A joint action in a state at a time. `t` is None where all times are counted together."""
 
     t: int | None
     state: Label
@@ -30,8 +30,19 @@ class Key(NamedTuple):
         return place(self.t, self.state, self.action)
 
 
-class Pair:
-    """What the samples of one pair showed."""
+class Sample(NamedTuple):
+    """One observed transition, as the user or the environment gives it."""
+
+    t: Any
+    state: Any
+    action: Any
+    next_state: Any
+    cost: Any
+    reward: Any
+
+
+class PairCounts:
+    """The samples of one pair, counted."""
 
     __slots__ = ("count", "mean", "outcomes", "squares")
 
@@ -41,7 +52,7 @@ class Pair:
         self.mean, self.squares = [0.0] * players, [0.0] * players
 
     def add(self, next_state: Label, cost: Cost, reward: tuple[float, ...]) -> None:
-        """Count one sample; the mean and the sum of squared deviations are updated in a way that loses no digits."""
+        """Count one sample, with a numerically stable update of means and squared deviations."""
         self.count += 1
         self.outcomes[next_state, cost] = self.outcomes.get((next_state, cost), 0) + 1
         for i, r in enumerate(reward):
@@ -61,15 +72,15 @@ class Tally:
 
     def __init__(self, facts: Facts, *, stationary: bool) -> None:
         self.facts, self.stationary = facts, stationary
-        self.pairs: dict[Key, Pair] = {}
-        self.starts: dict[Label, int] = {}  # where episodes were seen to start
+        self.pairs: dict[Key, PairCounts] = {}
+        self.starts: dict[Label, int] = {}  # how often episodes were seen to start in each state
 
     def key(self, t: int | None, state: Label, action: JointAction) -> Key:
-        """Where samples of this time, state and joint action are counted."""
+        """The key under which samples of this time, state and joint action are counted."""
         return Key(None if self.stationary else t, state, action)
 
-    def at(self, t: int | None, state: Label, action: JointAction) -> Pair | None:
-        """What was seen there, None when nothing was."""
+    def at(self, t: int | None, state: Label, action: JointAction) -> PairCounts | None:
+        """The counted samples of a pair; None when there are none."""
         return self.pairs.get(self.key(t, state, action))
 
     def count(self, t: int | None, state: Label, action: JointAction) -> int:
@@ -83,7 +94,7 @@ class Tally:
         return sum(pair.count for pair in self.pairs.values())
 
     def initial(self) -> dict[Label, float]:
-        """The initial distribution: as given, else as seen; a state that was listed but not seen counts as seen once."""
+        """The initial distribution: as given, else as seen; listed but unseen states count once."""
         if self.facts.initial is not None:
             return self.facts.initial
         if not self.starts:
@@ -91,30 +102,27 @@ class Tally:
         counts = {s: self.starts.get(s, 1) for s in self.facts.may_start or self.starts}
         return {s: n / sum(counts.values()) for s, n in counts.items()}
 
-    def add(self, where: str, t: Any, state: Any, action: Any, next_state: Any, cost: Any, reward: Any) -> Label:
-        """Check and count one sample; return the next state as a label. `where` names the sample in messages."""
+    def add(self, where: str, sample: Sample) -> Label:
+        """Check and count one sample, named `where` in messages; return the next state's label."""
         facts = self.facts
-        time = self._time(where, t)
-        here = plain_label(f"{where}: state", state)
-        played = joint_action(where, facts, action)
-        there = plain_label(f"{where}: next state", next_state)
+        time = self._time(where, sample.t)
+        here = plain_label(f"{where}: state", sample.state)
+        there = plain_label(f"{where}: next state", sample.next_state)
+        played = joint_action(where, facts, sample.action)
         if here is None or there is None:
             raise InvalidGame(f"{where}: state {here!r}, next state {there!r}: None is no state, the entry is missing")
         if here == END:
             raise InvalidGame(f"{where}: state {here!r}: nothing is sampled once the episode is over")
         allowed = [facts.joint_actions(k, here) for k in (range(facts.horizon) if time is None else (time,))]
         if not any(legal is None or played in legal for legal in allowed):
-            raise InvalidGame(
-                f"{where}: {place(time, here)}: {unknown('legal joint action', played, allowed[0] or ())}"
-            )
-        paid: Cost = read_vector({} if cost is None else cost, facts.constraints, exact, where, "cost", "constraint")
-        gained: tuple[float, ...] = read_vector(reward, facts.players, float, where, "reward", "player")
+            rule = unknown("legal joint action", played, allowed[0] or ())
+            raise InvalidGame(f"{where}: {place(time, here)}: {rule}")
+        paid, gained = read_cost(sample.cost, facts, where), read_reward(sample.reward, facts, where)
         for player, r in zip(facts.players, gained, strict=True):
             if not abs(r) <= LARGEST_REWARD:
-                raise InvalidGame(
-                    f"{where}: reward of player {player!r} is {r}, must be a finite number of at most {LARGEST_REWARD:g} in size"
-                )
-        self.pairs.setdefault(self.key(time, here, played), Pair(len(gained))).add(there, paid, gained)
+                rule = f"must be a finite number of at most {LARGEST_REWARD:g} in size"
+                raise InvalidGame(f"{where}: reward of player {player!r} is {r}, {rule}")
+        self.pairs.setdefault(self.key(time, here, played), PairCounts(len(gained))).add(there, paid, gained)
         return there
 
     def _time(self, where: str, t: Any) -> int | None:
@@ -130,65 +138,57 @@ class Tally:
 
 
 def joint_action(where: str, facts: Facts, action: Any) -> JointAction:
-    """A joint action from a sequence with one label per player, from {player: label}, or from one label for one player."""
+    """A joint action from one label per player, {player: label}, or a single player's label."""
+    players = facts.players
     if isinstance(action, Mapping):
-        strange = [p for p in action if p not in facts.players]
-        missing = [p for p in facts.players if p not in action]
+        strange = [unknown("player", p, players) for p in action if p not in players]
+        missing = [f"player {p!r} is missing" for p in players if p not in action]
         if strange or missing:
-            said = unknown("player", strange[0], facts.players) if strange else f"player {missing[0]!r} is missing"
-            raise InvalidGame(f"{where}: action {show(action)}: {said}")
-        parts = [action[p] for p in facts.players]
+            raise InvalidGame(f"{where}: action {show(action)}: {(strange or missing)[0]}")
+        parts = [action[p] for p in players]
     else:
-        whole = isinstance(action, (tuple, list, np.ndarray)) and np.ndim(action) > 0
-        parts = list(action) if whole else [action]
-    if len(parts) != len(facts.players):
-        raise InvalidGame(
-            f"{where}: action {show(action)} has {len(parts)} entries, there are {len(facts.players)} players"
-        )
-    return tuple(
-        plain_label(f"{where}: action of player {p!r}", part) for p, part in zip(facts.players, parts, strict=True)
-    )
+        several = isinstance(action, (tuple, list, np.ndarray)) and np.ndim(action) > 0
+        parts = list(action) if several else [action]
+    if len(parts) != len(players):
+        raise InvalidGame(f"{where}: action {show(action)} has {len(parts)} entries, there are {len(players)} players")
+    return tuple(plain_label(f"{where}: action of player {p!r}", x) for p, x in zip(players, parts, strict=True))
 
 
 def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
-    """Count a table or an iterable of transitions; times are counted apart where they are given, unless `stationary`."""
-    lines = _lines(samples, facts)
-    first = next(lines, None)
+    """Count a table or an iterable of transitions.
+
+    Times are counted apart where the samples have them, unless `stationary` says otherwise.
+    """
+    found = _samples(samples, facts)
+    first = next(found, None)
     if first is None:
         raise InvalidGame("samples: there are none")
-    tally = Tally(facts, stationary=first[0] is None if stationary is None else stationary)
-    for number, line in enumerate(_chain(first, lines)):
-        if stationary is None and tally.stationary and line[0] is not None:
+    tally = Tally(facts, stationary=first.t is None if stationary is None else stationary)
+    for number, sample in enumerate(itertools.chain([first], found)):
+        if stationary is None and tally.stationary and sample.t is not None:
             raise InvalidGame(
-                f"sample {number}: t is {line[0]!r}, but sample 0 has none; give it in all samples or in none, "
+                f"sample {number}: t is {sample.t!r}, but sample 0 has none; give it in all samples or in none, "
                 "or stationary=True to count all times together"
             )
-        tally.add(f"sample {number}", *line)
+        tally.add(f"sample {number}", sample)
     return tally
 
 
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
-
-
-def _lines(samples: Any, facts: Facts) -> Iterator[tuple[Any, ...]]:
-    """Yield (t, state, action, next_state, cost, reward) from each accepted form."""
-    if isinstance(samples, Mapping) or hasattr(samples, "columns"):
-        samples = _records(samples)
-    if isinstance(samples, (str, bytes)) or not isinstance(samples, Iterable):
-        raise InvalidGame(
-            f"samples: got {show(samples)}, must be a table, or records with state, action, next_state, cost, reward"
-        )
-    for number, sample in enumerate(samples):
+def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
+    """Samples from each accepted form."""
+    if isinstance(given, Mapping) or hasattr(given, "columns"):
+        given = _records(given)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        rule = "must be a table, or records with state, action, next_state, cost, reward"
+        raise InvalidGame(f"samples: got {show(given)}, {rule}")
+    for number, sample in enumerate(given):
         if isinstance(sample, Mapping):
             yield _from_record(f"sample {number}", sample, facts)
         elif isinstance(sample, (tuple, list)) and len(sample) in (5, 6):
-            yield (None, *sample) if len(sample) == 5 else tuple(sample)
+            yield Sample(*([None] * (6 - len(sample))), *sample)
         else:
-            raise InvalidGame(
-                f"sample {number}: {show(sample)}, must be a mapping, or ([t,] state, action, next_state, cost, reward)"
-            )
+            rule = "must be a mapping, or ([t,] state, action, next_state, cost, reward)"
+            raise InvalidGame(f"sample {number}: {show(sample)}, {rule}")
 
 
 def _records(table: Any) -> Iterator[dict[Any, Any]]:
@@ -196,27 +196,25 @@ def _records(table: Any) -> Iterator[dict[Any, Any]]:
     columns = [_entries(c, table[c]) for c in names]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
-            raise InvalidGame(
-                f"samples: column {name!r} has {len(column)} lines, column {names[0]!r} has {len(columns[0])}"
-            )
+            other = f"column {names[0]!r} has {len(columns[0])}"
+            raise InvalidGame(f"samples: column {name!r} has {len(column)} lines, {other}")
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
 
 
 def _entries(name: Any, column: Any) -> list[Any]:
-    """A column as a list; short floats stay what they are, so that a cost of 0.1 is one tenth in float32 too."""
+    """A column as a list; floats keep their type, so that 0.1 is one tenth in float32 too."""
     if isinstance(column, (list, tuple)):
         return list(column)
     array = np.asarray(column)
     if array.ndim == 0:
-        raise InvalidGame(
-            f"samples: column {name!r} is {show(column)}, must be a list of values; a single record goes into a list: [{{...}}]"
-        )
+        rule = "must be a list of values; a single record goes into a list: [{...}]"
+        raise InvalidGame(f"samples: column {name!r} is {show(column)}, {rule}")
     return list(array) if array.dtype.kind == "f" else list(array.tolist())
 
 
-def _from_record(where: str, record: Mapping[Any, Any], facts: Facts) -> tuple[Any, ...]:
-    """Read one record; action, cost and reward are one entry, or one entry per player or constraint."""
+def _from_record(where: str, record: Mapping[Any, Any], facts: Facts) -> Sample:
+    """Read one record; action, cost and reward are one entry, or one per player or constraint."""
 
     def get(*names: Any) -> Any:
         for name in names:
@@ -234,4 +232,4 @@ def _from_record(where: str, record: Mapping[Any, Any], facts: Facts) -> tuple[A
     action = each("action", facts.players)
     cost = each("cost", facts.constraints)
     reward = each("reward", facts.players, "reward_")
-    return record.get("t"), get("state"), action, get("next_state"), cost, reward
+    return Sample(record.get("t"), get("state"), action, get("next_state"), cost, reward)

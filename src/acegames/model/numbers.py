@@ -69,7 +69,7 @@ def common_denominator(values: Iterable[Fraction]) -> int:
     return found
 
 
-def nearest_float(x: Fraction) -> float:
+def nearest_float(x: Bound) -> float:
     """The finite float that is nearest."""
     try:
         return float(x)

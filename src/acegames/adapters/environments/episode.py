@@ -1,6 +1,7 @@
-"""One episode of a game, step by step, by indices: what environments for learners are made of.
+"""One episode of a game, step by step, by indices.
 
-Draws come from a generator that the caller gives. Spending is counted in whole numbers, so a broken budget is never a matter of floats.
+Draws come from a generator that the caller gives. Spending is counted in whole numbers, so whether
+a budget is broken is decided exactly.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Amounts = tuple[int | float | Fraction, ...]
 
 
 @dataclass(frozen=True)
-class Step:
-    """What was played at one time, and what came of it."""
+class PlayedStep:
+    """The joint action of one time, and what followed from it."""
 
     action: Action  # N
     rewards: tuple[float, ...]  # N
@@ -34,7 +35,7 @@ class Step:
 
 
 class Episode:
-    """Plays a game; costs count for a policy or a shield as `rounding` says (one rule or None per constraint)."""
+    """Plays a game. A policy or shield counts costs by `rounding`, one rule per constraint."""
 
     def __init__(self, game: MarkovGame, rounding: Sequence[Any] = ()) -> None:
         self.game = game
@@ -43,7 +44,7 @@ class Episode:
         self._bounds = tuple(bounds_in_force(game))
         self._limits = [_limits(row, self._costs.scale) for row in game.budgets]
         self._legal: dict[tuple[int, int], dict[Action, int]] = {}
-        self._outcomes: dict[tuple[int, int], tuple[int, list[float]]] = {}
+        self._outcomes: dict[tuple[int, int], list[float]] = {}  # cumulative probabilities, by row
 
     def begin(self, rng: np.random.Generator) -> None:
         """Draw a first state; nothing is spent yet."""
@@ -51,7 +52,7 @@ class Episode:
         self.state = self.game.initial[_drawn(self._initial, rng)][0]
         self._total = self._counted = (0,) * len(self.game.constraints)
         self.violated = False
-        self.steps: list[Step] = []
+        self.steps: list[PlayedStep] = []
 
     @property
     def over(self) -> bool:
@@ -60,41 +61,41 @@ class Episode:
 
     @property
     def legal(self) -> Mapping[Action, int]:
-        """The joint actions that the game offers now, with their rows."""
+        """The legal joint actions, with their rows."""
         key = self.game.layer_at[self.t], self.state
         if key not in self._legal:
             layer = self.game.layer(self.t)
             self._legal[key] = {tuple(layer.action[row].tolist()): row for row in layer.rows(self.state)}
         return self._legal[key]
 
-    def play(self, action: Action, rng: np.random.Generator) -> Step:
+    def play(self, action: Action, rng: np.random.Generator) -> PlayedStep:
         """Play a legal joint action."""
         layer, row = self.game.layer(self.t), self.legal[action]
-        first, bounds = self._outcomes_of(row)
-        out = first + _drawn(bounds, rng)
+        key, outs = (self.game.layer_at[self.t], row), layer.outcomes(row)
+        if key not in self._outcomes:
+            self._outcomes[key] = list(accumulate(layer.prob[outs].tolist()))
+        out = outs.start + _drawn(self._outcomes[key], rng)
         cost, counted = (tuple(whole[0].tolist()) for whole in self._costs.draw(layer, np.array([out]), rng))
         self._total, self._counted = _sum(self._total, cost), _sum(self._counted, counted)
-        self.violated = self.violated or any(
-            c > most for c, most in zip(self._total, self._limits[self.t], strict=True)
-        )
+        self.violated |= any(c > most for c, most in zip(self._total, self._limits[self.t], strict=True))
         rewards = tuple(layer.reward[row].tolist())
         self.t, self.state = self.t + 1, int(layer.next_state[out])
-        self.steps.append(Step(action, rewards, self._amounts(cost, self._costs.scale), self.spent))
+        self.steps.append(PlayedStep(action, rewards, _amounts(cost, self._costs.scale), self.spent))
         return self.steps[-1]
 
     @property
     def spent(self) -> Amounts:
-        """What was spent so far, exactly, one number per constraint."""
-        return self._amounts(self._total, self._costs.scale)
+        """The cumulative cost, exactly, one number per constraint."""
+        return _amounts(self._total, self._costs.scale)
 
     @property
     def counted(self) -> Amounts:
-        """What counts as spent; the same as `spent` where nothing is rounded."""
-        return self._amounts(self._counted, self._costs.counted_scale)
+        """The cumulative cost as it is counted; `spent` where nothing is rounded."""
+        return _amounts(self._counted, self._costs.counted_scale)
 
     @property
     def remaining(self) -> Amounts:
-        """The bounds in force minus what was spent, exactly."""
+        """The bounds in force minus the cumulative cost, exactly."""
         return tuple(
             bound if isinstance(bound, float) else plain(bound - Fraction(c, k))
             for bound, c, k in zip(self.bounds, self._total, self._costs.scale, strict=True)
@@ -102,34 +103,26 @@ class Episode:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Time, state and what counts as spent, as whole numbers: what a mask depends on."""
+        """Time, state and counted cost as whole numbers, on which masks depend."""
         return (self.t, self.state, *self._counted)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds in force now, one per constraint; `inf` where none comes any more."""
+        """The bounds in force now, one per constraint; `inf` where there is none any more."""
         return self._bounds[self.t]
 
     @property
     def place(self) -> str:
-        """Where play is, for a message."""
+        """The situation, for a message."""
         return f"{place(self.t, self.game.states[self.state])}, spent {self.spent!r}"
 
-    def _amounts(self, whole: tuple[int, ...], scale: Sequence[int]) -> Amounts:
-        return tuple(c if k == 1 else plain(Fraction(c, k)) for c, k in zip(whole, scale, strict=True))
 
-    def _outcomes_of(self, row: int) -> tuple[int, list[float]]:
-        """The first outcome of a row and the cumulative probabilities of all."""
-        key = self.game.layer_at[self.t], row
-        if key not in self._outcomes:
-            layer = self.game.layer(self.t)
-            outs = layer.outcomes(row)
-            self._outcomes[key] = outs.start, list(accumulate(layer.prob[outs].tolist()))
-        return self._outcomes[key]
+def _amounts(whole: tuple[int, ...], scale: Sequence[int]) -> Amounts:
+    return tuple(c if k == 1 else plain(Fraction(c, k)) for c, k in zip(whole, scale, strict=True))
 
 
 def _drawn(cumulative: Sequence[float], rng: np.random.Generator) -> int:
-    """An index, with the probabilities whose sums are given. A single one takes no draw."""
+    """An index drawn by cumulative probabilities. A single one takes no draw."""
     if len(cumulative) == 1:
         return 0
     return bisect_right(cumulative, rng.random() * cumulative[-1], hi=len(cumulative) - 1)
@@ -145,7 +138,7 @@ def _limits(bounds: Sequence[Bound], scale: Sequence[int]) -> list[float]:
 
 
 def bounds_in_force(game: MarkovGame) -> Iterator[tuple[Bound, ...]]:
-    """For t = 0 .. H the bound that spending meets next, per constraint: the first finite one from t on. At the end, the last."""
+    """For t = 0 .. H the next finite bound from t on, per constraint; at the end the last one."""
     ahead: list[tuple[Bound, ...]] = [game.budgets[-1], game.budgets[-1]]
     for row in reversed(game.budgets[:-1]):
         ahead.append(tuple(later if isinstance(now, float) else now for now, later in zip(row, ahead[-1], strict=True)))

@@ -1,7 +1,7 @@
-"""Which actions an agent may choose, as 0 and 1 per action: what keeps every budget, or merely what the game offers.
+"""Action masks, 0 or 1 per action of an agent: what keeps every budget, or merely what is legal.
 
-Masks that keep budgets are those of a `Shield`. Where no safe play is left, because somebody did not heed the masks, they are what the
-game offers.
+Masks that keep budgets are those of a `Shield`. Where no safe play is left, because somebody did
+not heed the masks, they are what is legal.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Mask = NDArray[np.int8]
 Masks = tuple[Mask, ...]
 
 KEPT = 1 << 16
-"""How many situations' masks are kept at hand."""
+"""The masks of this many situations are kept."""
 
 
 class MaskMaker:
-    """Makes the masks of situations. Without a shield they are what the game offers."""
+    """Makes the masks of situations. Without a shield they are what is legal."""
 
     def __init__(self, game: MarkovGame, shield: Shield | None) -> None:
         self.game, self.shield = game, shield
@@ -39,26 +39,22 @@ class MaskMaker:
         return masks
 
     def product(self, episode: Episode) -> Masks | None:
-        """Masks with which every player may choose alone; None where no safe play comes, or there is no shield."""
+        """Masks within which players choose alone; None without a shield or without safe play."""
         if self.shield is None:
             return None
         key = episode.key
         if key not in self._products:
             if len(self._products) >= KEPT:
                 self._products.clear()
-            self._products[key] = self._ask(episode)
+            try:
+                found = self.shield.product(episode.t, self.game.states[episode.state], episode.counted)
+                self._products[key] = tuple(mask.astype(np.int8) for mask in found)
+            except UnknownPair:
+                self._products[key] = None
         return self._products[key]
 
-    def _ask(self, episode: Episode) -> Masks | None:
-        assert self.shield is not None
-        try:
-            found = self.shield.product(episode.t, self.game.states[episode.state], episode.counted)
-        except UnknownPair:
-            return None
-        return tuple(mask.astype(np.int8) for mask in found)
-
     def turn(self, episode: Episode, chosen: Action) -> Mask | None:
-        """The mask of the next player, after the choices of those before; None where no safe choice is left."""
+        """The next player's mask after the choices before it; None where no safe choice is left."""
         assert self.shield is not None
         labels = tuple(names[k] for names, k in zip(self.game.actions, chosen, strict=False))
         try:

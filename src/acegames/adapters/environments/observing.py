@@ -1,11 +1,11 @@
-"""What a learner sees: one vector of numbers between -1 and 1, with the state, the time and what is left of each budget.
+"""A learner's observation: one vector of numbers between -1 and 1.
 
-state       1 at the number of the state, 0 elsewhere; or the numbers that `features` gives for the state, divided by their largest size
+state       1 at the number of the state, 0 elsewhere; or the numbers that `features` gives for the
+            state, divided by their largest size
 time        t / H
-remaining   what may still be spent, per constraint, divided by the most that can be left: before acting at t that is the bound that
-            spending meets next (the first finite one of the schedule from t on) minus what was spent. 1 where no bound comes any
-            more. A bound that no play can meet counts as the most that can be spent, and what is left beyond that is cut off at 1;
-            what is missing after a budget was broken is cut off at -1.
+remaining   per constraint, the next finite bound from t on minus what was spent, divided by the
+            most that can be left; 1 where no bound comes any more. A bound that no play can meet
+            counts as the most that can be spent. Values are cut off at 1 and -1.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Layout:
     time: int
     remaining: dict[Label, int]  # one entry per constraint
     horizon: int
-    scales: tuple[float, ...]  # M: what `remaining` is divided by
-    table: NDArray[np.float32] | None = None  # (S, D) what stands for each state; None: its number, as above
+    scales: tuple[float, ...]  # M: `remaining` is divided by these
+    table: NDArray[np.float32] | None = None  # (S, D) features of each state
 
     @property
     def size(self) -> int:
@@ -45,7 +45,7 @@ class Layout:
         return self.time + 1 + len(self.remaining)
 
     def vector(self, t: int, state: int, remaining: Sequence[Any]) -> Vector:
-        """The vector of one situation, (size,); `remaining` is what is left of each budget."""
+        """The vector of one situation, (size,)."""
         seen = np.zeros(self.size, dtype=np.float32)
         if self.table is None:
             seen[state] = 1.0
@@ -53,12 +53,12 @@ class Layout:
             seen[self.state] = self.table[state]
         seen[self.time] = t / self.horizon
         for k, (left, scale) in enumerate(zip(remaining, self.scales, strict=True), self.time + 1):
-            seen[k] = min(1.0, max(-1.0, to_float(left) / scale))
+            seen[k] = min(1.0, max(-1.0, nearest_float(left) / scale))
         return seen
 
 
 def layout(game: MarkovGame, features: Callable[[Any], Any] | None = None) -> Layout:
-    """Where everything is in the vector of a game; with `features` a state is shown by the numbers that it gives."""
+    """The layout of a game's vector; `features(state)` gives the numbers that stand for a state."""
     table = None if features is None else _table(game, features)
     width = len(game.states) if table is None else table.shape[1]
     remaining = {label: width + 1 + m for m, label in enumerate(game.constraints)}
@@ -84,27 +84,22 @@ def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float
 def _scale(game: MarkovGame, m: int) -> float:
     """The largest size of what can be left of a budget in plays that keep it.
 
-    Before acting at t at most t times the largest cost was spent, and at most the bound before; at least t times the least. A bound
-    that no play can meet counts as the most that can be spent.
+    Before acting at t at most t times the largest cost was spent, and at most the bound before; at
+    least t times the least. A bound that no play can meet counts as the most that can be spent.
     """
     costs = [_ends(value) for value in game.cost_values[m]]
     least, most = min(0.0, *(low for low, _ in costs)), max(0.0, *(high for _, high in costs))
     found = [0.0]
     for t, bounds in enumerate(bounds_in_force(game)):
-        before = math.inf if t == 0 else to_float(game.budgets[t - 1][m])
-        bound = min(to_float(bounds[m]), most * game.horizon)
+        before = math.inf if t == 0 else nearest_float(game.budgets[t - 1][m])
+        bound = min(nearest_float(bounds[m]), most * game.horizon)
         found += [abs(bound - t * least), abs(bound - min(t * most, before))]
     return max(found) or max(most, -least) or 1.0
 
 
 def _ends(cost: Any) -> tuple[float, float]:
-    """The least and the largest cost that practically occur."""
+    """The least and the largest cost that practically occurs."""
     if not isinstance(cost, RandomCost):
         return nearest_float(cost), nearest_float(cost)
     low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
     return float(low), float(cost.upper)
-
-
-def to_float(amount: Any) -> float:
-    """The float nearest to an exact amount, however large it is."""
-    return nearest_float(amount)

@@ -1,4 +1,4 @@
-"""A game played by agents that see vectors and choose numbers: what the PettingZoo, Gymnasium and six-tuple environments share."""
+"""A game played by agents that see vectors and choose numbers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
-from acegames.adapters.environments.masks import Mask, MaskMaker, Masks, shield_for
-from acegames.adapters.environments.observing import Layout, Vector, layout, to_float
+from acegames.adapters.environments.masks import MaskMaker, Masks, shield_for
+from acegames.adapters.environments.observing import Layout, Vector, layout
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
+from acegames.model.numbers import nearest_float
 from acegames.model.written import unknown
 from acegames.system.extras import optional
 
+MASKS = ("safe", "available")
 OBSERVATIONS = ("dict", "vector")
 RENDER_MODES = ("human", "ansi", "rgb_array")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a game is played; see `parallel_env`."""
+    """The options of `acegames.adapters.pettingzoo.parallel_env`."""
 
     mask: str = "safe"
     shield: Any = None
@@ -35,9 +37,20 @@ class Options:
     observation: str = "dict"
     render_mode: str | None = None
 
+    def __post_init__(self) -> None:
+        number = isinstance(self.illegal, (int, float, np.number)) and not isinstance(self.illegal, bool)
+        if self.illegal is not None and not (number and math.isfinite(self.illegal)):
+            raise InvalidOption(f"illegal: got {self.illegal!r}, must be a finite number, or None for an error")
+        if self.observation not in OBSERVATIONS:
+            raise InvalidOption(f"observation: got {self.observation!r}, must be one of {OBSERVATIONS!r}")
+        if self.render_mode not in (None, *RENDER_MODES):
+            raise InvalidOption(f"render_mode: got {self.render_mode!r}, must be None or one of {RENDER_MODES!r}")
+        if self.render_mode == "rgb_array":
+            optional("matplotlib", "pictures", "plot")
+
 
 def read_options(given: Mapping[str, Any]) -> Options:
-    """Options by name; InvalidOption for one that is none."""
+    """Options by name; InvalidOption for an unknown name."""
     known = [field.name for field in fields(Options)]
     for name in given:
         if name not in known:
@@ -48,12 +61,8 @@ def read_options(given: Mapping[str, Any]) -> Options:
 class Play:
     """One game, episode after episode."""
 
-    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = ("safe", "available")) -> None:
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         check_game(game)
-        if options.observation not in OBSERVATIONS:
-            raise InvalidOption(f"observation: got {options.observation!r}, must be one of {OBSERVATIONS!r}")
-        _check_render_mode(options.render_mode)
-        _check_illegal(options.illegal)
         self.game, self.options = game, options
         shield = shield_for(game, options.mask, options.shield, masks)
         self.layout: Layout = layout(game, options.features)
@@ -63,7 +72,7 @@ class Play:
         self.charged = _charged(game, options.owners)
         self.running = False
 
-    # -- playing ------------------------------------------------------------------------------------------------
+    # -- playing
 
     def begin(self, rng: np.random.Generator) -> None:
         """Begin an episode."""
@@ -83,26 +92,24 @@ class Play:
         if not self.running:
             raise InvalidOption("the episode is over, or was never begun: call reset")
         chosen = tuple(self.number(i, a) for i, a in enumerate(action))
-        rewards = self._play(chosen, rng) if chosen in self.episode.legal else self._refuse(chosen)
+        if chosen in self.episode.legal:
+            step = self.episode.play(chosen, rng)
+            self.costs, rewards = step.costs, step.rewards
+            self.running = not self.episode.over
+        else:
+            rewards = self._refuse(chosen)
         self._update()
         return rewards
 
-    def _play(self, chosen: Action, rng: np.random.Generator) -> tuple[float, ...]:
-        step = self.episode.play(chosen, rng)
-        self.costs = step.costs
-        self.running = not self.episode.over
-        return step.rewards
-
     def _refuse(self, chosen: Action) -> tuple[float, ...]:
-        """End the episode at a joint action that the game does not offer."""
+        """End the episode at a joint action that is not legal."""
         offered = self.masks.offered(self.episode)
         wrong = [i for i, k in enumerate(chosen) if not offered[i][k]] or list(range(len(chosen)))
         if self.options.illegal is None:
             legal = ", ".join(str(self.game.joint_action(a)) for a in list(self.episode.legal)[:8])
-            raise InvalidOption(
-                f"{self.episode.place}: the joint action {self.game.joint_action(chosen)!r} is not offered, must be one of {legal}"
-                f"{', ...' if len(self.episode.legal) > 8 else ''}"
-            )
+            rule = f"must be one of {legal}{', ...' if len(self.episode.legal) > 8 else ''}"
+            joint = self.game.joint_action(chosen)
+            raise InvalidOption(f"{self.episode.place}: the joint action {joint!r} is not offered, {rule}")
         self.running, self.illegal = False, frozenset(wrong)
         self.costs = (0,) * len(self.game.constraints)
         return tuple(float(self.options.illegal) if i in self.illegal else 0.0 for i in range(len(chosen)))
@@ -113,10 +120,8 @@ class Play:
         if isinstance(action, np.ndarray) and action.ndim == 0:
             action = action[()]
         if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or not 0 <= action < n:
-            where = f"{self.episode.place}: " if self.running else ""
-            raise InvalidOption(
-                f"{where}agent {self.agents[i]!r} chose {action!r}, must be a whole number from 0 to {n - 1}"
-            )
+            where, rule = f"{self.episode.place}: " if self.running else "", f"must be a whole number from 0 to {n - 1}"
+            raise InvalidOption(f"{where}agent {self.agents[i]!r} chose {action!r}, {rule}")
         return int(action)
 
     def _update(self) -> None:
@@ -125,22 +130,20 @@ class Play:
         self.vector: Vector = self.layout.vector(episode.t, episode.state, self.remaining)
         product = self.masks.product(episode) if self.running else None
         self.safe = not episode.violated and (product is not None if self.running else not self.illegal)
-        self.mask: Masks = self._free() if not self.running else product or self.masks.offered(episode)
+        # Nothing is chosen at the end, but with zeros averages over allowed actions would be 0 / 0.
+        free = tuple(np.ones(len(labels), dtype=np.int8) for labels in self.game.actions)
+        self.mask: Masks = product or self.masks.offered(episode) if self.running else free
 
-    def _free(self) -> Masks:
-        """At the end nothing is chosen any more; a mask of zeros would make averages over allowed actions 0 / 0."""
-        return tuple(np.ones(len(labels), dtype=np.int8) for labels in self.game.actions)
-
-    # -- what agents are told -----------------------------------------------------------------------------------
+    # -- what agents are told
 
     def observation(self, i: int) -> Any:
-        """What player i sees."""
+        """The observation of player i."""
         if self.options.observation == "vector":
             return self.vector.copy()
         return {"observation": self.vector.copy(), "action_mask": self.mask[i].copy()}
 
     def info(self, i: int) -> dict[str, Any]:
-        """What player i is told beside the observation. Amounts are floats: vectors of environments need one type."""
+        """The info of player i. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
             "cost": self.cost(i),
@@ -153,19 +156,19 @@ class Play:
         }
 
     def _floats(self, amounts: Amounts) -> dict[Label, float]:
-        return {label: to_float(amount) for label, amount in zip(self.game.constraints, amounts, strict=True)}
+        return {label: nearest_float(amount) for label, amount in zip(self.game.constraints, amounts, strict=True)}
 
     def cost(self, i: int) -> float:
-        """What the last step is charged to player i: the costs of its own constraints and of those that are everybody's."""
-        return math.fsum(to_float(self.costs[m]) for m in self.charged[i])
+        """Player i's cost of the last step: its own constraints and those without an owner."""
+        return math.fsum(nearest_float(self.costs[m]) for m in self.charged[i])
 
     @property
     def situation(self) -> tuple[int, Label, Amounts]:
-        """Time, state and spending, in the words of the game: what policies and shields are asked with."""
+        """(t, state, spent) in the words of the game, as policies and shields take them."""
         self.check_begun()
         return self.episode.t, self.game.states[self.episode.state], self.spent
 
-    # -- words and numbers --------------------------------------------------------------------------------------
+    # -- words and numbers
 
     def encode(self, action: Sequence[Label]) -> Action:
         """Numbers of a joint action given in the words of the game."""
@@ -181,71 +184,25 @@ class Play:
         return self.game.joint_action(self.number(i, a) for i, a in enumerate(action))
 
 
-def _check_render_mode(mode: Any) -> None:
-    if mode not in (None, *RENDER_MODES):
-        raise InvalidOption(f"render_mode: got {mode!r}, must be None or one of {RENDER_MODES!r}")
-    if mode == "rgb_array":
-        optional("matplotlib", "pictures", "plot")
-
-
-def _check_illegal(reward: Any) -> None:
-    if reward is not None and (
-        isinstance(reward, bool) or not isinstance(reward, (int, float, np.number)) or not math.isfinite(reward)
-    ):
-        raise InvalidOption(f"illegal: got {reward!r}, must be a finite number, or None for an error")
-
-
-def render_modes() -> list[str]:
-    """How a game can be shown here; pictures need matplotlib."""
-    return [mode for mode in RENDER_MODES if mode != "rgb_array" or find_spec("matplotlib")]
-
-
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:
-    """What environments say about themselves."""
+    """What environments say about themselves; pictures need matplotlib."""
     name = re.sub(r"\W+", "_", game.name if game else "").strip("_") or "game"
-    return {"name": f"{name}_v0", "render_modes": render_modes(), "render_fps": 2, "is_parallelizable": True}
+    modes = [mode for mode in RENDER_MODES if mode != "rgb_array" or find_spec("matplotlib")]
+    return {"name": f"{name}_v0", "render_modes": modes, "render_fps": 2, "is_parallelizable": True}
 
 
 def agent_names(players: Sequence[Label]) -> list[str]:
-    """Players as agents: those with a text for a name keep it, others are player_0, player_1, ... by their place."""
+    """Agents' names: players that are text keep it, others are player_0, player_1, ... by place."""
     names = [p if isinstance(p, str) else f"player_{i}" for i, p in enumerate(players)]
     return names if len(set(names)) == len(names) else [f"player_{i}" for i in range(len(names))]
 
 
 def _charged(game: MarkovGame, owners: Mapping[Label, Any] | None) -> list[list[int]]:
-    """The constraints that each player's `cost` adds up; those without an owner are everybody's."""
-    given = dict(owners or {})
-    for constraint, player in given.items():
+    """The constraints that each player's `cost` adds up; without an owner they are everybody's."""
+    own = dict(owners or {})
+    for constraint, player in own.items():
         if constraint not in game.constraints:
             raise InvalidOption(f"owners: {unknown('constraint', constraint, game.constraints)}")
         if player not in game.players:
             raise InvalidOption(f"owners: {constraint!r}: {unknown('player', player, game.players)}")
-    return [
-        [m for m, label in enumerate(game.constraints) if given.get(label, player) == player] for player in game.players
-    ]
-
-
-class Played:
-    """What every environment of a game can be asked, in the words of the game."""
-
-    game: MarkovGame
-    play: Play
-
-    @property
-    def layout(self) -> Layout:
-        """Which entries of the vector hold what."""
-        return self.play.layout
-
-    @property
-    def situation(self) -> tuple[int, Label, Any]:
-        """(t, state, spent) in the words of the game, spent exactly: what a Policy or a Shield is asked with."""
-        return self.play.situation
-
-    @property
-    def costs(self) -> dict[Label, Any]:
-        """What the last step cost, exactly, by constraint: what a Runner is told."""
-        self.play.check_begun()
-        return dict(zip(self.game.constraints, self.play.costs, strict=True))
-
-
-__all__ = ["Mask", "Options", "Play", "Played", "agent_names", "metadata", "render_modes"]
+    return [[m for m, c in enumerate(game.constraints) if own.get(c, player) == player] for player in game.players]

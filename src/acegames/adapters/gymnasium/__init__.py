@@ -8,25 +8,26 @@ from acegames.model.game import MarkovGame
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
-    from acegames.adapters.gymnasium.playing import GameEnv
+    from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
 __all__ = ["env"]
 
 
-def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **options: Any) -> GameEnv:
+def env(game: MarkovGame, *, mask: Literal["safe", "available"] = "safe", **options: Any) -> SingleAgentEnv:
     """Make a Gymnasium `Env` of a game with one player.
 
     Args:
         game: the game.
-        mask: what `action_mask` allows: "safe", with which no budget is ever broken, or "available", whatever the game offers.
+        mask: what `action_mask` allows: "safe", with which no budget is ever broken, or
+            "available", every legal action.
         options: as for `acegames.adapters.pettingzoo.parallel_env`.
 
     Raises:
-        Infeasible: no play keeps every budget; with mask="available" there is an environment all the same.
+        Infeasible: no play keeps every budget; mask="available" makes an environment all the same.
         InvalidOption: the game has several players, or an argument breaks a rule.
         MissingExtra: without Gymnasium.
     """
     optional("gymnasium", "environments", "gymnasium")
-    from acegames.adapters.gymnasium.playing import GameEnv
+    from acegames.adapters.gymnasium.playing import SingleAgentEnv
 
-    return GameEnv(game, mask=mask, **options)
+    return SingleAgentEnv(game, mask=mask, **options)

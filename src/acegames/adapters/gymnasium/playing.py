@@ -11,14 +11,13 @@ from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
-from acegames.adapters.environments.play import Play, Played, metadata, read_options
-from acegames.adapters.environments.showing import show
-from acegames.adapters.environments.spaces import observation_space
+from acegames.adapters.environments.environment import GameEnvironment, observation_space
+from acegames.adapters.environments.play import metadata, read_options
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 
 
-class GameEnv(Played, gymnasium.Env[Any, Any]):
+class SingleAgentEnv(GameEnvironment, gymnasium.Env[Any, Any]):
     """A game that one agent plays. Episodes end, as terminated, at the horizon."""
 
     metadata = metadata()
@@ -26,13 +25,9 @@ class GameEnv(Played, gymnasium.Env[Any, Any]):
     def __init__(self, game: MarkovGame, **options: Any) -> None:
         check_game(game)
         if len(game.players) != 1:
-            raise InvalidOption(
-                f"the game has {len(game.players)} players {game.players!r}, must have one; for several there is "
-                "acegames.adapters.pettingzoo.parallel_env"
-            )
-        self.play = Play(game, read_options(options))
-        self.game, self.render_mode = game, self.play.options.render_mode
-        self.metadata = metadata(game)
+            rule = "must have one; for several there is acegames.adapters.pettingzoo.parallel_env"
+            raise InvalidOption(f"the game has {len(game.players)} players {game.players!r}, {rule}")
+        self.open(game, read_options(options))
         self.observation_space = observation_space(self.play, 0)
         self.action_space = spaces.Discrete(len(game.actions[0]))
         name = self.metadata["name"].removesuffix("_v0")
@@ -44,22 +39,14 @@ class GameEnv(Played, gymnasium.Env[Any, Any]):
         """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
         super().reset(seed=seed)
         self.play.begin(self.np_random)
-        self._show_people()
+        self.show_people()
         return self.play.observation(0), self.play.info(0)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Play the action of this number; return observation, reward, terminated, truncated and info."""
+        """Play an action number; return observation, reward, terminated, truncated and info."""
         (reward,) = self.play.step([action], self.np_random)
-        self._show_people()
+        self.show_people()
         return self.play.observation(0), reward, not self.play.running, False, self.play.info(0)
-
-    def render(self) -> Any:
-        """Show the play as `render_mode` says."""
-        if self.render_mode is None:
-            raise InvalidOption(
-                f"render: give a render_mode when the environment is made: {self.metadata['render_modes']}"
-            )
-        return show(self.play)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The mask as learners such as MaskablePPO ask for it."""
@@ -73,7 +60,3 @@ class GameEnv(Played, gymnasium.Env[Any, Any]):
     def decode(self, action: Any) -> JointAction:
         """What `step` takes as a (joint) action in the words of the game."""
         return self.play.decode([action])
-
-    def _show_people(self) -> None:
-        if self.render_mode == "human":
-            self.render()

@@ -2,7 +2,8 @@
 
 >>> from acegames.adapters.openspiel import from_openspiel, repeated, to_tabular_policy
 >>> game = repeated("matrix_pd", 3)  # the prisoner's dilemma, three times
->>> markov_game = from_openspiel(game, budget={"defections": 2}, cost=lambda state, action, after: action.count("Defect"))
+>>> cost = lambda state, action, after: action.count("Defect")
+>>> markov_game = from_openspiel(game, budget={"defections": 2}, cost=cost)
 >>> policy = to_tabular_policy(acegames.solve(markov_game, acegames.Nash()), game, turn_based=True)
 """
 

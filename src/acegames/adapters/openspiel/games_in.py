@@ -1,30 +1,21 @@
 """OpenSpiel's games as Markov games, by listing their states move by move.
 
-Step t is the t-th move, one player's or all players' at once. Players who are not to move have one action, `-`. Chance moves are folded
-into the probabilities of the next state. The end of the game is one state that is not left any more. What is paid comes with the move
-after which it is paid: the change of `state.returns()`, which OpenSpiel defines as the sum of the rewards so far.
+Step t is the t-th move, one player's or all players' at once. Players who are not to move have one
+action, `-`. Chance moves are folded into the probabilities of the next state. The end of the game
+is one state that is never left. The reward of a move is the change of `state.returns()`, which
+OpenSpiel defines as the sum of the rewards so far.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acegames.adapters.openspiel.reading import (
-    END,
-    WAIT,
-    Key,
-    after_chance,
-    apply,
-    check_kind,
-    choices,
-    label_rule,
-    load,
-    openspiel,
-)
+from acegames.adapters.openspiel import reading
+from acegames.adapters.openspiel.reading import END, WAIT, Key
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import is_distribution
 from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, plain_label
@@ -38,12 +29,12 @@ Outcome = tuple[float, Label, Any]
 
 MOST_STATES = 1_000_000
 WAYS_COMPARED = 2
-"""Of the ways into a state that a label does not tell apart, so many are compared; all of them can be far too many."""
+"""Histories with the same label that are compared; comparing all of them can take far too long."""
 
 
 @dataclass(frozen=True)
-class Stage:
-    """What OpenSpiel says about one state: each player's actions; reward and outcomes of each joint action."""
+class StateMoves:
+    """The moves from one state: each player's actions; reward and outcomes of each joint action."""
 
     actions: tuple[tuple[str, ...], ...]
     rows: Mapping[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
@@ -58,39 +49,43 @@ def from_openspiel(
     key: Key | None = None,
     limit: int = MOST_STATES,
 ) -> MarkovGame:
-    """Build a Markov game from an OpenSpiel game: a matrix game, or one of perfect information, moves in turn or at once.
+    """Build a Markov game from an OpenSpiel game of perfect information or with simultaneous moves.
 
-    Every state that can occur is looked at: time and memory grow with their number times the joint actions of each.
+    Every state that can occur is visited: time and memory grow with their number times the joint
+    actions of each.
 
     Args:
-        game: an OpenSpiel game or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"; see also `repeated`.
-        cost: `cost(state, action, after)` gives the cost of a move, as in `MarkovGame.from_functions`: the OpenSpiel state before it, the
-            joint action (labels, `-` for players who are not to move), and the OpenSpiel state in which somebody is to move next. It may
-            depend on all that the label of the state tells (see `key`) and on what the move does.
-        budget: as in `MarkovGame.from_functions`; leave out, with `cost`, for a game without budgets.
-        horizon: how many moves to play; a game that is not over then stops, and nothing more is paid. By default as many as the
-            longest play has.
-        key: `key(state)` labels a state. It must tell, with the number of moves made, everything about the future, costs included:
-            two states with the same label at the same time are one. By default what is known to be enough for the game (often the
-            board, `str`), else the whole history, which is always enough.
+        game: an OpenSpiel game or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"; see also
+            `repeated`.
+        cost: `cost(state, action, after)` gives the cost of a move, as in
+            `MarkovGame.from_functions`: the OpenSpiel state before it, the joint action (labels,
+            `-` for players who are not to move), and the OpenSpiel state in which somebody is to
+            move next. It may depend on what the label of the state tells (see `key`) and on what
+            the move does.
+        budget: as in `MarkovGame.from_functions`; leave out, with `cost`, for a game without
+            budgets.
+        horizon: number of moves; a game that is not over then stops, and nothing more is paid. By
+            default that of the longest play.
+        key: `key(state)` labels a state. It must tell, with the number of moves made, everything
+            about the future, costs included: two states with the same label at the same time are
+            one. By default what is known to be enough for the game (often the board, `str`), else
+            the whole history, which is always enough.
         limit: the largest number of states, those of different times counted apart.
 
     Raises:
-        InvalidGame: the game has hidden information, chances that are not listed, or is a mean-field game; or states with the same label
-            were found to differ.
+        InvalidGame: the game has hidden information, chances that are not listed, or is a
+            mean-field game; or states with the same label were found to differ.
         TooLarge: there are more states than `limit`.
         MissingExtra: OpenSpiel is not installed.
     """
-    game = load(game)
-    check_kind(game)
+    game = reading.load(game)
+    reading.check_kind(game)
     if (cost is None) != (budget is None):
-        raise InvalidOption(
-            "from_openspiel: give cost and budget together, or neither of them for a game without budgets"
-        )
+        raise InvalidOption("from_openspiel: give cost and budget together, or neither for a game without budgets")
     if cost is not None:
         check_function("cost", cost, ("state", "action", "after"))
     trusted = key is None and cost is None
-    walk = _Walk(game, cost, label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
+    walk = _Walk(game, cost, reading.label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
     stages = walk.stages(None if horizon is None else check_horizon(horizon))
     found = MarkovGame.from_functions(
         players=range(game.num_players()),
@@ -107,14 +102,15 @@ def from_openspiel(
 
 
 def repeated(game: Any, times: int) -> Any:
-    """An OpenSpiel game in which a matrix game is played several times in a row, all moves seen by all.
+    """An OpenSpiel game in which a matrix game is played several times, all moves seen by all.
 
-    It has one state and `times` steps as a Markov game. Its information states tell the whole history.
+    As a Markov game it has one state and `times` steps. Its information states tell the whole
+    history.
     """
-    stage = load(game)
-    if stage.get_type().information != openspiel().GameType.Information.ONE_SHOT:
+    stage, pyspiel = reading.load(game), reading.openspiel()
+    if stage.get_type().information != pyspiel.GameType.Information.ONE_SHOT:
         raise InvalidOption(f"repeated: {stage} is no matrix game; only those are played again from the start")
-    return openspiel().create_repeated_game(stage, {"num_repetitions": check_horizon(times), "enable_infostate": True})
+    return pyspiel.create_repeated_game(stage, {"num_repetitions": check_horizon(times), "enable_infostate": True})
 
 
 class _Walk:
@@ -123,23 +119,22 @@ class _Walk:
     def __init__(self, game: Any, cost: Cost | None, key: Key, limit: int, ways: int) -> None:
         self.game, self.cost, self.key, self.limit, self.ways = game, cost, key, limit, ways
         self.found = 0
-        self.pays_at_end = game.get_type().reward_model == openspiel().GameType.RewardModel.TERMINAL
-        first: dict[Label, list[Any]] = {}
+        self.pays_at_end = game.get_type().reward_model == reading.openspiel().GameType.RewardModel.TERMINAL
+        self.first: dict[Label, list[Any]] = {}
         self.initial: dict[Label, float] = {}
-        for chance, (state,) in after_chance(game.new_initial_state()):
+        for chance, (state,) in reading.after_chance(game.new_initial_state()):
             if any(state.returns()):
                 raise InvalidGame(f"{game}: pays {state.returns()} before the first move, which a Markov game cannot")
-            label = self._label(state)
-            self._arrive(first, label, state)
+            label = self._arrive(self.first, state)
             self.initial[label] = self.initial.get(label, 0.0) + chance
-        self.first = first
-        self.nothing = [0.0] * game.num_players()
-        stay = {(WAIT,) * game.num_players(): (tuple(self.nothing), ((1.0, END, None),))}
-        self.over = Stage(((WAIT,),) * game.num_players(), stay)
+        players = game.num_players()
+        self.nothing = (0.0,) * players
+        stay = {(WAIT,) * players: (self.nothing, ((1.0, END, None),))}
+        self.over = StateMoves(((WAIT,),) * players, stay)
 
-    def stages(self, horizon: int | None) -> list[dict[Label, Stage]]:
-        """For each time the states that can occur then, until all is over or the horizon is reached."""
-        layers: list[dict[Label, Stage]] = []
+    def stages(self, horizon: int | None) -> list[dict[Label, StateMoves]]:
+        """The states that can occur at each time, until all is over or the horizon is reached."""
+        layers: list[dict[Label, StateMoves]] = []
         here = self.first
         while len(layers) < horizon if horizon is not None else set(here) - {END}:
             there: dict[Label, list[Any]] = {}
@@ -154,73 +149,70 @@ class _Walk:
             return END
         label = plain_label("key", self.key(state))
         if label == END:
-            raise InvalidOption(
-                f"key: gives {END!r} at the history {state.history_str()!r}; that is the label of the end"
-            )
+            where = f"at the history {state.history_str()!r}"
+            raise InvalidOption(f"key: gives {END!r} {where}; that is the label of the end")
         return label
 
-    def _arrive(self, there: dict[Label, list[Any]], label: Label, state: Any) -> None:
-        """Note that a state can come next."""
+    def _arrive(self, there: dict[Label, list[Any]], state: Any) -> Label:
+        """Note that a state can come next; return its label."""
+        label = self._label(state)
         if label not in there:
             there[label] = []
             self.found += label != END
             if self.found > self.limit:
                 raise TooLarge(
-                    f"{self.game}: more than {self.limit:,} states within {state.move_number()} moves; choose a smaller game or horizon, "
-                    "a key that tells fewer of them apart (see from_openspiel), or a larger limit"
+                    f"{self.game}: more than {self.limit:,} states within {state.move_number()} moves; choose a smaller "
+                    "game or horizon, a key that tells fewer of them apart (see from_openspiel), or a larger limit"
                 )
         if len(there[label]) < self.ways:
             there[label].append(state)
+        return label
 
-    def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Stage:
+    def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> StateMoves:
         if label == END:
             there.setdefault(END, ways)
             return self.over
         stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
             if not _alike(stage, self._read(other, None)):
-                raise InvalidGame(
-                    f"{place(t, label)}: the histories {ways[0].history_str()!r} and {other.history_str()!r} have this label, "
-                    "but their moves, rewards, costs or next states differ; give a key that tells them apart"
-                )
+                histories = f"the histories {ways[0].history_str()!r} and {other.history_str()!r}"
+                rule = "their moves, rewards, costs or next states differ; give a key that tells them apart"
+                raise InvalidGame(f"{place(t, label)}: {histories} have this label, but {rule}")
         return stage
 
-    def _read(self, state: Any, there: dict[Label, list[Any]] | None) -> Stage:
-        known = choices(state)
+    def _read(self, state: Any, there: dict[Label, list[Any]] | None) -> StateMoves:
+        known = reading.choices(state)
         rows: dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]] = {}
         for action in itertools.product(*known):
             moved = state.clone()
-            apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
+            reading.apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
             gains, outcomes = [], []
-            for chance, (after,) in after_chance(moved):
-                label = self._label(after)
-                if there is not None:
-                    self._arrive(there, label, after)
+            for chance, (after,) in reading.after_chance(moved):
+                label = self._label(after) if there is None else self._arrive(there, after)
                 gains.append([chance * gain for gain in self._gains(state, after)])
                 outcomes.append((chance, label, None if self.cost is None else self.cost(state, action, after)))
             rows[action] = tuple(map(math.fsum, zip(*gains, strict=True))), tuple(outcomes)
-        return Stage(tuple(tuple(own) for own in known), rows)
+        return StateMoves(tuple(tuple(own) for own in known), rows)
 
-    def _gains(self, state: Any, after: Any) -> list[float]:
-        """What each player is paid between two states."""
+    def _gains(self, state: Any, after: Any) -> Sequence[float]:
+        """Each player's reward between two states."""
         if self.pays_at_end:
             return list(after.returns()) if after.is_terminal() else self.nothing
         changes = [new - old for old, new in zip(state.returns(), after.returns(), strict=True)]
         # `rewards` says the same without the rounding of a sum, unless chance has paid in between
-        return [
-            paid if abs(paid - change) <= TIE else change for paid, change in zip(after.rewards(), changes, strict=True)
-        ]
+        return [paid if abs(paid - x) <= TIE else x for paid, x in zip(after.rewards(), changes, strict=True)]
 
 
-def _alike(one: Stage, other: Stage) -> bool:
-    """Whether two states say the same; sums of floats may differ by their rounding."""
+def _alike(one: StateMoves, other: StateMoves) -> bool:
+    """Whether two states have the same moves, up to the rounding of sums of floats."""
     if one.actions != other.actions:
         return False
     for action, (rewards, outcomes) in one.rows.items():
-        other_rewards, other_outcomes = other.rows[action]
-        if not all(math.isclose(a, b, rel_tol=TIE, abs_tol=TIE) for a, b in zip(rewards, other_rewards, strict=True)):
+        same_rewards, same_outcomes = other.rows[action]
+        pairs = zip(rewards, same_rewards, strict=True)
+        if _merged(outcomes) != _merged(same_outcomes):
             return False
-        if _merged(outcomes) != _merged(other_outcomes):
+        if not all(math.isclose(a, b, rel_tol=TIE, abs_tol=TIE) for a, b in pairs):
             return False
     return True
 
@@ -235,7 +227,7 @@ def _merged(outcomes: tuple[Outcome, ...]) -> dict[tuple[Label, str], float]:
 
 
 def _cost_text(cost: Any) -> str:
-    """A cost, to be compared; distributions are not, because equal ones that were made twice look different."""
+    """A cost as text, to be compared; distributions are not, as equal ones look different."""
     if isinstance(cost, Mapping):
         return str({label: _cost_text(part) for label, part in cost.items()})
     if is_distribution(cost):

@@ -1,8 +1,9 @@
-"""Policies as OpenSpiel's tabular policies: for each information state of a player the probabilities of its own actions.
+"""Policies as OpenSpiel's tabular policies: action probabilities at each information state.
 
-Such a table holds less than a policy of ours. It cannot say what players draw together, and it sees of time, state and spending only what
-the information state tells. So every history of the game is walked and what the policy does there is written down; where two different
-things would stand at one place of the table, the export is refused. A history itself always tells what was spent.
+Such a table holds less than a policy of ours. It has no joint draws, and it knows of time, state
+and spending only what the information state tells. So every history of the game is walked and the
+policy's answer there is written down; where two different answers would stand at one entry of the
+table, the export is refused. A history itself always tells what was spent.
 """
 
 from __future__ import annotations
@@ -10,23 +11,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.adapters.openspiel import reading
 from acegames.adapters.openspiel.games_in import MOST_STATES
-from acegames.adapters.openspiel.reading import (
-    WAIT,
-    Key,
-    after_chance,
-    apply,
-    check_kind,
-    choices,
-    label_rule,
-    load,
-    openspiel,
-)
+from acegames.adapters.openspiel.reading import WAIT, Key
 from acegames.errors import InvalidOption, TooLarge, UnknownPair
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -48,42 +41,46 @@ def to_tabular_policy(
     turn_based: bool = False,
     limit: int = MOST_STATES,
 ) -> Any:
-    """Write a policy as an `open_spiel.python.policy.TabularPolicy` of the game that `from_openspiel` was given.
+    """Write a policy as an `open_spiel.python.policy.TabularPolicy` of its OpenSpiel game.
 
-    At information states where no feasible play comes, and after the horizon, it is uniform over the legal actions, as OpenSpiel's tables
-    are by default: nothing is promised there. Time and memory grow with the number of histories of the game.
+    At information states that no feasible play reaches, and after the horizon, it is uniform over
+    the legal actions, as OpenSpiel's tables are by default: nothing is promised there. Time and
+    memory grow with the number of histories of the game.
 
     Args:
         solution: a solution, or its policy.
         game: the OpenSpiel game or its name.
-        markov_game: the game of the policy, which tells what was spent; needed where `solution` is a policy and there are budgets.
+        markov_game: the game of the policy, which tells what was spent; needed where `solution` is
+            a policy and there are budgets.
         key: what `from_openspiel` was given.
-        turn_based: make the table for `pyspiel.convert_to_turn_based(game)`, where players who move at once choose one after the other
-            without seeing it. Needed where OpenSpiel gives the information states of players who move at once the same text.
+        turn_based: make the table for `pyspiel.convert_to_turn_based(game)`, where players who move
+            at once choose one after the other without seeing it. Needed where OpenSpiel gives the
+            information states of players who move at once the same text.
         limit: the largest number of histories.
 
     Raises:
-        InvalidOption: a table cannot hold the policy, because players draw together or because an information state stands for situations
-            that the policy tells apart; or it is not a policy of this game.
+        InvalidOption: a table cannot hold the policy, because players draw together or because an
+            information state stands for situations that the policy tells apart; or it is not a
+            policy of this game.
         TooLarge: there are more histories than `limit`.
         MissingExtra: OpenSpiel is not installed.
     """
-    game = load(game)
-    check_kind(game)
+    game = reading.load(game)
+    reading.check_kind(game)
     if turn_based and not _at_once(game):
         raise InvalidOption(f"to_tabular_policy: turn_based=True: players of {game} move in turn already; leave it out")
-    plan = _Plan(*_policy_and_game(solution, markov_game), label_rule(game, key))
-    table = _Table(openspiel().convert_to_turn_based(game) if turn_based else game, limit)
-    begin = [game.new_initial_state(), *([table.game.new_initial_state()] if turn_based else [])]
+    plan = _Plan(*_policy_and_game(solution, markov_game), reading.label_rule(game, key))
+    table = _Table(reading.openspiel().convert_to_turn_based(game) if turn_based else game, limit)
+    begin = [g.new_initial_state() for g in ([game, table.game] if turn_based else [game])]
     todo: list[tuple[tuple[Any, ...], int, Total | None]]
-    todo = [(states, 0, plan.start) for _, states in after_chance(*begin)]
+    todo = [(states, 0, plan.start) for _, states in reading.after_chance(*begin)]
     while todo:
         states, t, total = todo.pop()
         if states[0].is_terminal():
             continue
-        write = table.writer(plan.rows(t, states[0], total), place(t, plan.key(states[0])))
+        write = partial(table.write, plan.rows(t, states[0], total), place(t, plan.key(states[0])))
         for action, moved in _moves(states, write):
-            for _, leaves in after_chance(*moved):
+            for _, leaves in reading.after_chance(*moved):
                 todo.append((leaves, t + 1, plan.total_after(t, states[0], action, leaves[0], total)))
     return table.finished()
 
@@ -94,20 +91,19 @@ def _policy_and_game(solution: Solution | Policy, game: MarkovGame | None) -> tu
     if not isinstance(solution, Policy):
         raise InvalidOption(f"to_tabular_policy: {solution!r}: must be a Solution or a Policy")
     if game is None and solution.constraints:
-        raise InvalidOption(
-            "to_tabular_policy: a policy with budgets needs markov_game=..., which tells what was spent"
-        )
+        raise InvalidOption("to_tabular_policy: a policy with budgets needs markov_game=..., to know what was spent")
     if game is not None and game.digest != solution.game_digest:
         raise InvalidOption("to_tabular_policy: the policy was made for another game than markov_game")
     return solution, game
 
 
 def _moves(states: tuple[Any, ...], write: Callable[[Any, int], None]) -> Iterator[tuple[JointAction, tuple[Any, ...]]]:
-    """Every joint action with the states after it; `write(state, player)` is told of each place where a player chooses.
+    """Every joint action with the states after it; `write(state, player)` is called at each choice.
 
-    A second state is the same in the turn-based game, where those who move at once choose one after the other.
+    A second state is the same state of the turn-based game, where those who move at once choose one
+    after the other.
     """
-    known = choices(states[0])
+    known = reading.choices(states[0])
     movers = [player for player, own in enumerate(known) if WAIT not in own]
     if len(states) == 1:
         for player in movers:
@@ -115,7 +111,7 @@ def _moves(states: tuple[Any, ...], write: Callable[[Any, int], None]) -> Iterat
     for action in itertools.product(*known):
         numbers = [own[a] for own, a in zip(known, action, strict=True)]
         moved = tuple(state.clone() for state in states)
-        apply(moved[0], numbers)
+        reading.apply(moved[0], numbers)
         for twin in moved[1:]:
             for player in movers:
                 write(twin, player)
@@ -124,7 +120,7 @@ def _moves(states: tuple[Any, ...], write: Callable[[Any, int], None]) -> Iterat
 
 
 class _Plan:
-    """What the policy does at OpenSpiel's states, and what was spent on the way to them."""
+    """The policy's answers at OpenSpiel's states, and what was spent on the way to them."""
 
     def __init__(self, policy: Policy, game: MarkovGame | None, key: Key) -> None:
         self.policy, self.game, self.key = policy, game, key
@@ -134,7 +130,7 @@ class _Plan:
         self.steps: dict[tuple[int, Label, JointAction], dict[Label, set[tuple[Cost, ...]]]] = {}
 
     def rows(self, t: int, state: Any, total: Total | None) -> list[Row] | None:
-        """Each player's probabilities; None where no feasible play comes."""
+        """Each player's probabilities; None where no feasible play gets."""
         if t >= self.policy.horizon or total is None:
             return None
         label = self.key(state)
@@ -143,7 +139,7 @@ class _Plan:
         return self.known[t, label, total]
 
     def total_after(self, t: int, state: Any, action: JointAction, after: Any, total: Total | None) -> Total | None:
-        """What was spent after a step; None where the policy is not asked any more."""
+        """The total cost after a step; None where the policy is not asked any more."""
         if total is None or after.is_terminal() or t + 1 >= self.policy.horizon:
             return None
         if not self.policy.constraints:
@@ -153,10 +149,9 @@ class _Plan:
         if not costs:
             raise _stranger(t, label, f"knows no way from here by {action!r} to {there!r}")
         if len(costs) > 1 or any(isinstance(c, RandomCost) for cost in costs for c in cost):
-            raise InvalidOption(
-                f"to_tabular_policy: {place(t, label, action)}: several costs are possible on the way to {there!r}, "
-                "so OpenSpiel's histories do not tell what was spent"
-            )
+            several = f"several costs are possible on the way to {there!r}"
+            rule = "so OpenSpiel's histories do not tell what was spent"
+            raise InvalidOption(f"to_tabular_policy: {place(t, label, action)}: {several}, {rule}")
         return self.policy.tracker.add(total, *costs)
 
     def _rows(self, t: int, label: Label, total: Total, state: Any) -> list[Row] | None:
@@ -168,9 +163,8 @@ class _Plan:
         except UnknownPair:
             return None
         rows = []
-        for strategy, numbers in zip(
-            _independent(joint, f"{place(t, label)}, spent {spent!r}"), choices(state), strict=True
-        ):
+        own = _independent(joint, f"{place(t, label)}, spent {spent!r}")
+        for strategy, numbers in zip(own, reading.choices(state), strict=True):
             row = np.zeros(state.num_distinct_actions())
             for action, chance in strategy.items():
                 if action not in numbers:
@@ -180,15 +174,13 @@ class _Plan:
         return rows
 
     def _costs(self, t: int, label: Label, action: JointAction) -> dict[Label, set[tuple[Cost, ...]]]:
-        """What a joint action can cost on the way to each next state."""
+        """The possible costs of a joint action on the way to each next state."""
         assert self.game is not None
         if (t, label, action) not in self.steps:
-            game, layer = self.game, self.game.layer(t)
-            rows = layer.rows(game.state_index(label))
-            wanted = game.action_indices(action)
+            game, layer, wanted = self.game, self.game.layer(t), self.game.action_indices(action)
+            rows = [r for r in layer.rows(game.state_index(label)) if tuple(layer.action[r].tolist()) == wanted]
             found: dict[Label, set[tuple[Cost, ...]]] = {}
-            for row in (row for row in rows if tuple(layer.action[row].tolist()) == wanted):
-                outs = layer.outcomes(row)
+            for outs in map(layer.outcomes, rows):
                 for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
                     cost = tuple(values[c] for values, c in zip(game.cost_values, codes, strict=True))
                     found.setdefault(game.states[nxt], set()).add(cost)
@@ -197,50 +189,42 @@ class _Plan:
 
 
 class _Table:
-    """What stands at each information state, and the states behind it."""
+    """The entry of each information state, and the states behind it."""
 
     def __init__(self, game: Any, limit: int) -> None:
         self.game, self.limit = game, limit
         self.states: dict[str, Any] = {}
         self.entries: dict[str, tuple[Row, int, str]] = {}  # with the player and the place that wrote it
 
-    def writer(self, rows: list[Row] | None, where: str) -> Callable[[Any, int], None]:
-        """A function of (state, player) that writes down what the player does there."""
-
-        def write(state: Any, player: int) -> None:
-            self._note(state)
-            if rows is not None:
-                self._enter(_information(state, player), rows[player], player, where)
-
-        return write
-
-    def _note(self, state: Any) -> None:
+    def write(self, rows: list[Row] | None, where: str, state: Any, player: int) -> None:
+        """Note a state, and the player's row of probabilities at its information state."""
         history = state.history_str()
         if history not in self.states:
             if len(self.states) >= self.limit:
-                raise TooLarge(
-                    f"to_tabular_policy: {self.game}: more than {self.limit:,} histories in which somebody moves"
-                )
+                many = f"more than {self.limit:,} histories in which somebody moves"
+                raise TooLarge(f"to_tabular_policy: {self.game}: {many}")
             self.states[history] = state.clone()
+        if rows is not None:
+            self._enter(_information(state, player), rows[player], player, where)
 
     def _enter(self, information: str, row: Row, player: int, where: str) -> None:
         before, writer, place_before = self.entries.setdefault(information, (row, player, where))
         if np.abs(before - row).max() <= PRODUCT:
             return
-        if writer != player:
+        if writer == player:
             raise InvalidOption(
-                f"to_tabular_policy: {where}: OpenSpiel gives the information states of players {writer} and {player} the same text, "
-                f"{information!r}, so the table has one place for both, but they play differently; "
-                + ("ask for turn_based=True" if _at_once(self.game) else "no table can hold it, run the policy itself")
+                f"to_tabular_policy: {where}: the information state {information!r} of player {player} does not tell this "
+                f"situation from {place_before}, but the policy does, so no table can hold it"
             )
+        advice = "ask for turn_based=True" if _at_once(self.game) else "no table can hold it, run the policy itself"
         raise InvalidOption(
-            f"to_tabular_policy: {where}: the information state {information!r} of player {player} does not tell this situation from "
-            f"{place_before}, but the policy does, so no table can hold it"
+            f"to_tabular_policy: {where}: OpenSpiel gives the information states of players {writer} and {player} the same "
+            f"text, {information!r}, so the table has one place for both, but they play differently; {advice}"
         )
 
     def finished(self) -> Any:
         """The tabular policy."""
-        tabular = openspiel("open_spiel.python.policy").TabularPolicy(self.game, states=self.states)
+        tabular = reading.openspiel("open_spiel.python.policy").TabularPolicy(self.game, states=self.states)
         for information, (row, _, _) in self.entries.items():
             tabular.policy_for_key(information)[:] = row
         return tabular
@@ -248,11 +232,11 @@ class _Table:
 
 def _at_once(game: Any) -> bool:
     """Whether players move at once."""
-    return bool(game.get_type().dynamics == openspiel().GameType.Dynamics.SIMULTANEOUS)
+    return bool(game.get_type().dynamics == reading.openspiel().GameType.Dynamics.SIMULTANEOUS)
 
 
 def _information(state: Any, player: int) -> str:
-    """The text under which OpenSpiel's tables file a state of a player."""
+    """The text by which OpenSpiel's tables know a state of a player."""
     kind = state.get_game().get_type()
     if kind.provides_information_state_string:
         return str(state.information_state_string(player))
@@ -262,22 +246,20 @@ def _information(state: Any, player: int) -> str:
 
 
 def _independent(joint: dict[JointAction, float], where: str) -> Strategies:
-    """What each player draws by itself; InvalidOption where players draw together."""
-    players = range(len(next(iter(joint))))
-    own: Strategies = tuple({} for _ in players)
+    """Each player's own strategy; InvalidOption where players draw together."""
+    own: Strategies = tuple({} for _ in next(iter(joint)))
     for action, chance in joint.items():
         for mine, label in zip(own, action, strict=True):
             mine[label] = mine.get(label, 0.0) + chance
     for action in itertools.product(*own):
         if abs(joint.get(action, 0.0) - math.prod(mine[a] for mine, a in zip(own, action, strict=True))) > PRODUCT:
             raise InvalidOption(
-                f"to_tabular_policy: {where}: the players draw {action!r} together, not each by itself, and a tabular policy cannot say "
-                "that; solve with Nash(), or run the policy itself (see acegames.adapters.openspiel.play)"
+                f"to_tabular_policy: {where}: the players draw {action!r} together, not each by itself, which no table can "
+                "hold; solve with Nash(), or run the policy itself (see acegames.adapters.openspiel.play)"
             )
     return own
 
 
 def _stranger(t: int, label: Label, what: str) -> InvalidOption:
-    return InvalidOption(
-        f"to_tabular_policy: {place(t, label)}: the policy {what}; give the game (and the key) that from_openspiel was given"
-    )
+    rule = "give the game (and the key) that from_openspiel was given"
+    return InvalidOption(f"to_tabular_policy: {place(t, label)}: the policy {what}; {rule}")

@@ -1,9 +1,10 @@
-"""What OpenSpiel says of its games and states, in the words of a Markov game.
+"""OpenSpiel's games and states in the words of a Markov game.
 
-A Markov game's state is seen by all players and tells everything that matters for the future. OpenSpiel promises neither of a state's
-text (`str(state)`), whatever the information type of the game: the board of Go does not tell which positions are forbidden, and that of
-2048 not who moves. Its history always does. So states are labelled by their history, except in the games of `LABELLED_BY`, whose
-sources were read.
+All players see a Markov game's state, and it tells everything that matters for the future.
+OpenSpiel promises neither of a state's text (`str(state)`), whatever the information type of the
+game: the board of Go does not tell which positions are forbidden, and that of 2048 not who moves.
+Its history always does. So states are labelled by their history, except in the games of
+`LABELLED_BY`, whose sources were read.
 """
 
 from __future__ import annotations
@@ -24,20 +25,9 @@ END = "end"
 WAIT = "-"
 """The only action of a player who is not to move."""
 
-LABELLED_BY: dict[str, Key] = {
-    "breakthrough": str,
-    "catch": str,
-    "cliff_walking": str,
-    "connect_four": str,
-    "goofspiel": str,
-    "markov_soccer": str,
-    "nim": str,
-    "oshi_zumo": str,
-    "pig": str,
-    "repeated_game": lambda state: "round",
-    "tic_tac_toe": str,
-}
-"""Games in which fewer words than the history, together with the number of moves made, determine the future."""
+BY_TEXT = "breakthrough catch cliff_walking connect_four goofspiel markov_soccer nim oshi_zumo pig tic_tac_toe"
+LABELLED_BY: dict[str, Key] = {"repeated_game": lambda state: "round", **dict.fromkeys(BY_TEXT.split(), str)}
+"""Games in which less than the history, with the number of moves made, determines the future."""
 
 
 def openspiel(module: str = "pyspiel") -> Any:
@@ -47,7 +37,7 @@ def openspiel(module: str = "pyspiel") -> Any:
 
 
 def load(game: Any) -> Any:
-    """An OpenSpiel game from itself or from its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"."""
+    """An OpenSpiel game from itself or its name, as "tic_tac_toe" or "goofspiel(num_cards=4)"."""
     pyspiel = openspiel()
     if isinstance(game, pyspiel.Game):
         return game
@@ -63,28 +53,22 @@ def load(game: Any) -> Any:
 
 
 def check_kind(game: Any) -> None:
-    """InvalidGame for a game that is no Markov game with listed chances."""
+    """InvalidGame for a game that is not a Markov game with listed chances."""
     kind, kinds = game.get_type(), openspiel().GameType
     if kind.dynamics == kinds.Dynamics.MEAN_FIELD:
         raise InvalidGame(f"{game}: a mean-field game has no finite list of players")
     if kind.information == kinds.Information.IMPERFECT_INFORMATION:
-        raise InvalidGame(
-            f"{game}: an imperfect-information game; the state of a Markov game is seen by all players, "
-            "so only games of perfect information, simultaneous moves included, can be taken"
-        )
+        rule = "must be one of perfect information (or simultaneous moves): all players see a Markov game's state"
+        raise InvalidGame(f"{game}: an imperfect-information game, {rule}")
     if kind.chance_mode == kinds.ChanceMode.SAMPLED_STOCHASTIC:
         raise InvalidGame(f"{game}: its chances are drawn inside and not listed, so they cannot be enumerated")
 
 
 def label_rule(game: Any, key: Key | None) -> Key:
-    """How the states of a game are labelled."""
+    """The function that labels the states of a game."""
     if key is not None:
         check_function("key", key, ("state",))
-    return key or LABELLED_BY.get(game.get_type().short_name, _history)
-
-
-def _history(state: Any) -> str:
-    return str(state.history_str()) or "start"
+    return key or LABELLED_BY.get(game.get_type().short_name, lambda state: str(state.history_str()) or "start")
 
 
 def state_label(state: Any, key: Key | None = None) -> Label:
@@ -121,13 +105,12 @@ def _choices(state: Any, player: int) -> dict[str, int]:
 
 
 def play(state: Any, action: Sequence[Label]) -> None:
-    """Apply a joint action of the Markov game, one label per player, to an OpenSpiel state where somebody is to move."""
+    """Apply a joint action of the Markov game, one label per player, to an OpenSpiel state."""
     if state.is_chance_node() or state.is_terminal():
         raise _no_one_moves(state)
     known = choices(state)
     if len(action) != len(known) or any(a not in own for a, own in zip(action, known, strict=False)):
-        offered = [list(own) for own in known]
-        raise InvalidOption(f"action {action!r}: must be one of these for each player: {offered!r}")
+        raise InvalidOption(f"action {action!r}: must be one of these for each player: {list(map(list, known))!r}")
     apply(state, [own[str(a)] for a, own in zip(action, known, strict=True)])
 
 
@@ -140,7 +123,7 @@ def apply(state: Any, numbers: Sequence[int]) -> None:
 
 
 def after_chance(*states: Any) -> Iterator[tuple[float, tuple[Any, ...]]]:
-    """Every way in which chance can go on until somebody is to move or all is over, with its probability.
+    """The states after all chance moves, with their probabilities.
 
     Of several states, the first one's chances are played in all of them.
     """

@@ -1,4 +1,4 @@
-"""What PettingZoo's users agree on: agents, action spaces, masks, costs in `infos`. Read here, for games and for shields."""
+"""How a PettingZoo environment is read: agents, action spaces, masks, states and costs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
-from acegames.learn.stepping import Answer, check_env, cost_from_infos, joint_state
+from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
 from acegames.model.game import JointAction, Label, plain_label
-from acegames.model.user_functions import check_function
 from acegames.model.written import show
 from acegames.system.extras import optional
 
@@ -23,18 +22,18 @@ MASK = "action_mask"
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
-    """One step of an environment, for a function that tells its cost."""
+class EnvStep:
+    """One step of an environment, for a user's function that gives its cost."""
 
     t: int
     state: Label
-    action: JointAction  # what was played, one entry per player; "(none)" for an agent that was gone
+    action: JointAction  # one entry per player; "(none)" for an agent that was gone
     next_state: Label  # "(episode over)" after the last step
-    infos: Any  # what the environment told, by agent
+    infos: Any  # by agent
 
 
-CostRule = str | Callable[[Step], Any]
-"""A key, so that costs are `infos[agent][key]`, or a function of a `Step`."""
+CostRule = str | Callable[[EnvStep], Any]
+"""A key, so that costs are `infos[agent][key]`, or a function of an `EnvStep`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +49,8 @@ class Conventions:
     @property
     def source(self) -> str:
         """Where the state comes from, for messages."""
-        return (
-            "env.state() or else all observations together"
-            if self.state_of is joint_state
-            else "state(env, observations)"
-        )
+        default = self.state_of is joint_state
+        return "env.state() or else all observations together" if default else "state(env, observations)"
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
@@ -63,31 +59,26 @@ class Conventions:
             raise InvalidOption(f"{when}: state(env, observations) gave None, must be a label of the state")
         return label
 
-    def step(self, env: Any, t: int, state: Label, action: JointAction, answer: Answer) -> Step:
-        """What a step was."""
+    def read(self, env: Any, t: int, state: Label, action: JointAction, answer: EnvAnswer) -> tuple[Label, Any]:
+        """The next state and the cost, as the user gives it, of a step that was just played."""
         next_state = END if answer.over else self.state(env, answer.observations, f"t={t + 1}")
-        return Step(t, state, action, next_state, answer.infos)
-
-    def cost_of(self, step: Step, playing: Sequence[Label]) -> Any:
-        """The cost of a step, as the user gives it; `playing` are the agents that were there."""
-        if callable(self.cost):
-            try:
-                return self.cost(step)
-            except (AttributeError, TypeError) as error:
-                raise InvalidOption(
-                    f"cost(step): {error}; it is given one step, with .t, .state, .action, .next_state and .infos"
-                ) from error
-        return cost_from_infos(step.infos, self.cost, self.players, playing, self.constraints, "step")
+        if not callable(self.cost):
+            return next_state, cost_from_infos(answer, self.cost, self.players, self.constraints, "step")
+        try:
+            return next_state, self.cost(EnvStep(t, state, action, next_state, answer.infos))
+        except (AttributeError, TypeError) as error:
+            rule = "it is given one step, with .t, .state, .action, .next_state and .infos"
+            raise InvalidOption(f"cost(step): {error}; {rule}") from error
 
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
-        """What each player's environment allows, (n_i,) each, True meaning allowed; all of it for those who say nothing."""
+        """The environment's own action masks, (n_i,) of each player; True means allowed."""
         return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
 
 
 def conventions(
     env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
 ) -> Conventions:
-    """Read an environment's agents and action spaces; `players` are its agents in another order."""
+    """Read an environment's agents and action spaces; `players` gives its agents an order."""
     agents = getattr(env, "possible_agents", None)
     if isinstance(env, type):
         raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
@@ -99,23 +90,18 @@ def conventions(
         )
     if not isinstance(cost, str) and not callable(cost):
         raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
-    check_env(env)
-    if state is not None:
-        check_function("state", state, ("env", "observations"))
-    if not isinstance(cost, str):
-        check_function("cost", cost, ("step",))
+    check_env(env, state, cost, "step")
     known = tuple(plain_label("possible_agents", p) for p in agents)
     order = known if players is None else tuple(players)
     if set(order) != set(known):
-        raise InvalidOption(
-            f"the environment's agents are {list(known)!r}, the game's players {list(order)!r}; they must be the same"
-        )
+        rule = f"the game's players {list(order)!r}; they must be the same"
+        raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
     actions = tuple(_action_labels(p, env.action_space(p)) for p in order)
     return Conventions(order, tuple(constraints), actions, state or joint_state, cost)
 
 
 def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
-    """Every action of a space: its label, and what the environment is given for it."""
+    """The label of every action of a space, and what the environment is given for it."""
     spaces = optional("gymnasium.spaces", WHO, EXTRA)
     if isinstance(space, spaces.Discrete):
         return {int(space.start) + k: int(space.start) + k for k in range(int(space.n))}
@@ -123,9 +109,8 @@ def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:
         start = np.broadcast_to(getattr(space, "start", 0), space.nvec.shape)
         parts = [range(int(s), int(s + n)) for s, n in zip(start, space.nvec, strict=True)]
         return {label: np.array(label, dtype=space.dtype) for label in itertools.product(*parts)}
-    raise InvalidOption(
-        f"agent {agent!r}: action space {space}, must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
-    )
+    rule = "must be Discrete or MultiDiscrete with one axis: actions are listed one by one"
+    raise InvalidOption(f"agent {agent!r}: action space {space}, {rule}")
 
 
 def _mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.bool_]:
@@ -136,8 +121,7 @@ def _mask(agent: Label, n: int, observations: Any, infos: Any) -> NDArray[np.boo
         if isinstance(mine, Mapping) and mine.get(MASK) is not None:
             found = np.asarray(mine[MASK])
             if found.shape != (n,):
-                raise InvalidOption(
-                    f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, must be one entry for each of the {n} actions"
-                )
+                rule = f"must be one entry for each of the {n} actions"
+                raise InvalidOption(f"agent {agent!r}: {MASK} in {where} has the shape {found.shape}, {rule}")
             mask &= found.astype(bool)
     return mask

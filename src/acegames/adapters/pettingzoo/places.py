@@ -1,6 +1,6 @@
 """Ways back to a situation of an environment: a copy made there, or the user's own `set_state`.
 
-Either takes a seed, so that two plays of the same action meet different randomness, if there is any.
+Either takes a seed, so that two plays of the same action meet different random numbers.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,25 +20,15 @@ INNER = ("env", "aec_env", "par_env")
 """Where PettingZoo's wrappers keep what they wrap."""
 
 
-class Places(Protocol):
-    """Remembers situations and goes back to them."""
-
-    def keep(self, env: Any, state: Label) -> Any:
-        """What is needed to come back to where `env` is now."""
-
-    def back(self, kept: Any, seed: int) -> Any:
-        """An environment that is there again."""
-
-
 class Copies:
     """Goes back by deep copies, in which every random generator is seeded anew."""
 
     def keep(self, env: Any, state: Label) -> Any:
-        """Copy the environment."""
+        """A copy: what is needed to come back to where `env` is now."""
         return duplicate(env, {})
 
     def back(self, kept: Any, seed: int) -> Any:
-        """Copy the copy, so that it can be used again."""
+        """An environment that is there again; the copy is copied, so that it can be used again."""
         memo: dict[int, Any] = {}
         env = duplicate(kept, memo)
         for part in memo.values():
@@ -53,7 +43,7 @@ class Settings:
         self.env, self.set_state = env, set_state
 
     def keep(self, env: Any, state: Label) -> Any:
-        """The state says it all."""
+        """The state itself."""
         return state
 
     def back(self, kept: Any, seed: int) -> Any:
@@ -63,12 +53,16 @@ class Settings:
         return self.env
 
 
+Places = Copies | Settings
+
+
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:
     """A deep copy of an environment as it stands.
 
-    `copy.deepcopy` alone makes a new environment, not a copy, of those that say how to be pickled (gymnasium's EzPickle), as
-    most of PettingZoo's do. So the environment and what it wraps are copied attribute by attribute; pygame's pictures and windows,
-    which cannot be copied and are no part of the state, are shared.
+    `copy.deepcopy` alone makes a new environment, not a copy, of those that say how to be pickled
+    (gymnasium's EzPickle), as most of PettingZoo's do. So the environment and what it wraps are
+    copied attribute by attribute; pygame's pictures and windows, which cannot be copied and are no
+    part of the state, are shared.
     """
     layers = [env] if hasattr(env, "__dict__") else []
     while layers and (inner := next((x for x in map(vars(layers[-1]).get, INNER) if _is_layer(x)), None)) is not None:
@@ -82,9 +76,8 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
             vars(memo[id(layer)]).update({name: copy.deepcopy(value, memo) for name, value in vars(layer).items()})
         return copy.deepcopy(env, memo)
     except (TypeError, AttributeError, NotImplementedError, RecursionError) as error:
-        raise InvalidOption(
-            f"the environment cannot be copied ({error}); give set_state=, a function of (env, state) that puts it into a state"
-        ) from error
+        rule = "give set_state=, a function of (env, state) that puts it into a state"
+        raise InvalidOption(f"the environment cannot be copied ({error}); {rule}") from error
 
 
 def _is_layer(x: Any) -> bool:

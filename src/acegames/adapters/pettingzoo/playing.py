@@ -8,83 +8,57 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils import seeding
-from pettingzoo.utils.conversions import parallel_to_aec, parallel_to_aec_wrapper
+from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 from pettingzoo.utils.env import ParallelEnv
-from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
+from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
-from acegames.adapters.environments.play import Options, Play, Played, metadata
-from acegames.adapters.environments.showing import show
-from acegames.adapters.environments.spaces import observation_space, vector_space
+from acegames.adapters.environments.play import MASKS, Options
+from acegames.adapters.pettingzoo.conventions import MASK
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.written import unknown
 
-MASKS = ("safe", "available")
 
-
-class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
+class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
     """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
-        self.play = Play(game, options, masks)
-        self.game, self.render_mode = game, options.render_mode
-        self.metadata = metadata(game)
+        self.open(game, options, masks)
         self.possible_agents = list(self.play.agents)
         self.agents: list[str] = []
         self.state_space = vector_space(self.play)
-        self._observation_space = {a: observation_space(self.play, i) for i, a in enumerate(self.possible_agents)}
-        self._action_space = {
-            a: spaces.Discrete(len(labels)) for a, labels in zip(self.possible_agents, game.actions, strict=True)
-        }
+        self._observed: dict[str, spaces.Space[Any]] = self._each(lambda i: observation_space(self.play, i))
+        self._actions: dict[str, spaces.Space[Any]] = self._each(lambda i: spaces.Discrete(len(game.actions[i])))
         self._rng: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What an agent sees; always the same object."""
-        return self._observation_space[agent]
+        """The space of an agent's observations; always the same object."""
+        return self._observed[agent]
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """The numbers of an agent's actions, in the order of `game.actions`; always the same object."""
-        return self._action_space[agent]
+        """The numbers of an agent's actions, as in `game.actions`; always the same object."""
+        return self._actions[agent]
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], ...]:
         """Begin an episode. A seed begins the random numbers anew, too; `options` are ignored."""
         if self._rng is None or seed is not None:
             self._rng, _ = seeding.np_random(seed)
         self.play.begin(self._rng)
         self.agents = list(self.possible_agents)
-        self._show_people()
+        self.show_people()
         return self._each(self.play.observation), self._each(self.play.info)
 
-    def step(
-        self, actions: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one action number per agent; return observations, rewards, terminations, truncations and infos."""
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """Play one action number per agent; return PettingZoo's five values."""
         if self._rng is None:
             raise InvalidOption("step: call reset before the first step")
         rewards = self.play.step(self._ordered(actions), self._rng)
         ended = not self.play.running
-        answer = (
-            self._each(self.play.observation),
-            self._each(lambda i: rewards[i]),
-            self._each(lambda i: ended),
-            self._each(lambda i: False),
-            self._each(self.play.info),
-        )
-        if ended:
-            self.agents = []
-        self._show_people()
-        return answer
-
-    def render(self) -> Any:
-        """Show the play as `render_mode` says."""
-        if self.render_mode is None:
-            raise InvalidOption(
-                f"render: give a render_mode when the environment is made: {self.metadata['render_modes']}"
-            )
-        return show(self.play)
+        self.agents = [] if ended else self.agents
+        self.show_people()
+        each = (self.play.observation, rewards.__getitem__, lambda i: ended, lambda i: False, self.play.info)
+        return tuple(map(self._each, each))
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -102,11 +76,21 @@ class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
         """What `step` takes as a joint action in the words of the game."""
         return self.play.decode(self._ordered(actions))
 
+    def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
+        """The mask of an agent after others have chosen; what is legal where nothing is safe."""
+        play = self.play
+        if not play.safe:
+            return {}
+        mask = play.masks.turn(play.episode, tuple(chosen.values()))
+        if mask is None:
+            return {MASK: play.masks.offered(play.episode)[self.possible_agents.index(agent)], "safe": False}
+        return {MASK: mask}
+
     def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
         if not isinstance(actions, Mapping):
             raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
         for agent in actions:
-            if agent not in self._action_space:
+            if agent not in self._actions:
                 raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")
         missing = [a for a in self.possible_agents if a not in actions]
         if missing and self.agents:
@@ -116,44 +100,39 @@ class GameParallelEnv(Played, ParallelEnv):  # type: ignore[misc]
     def _each(self, of: Any) -> dict[str, Any]:
         return {agent: of(i) for i, agent in enumerate(self.possible_agents)}
 
-    def _show_people(self) -> None:
-        if self.render_mode == "human":
-            self.render()
 
+class TurnEnv(parallel_to_aec_wrapper):  # type: ignore[misc]
+    """PettingZoo's conversion to turns, with masks that fit the choices of the agents before.
 
-class InTurn(parallel_to_aec_wrapper):  # type: ignore[misc]
-    """PettingZoo's conversion, with masks that know what the agents before have chosen."""
+    `env.in_turn(agent, chosen)` gives what the info of the next agent has after those choices.
+    """
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin an episode."""
+        """Begin an episode; nobody has chosen."""
         super().reset(seed=seed, options=options)
-        self._mask_next()
+        self._offer()
 
     def step(self, action: Any) -> None:
         """Take the choice of the agent whose turn it is."""
-        agent, play = self.agent_selection, self.env.play
-        if not (self.terminations[agent] or self.truncations[agent]):
-            action = play.number(self.possible_agents.index(agent), action)
         super().step(action)
-        self._mask_next()
+        self._offer()
 
-    def _mask_next(self) -> None:
-        """Write the mask of the agent that is next into what it sees and is told."""
-        play: Play = self.env.play
-        if not play.running or not play.safe:
+    def _offer(self) -> None:
+        agent, order = self.agent_selection, list(self.env.agents)
+        if agent not in order:
             return
+        told = self.env.in_turn(agent, {a: self._actions[a] for a in order[: order.index(agent)]})
+        self.infos[agent] = {**self.infos[agent], **told}
+        if MASK in told and isinstance(self._observations[agent], Mapping):
+            self._observations[agent] = {**self._observations[agent], MASK: told[MASK].copy()}
+
+
+class GameTurnEnv(TurnEnv):
+    """A game that agents play one after the other; the last choice plays all."""
+
+    def step(self, action: Any) -> None:
+        """Take the choice of the agent whose turn it is, a number of its actions."""
         agent = self.agent_selection
-        before = self.possible_agents[: self.possible_agents.index(agent)]
-        mask = play.masks.turn(play.episode, tuple(self._actions[a] for a in before))
-        if mask is None:
-            mask = play.masks.offered(play.episode)[len(before)]
-            self.infos[agent]["safe"] = False
-        self.infos[agent]["action_mask"] = mask
-        if play.options.observation == "dict":
-            self._observations[agent]["action_mask"] = mask.copy()
-
-
-def convert(game: MarkovGame, options: Options) -> Any:
-    """The game's environment for agents in turn, in PettingZoo's order-enforcing wrapper as its own conversion makes it."""
-    env = GameParallelEnv(game, options, ("turn", *MASKS))
-    return OrderEnforcingWrapper(InTurn(env)) if options.mask == "turn" else parallel_to_aec(env)
+        if not (self.terminations[agent] or self.truncations[agent]):
+            action = self.env.play.number(self.possible_agents.index(agent), action)
+        super().step(action)

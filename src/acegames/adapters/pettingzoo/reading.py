@@ -1,24 +1,28 @@
-"""A parallel environment read as a game: every joint action is played in every situation (t, state) that can occur.
+"""A parallel environment read as a game: every joint action is played in every (t, state).
 
-    reset  ->  states at t = 0;   for each: go back to it, play a joint action, read (next state, cost, rewards)  ->  states at t + 1; ...
+    reset  ->  states at t = 0;  for each: go back to it, play a joint action,
+               read (next state, cost, rewards)  ->  states at t + 1;  ...
 
-What the state does not tell, such as something drawn at `reset`, is found by coming to a situation in several *ways*: after other seeds, by
-other actions, at other times. What an action leads to must not depend on the way.
+What the state does not tell, such as something drawn at `reset`, is found by coming to a situation
+in several *ways*: after other seeds, by other actions, at other times. The outcome of an action
+must not depend on the way.
 
-Time O(situations * joint actions * ways) steps of the environment, memory a copy of it for each way into the situations of two times. There
-are `repeats` ways into a situation, into each of the first CLOSELY about FEW.
+Time O(situations * joint actions * ways) steps of the environment, memory a copy of it for each way
+into the situations of two times. There are `repeats` ways into a situation, into each of the first
+CLOSELY about FEW.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule, conventions
 from acegames.adapters.pettingzoo.places import Copies, Places, Settings
 from acegames.errors import InvalidOption, TooLarge
+from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.assemble import read_budget
@@ -28,10 +32,10 @@ from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
-"""How many seeds `reset` is tried with: at least, and at most until all initial states are found."""
+"""`reset` is tried with FEW seeds, or with up to SEEDS to find all initial states given."""
 
 CLOSELY = 20
-"""So many situations are played in FEW ways, which takes hardly any time; the others in `repeats`."""
+"""The first situations, this many, are played in FEW ways, which is quick; others in `repeats`."""
 
 Chance = tuple[float, Callable[[Any], Any] | None]
 """A probability, and a function of the environment that makes its next step go that way."""
@@ -42,8 +46,8 @@ CERTAIN: tuple[Chance, ...] = ((1.0, None),)
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
-    """What one joint action led to."""
+class Transition:
+    """The outcome of one joint action."""
 
     next_state: Label
     cost: Any
@@ -55,18 +59,16 @@ class Played:
 class Way:
     """One of the ways in which a situation was reached."""
 
-    t: int  # when
-    seed: int  # with which `reset` the episode began
+    t: int
+    seed: int  # with which the episode was reset
     kept: Any  # what is needed to come back
 
 
 @dataclass(frozen=True, eq=False)
-class Situation:
+class ReachedState:
     """One (t, state): who may do what there, and how to get back to it."""
 
-    choices: tuple[
-        tuple[Label, ...], ...
-    ]  # N: the actions that the environment allows; NO_ACTION alone for one who is gone
+    choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; only NO_ACTION for one who is gone
     ways: list[Way]  # the first of them is not later than the others
 
 
@@ -87,21 +89,57 @@ def from_parallel_env(
     most: int = 100_000,
     name: str = "",
 ) -> MarkovGame:
-    """See `acegames.adapters.pettingzoo.from_parallel_env`."""
+    """Build a game from a parallel environment by playing every joint action in every (t, state).
+
+    Players are `possible_agents`, actions the numbers of their discrete spaces (tuples for
+    `MultiDiscrete`). Actions that an `action_mask`, in the observation or in `infos`, excludes are
+    not legal. Once all agents are terminated or truncated the state is "(episode over)": nothing
+    costs or pays there. An agent that is gone while others play on has the one action "(none)".
+
+    Args:
+        env: the environment. It is reset, and left where the last play ended.
+        horizon: number of steps; an environment that goes on is cut off there.
+        budget, constraints: as in `MarkovGame.from_functions`.
+        cost: a key, so that costs are `infos[agent][key]`, read as `learn.estimate` reads them; or
+            `cost(step)`, a function of a record with `.t`, `.state`, `.action`, `.next_state` and
+            `.infos`, that gives a number, one per constraint, or {constraint: number}.
+        state: `state(env, observations)` gives the state, anything hashable. It must tell
+            everything that the future depends on, besides the time. By default `env.state()`, else
+            the tuple of all observations.
+        set_state: `set_state(env, state)` puts an environment that was just reset into a state. By
+            default the environment is copied instead, which is slower (a copy for every play) and
+            needs memory, but is right also where the state does not tell everything that `step`
+            changes, such as a count of steps. With `set_state` plays do not depend on the time.
+        legal: `legal(t, state, action)` is True where the joint action is allowed, besides the
+            masks.
+        chances: for an environment that is random, what chance can do: (probability, force) pairs,
+            where `force(env)` makes the next step go that way; or a function of (t, state, action)
+            that gives them.
+        initial: {state: probability} where the environment starts at random; by default the one
+            state in which it starts.
+        stationary: True plays in each state once, not once for each time: faster, for an
+            environment that keeps no count of steps.
+        repeats: how often each action is played, with different seeds; more often in the first
+            situations, so that what `reset` draws is met. Plays that differ are an error; 1 trusts
+            that they do not.
+        most: the most situations, or states when `stationary`, to visit.
+        name: a name for people; by default that of the environment.
+
+    Raises:
+        InvalidOption: where the environment does not fit, or is random though nothing said so.
+        InvalidGame: naming the place, the value and the rule.
+        TooLarge: when there are more situations than `most`.
+    """
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
     rules = conventions(env, labels, state, cost)
-    for what, number in (("repeats", repeats), ("most", most)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise InvalidOption(f"{what}: got {show(number)}, must be a whole number of at least 1")
-    for what, function, takes in (
-        ("set_state", set_state, ("env", "state")),
-        ("legal", legal, ("t", "state", "action")),
-    ):
+    check_count("repeats", repeats)
+    check_count("most", most)
+    if set_state is not None:
+        check_function("set_state", set_state, ("env", "state"))
+    for what, function in (("legal", legal), ("chances", chances if callable(chances) else None)):
         if function is not None:
-            check_function(what, function, takes)
-    if callable(chances):
-        check_function("chances", chances, ("t", "state", "action"))
+            check_function(what, function, ("t", "state", "action"))
     places = Copies() if set_state is None else Settings(env, set_state)
     reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
     starts = reader.begin(env, initial)
@@ -121,27 +159,27 @@ def from_parallel_env(
     return game
 
 
+@dataclass(eq=False)
 class _Reader:
-    """Answers what `MarkovGame.from_functions` asks, time after time, by playing."""
+    """Answers the questions of `MarkovGame.from_functions`, time after time, by playing."""
 
-    def __init__(
-        self,
-        rules: Conventions,
-        places: Places,
-        horizon: int,
-        stationary: bool,
-        chances: Chances,
-        repeats: int,
-        most: int,
-    ) -> None:
-        self.rules, self.places, self.horizon, self.chances = rules, places, horizon, chances
-        self.stationary, self.repeats, self.most = stationary, repeats, most
-        self.known: dict[int, dict[Label, Situation]] = {0: {}}  # by time; all under 0 when stationary
-        self.played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Played]]]] = {}  # with the ways
-        self.count, self.now, self.plays = 0, 0, 0
+    rules: Conventions
+    places: Places
+    horizon: int
+    stationary: bool
+    chances: Chances
+    repeats: int
+    most: int
+    known: dict[int, dict[Label, ReachedState]] = field(default_factory=lambda: {0: {}})  # all at 0 if stationary
+    played: dict[tuple[int, Label, JointAction], tuple[int, list[tuple[float, Transition]]]] = field(
+        default_factory=dict  # the number of ways in which it was played, and its outcomes
+    )
+    count: int = 0  # of situations
+    plays: int = 0
+    now: int = 0
 
     def begin(self, env: Any, initial: Any) -> dict[Label, float]:
-        """Find the initial states by `reset` with many seeds; InvalidOption when they are not those of `initial`."""
+        """Find the initial states by `reset` with many seeds, and compare them with `initial`."""
         wanted = None if initial is None else read_initial(initial)
         for seed in range(FEW if wanted is None else SEEDS):
             observations, infos = reset_env(env, seed)
@@ -158,28 +196,26 @@ class _Reader:
             missing = next(s for s in wanted if s not in found)
             raise InvalidOption(f"initial: {missing!r} was not seen after reset with {SEEDS} seeds")
         if len(found) > 1:
-            raise InvalidOption(
-                f"the environment starts at random, as in {show(found[:3])}; give initial={{state: probability}}, with every state "
-                "where it can start"
-            )
+            rule = "give initial={state: probability}, with every state where it can start"
+            raise InvalidOption(f"the environment starts at random, as in {show(found[:3])}; {rule}")
         return {found[0]: 1.0}
 
     def actions(self, t: int, state: Label) -> tuple[tuple[Label, ...], ...]:
-        """What each player may do."""
+        """The actions of each player."""
         return ((NO_ACTION,),) * len(self.rules.players) if state == END else self._at(t)[state].choices
 
     def outcomes(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Label, Any]]:
-        """What can happen."""
+        """(probability, next state, cost) of everything that can happen."""
         return [(p, found.next_state, found.cost) for p, found in self._play(t, state, action)]
 
     def reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        """What each player gets, on average."""
+        """The expected reward of each player."""
         found = self._play(t, state, action)
         return tuple(math.fsum(p * x.rewards[i] for p, x in found) for i in range(len(action)))
 
-    # -- playing ---------------------------------------------------------------------------------------------------
+    # -- playing
 
-    def _at(self, t: int) -> dict[Label, Situation]:
+    def _at(self, t: int) -> dict[Label, ReachedState]:
         """The situations of a time; those of times before it are forgotten."""
         if self.stationary:
             return self.known[0]
@@ -187,26 +223,24 @@ class _Reader:
             self.now, self.known, self.played = t, {k: v for k, v in self.known.items() if k >= t}, {}
         return self.known.setdefault(t, {})
 
-    def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Played]]:
-        """What a joint action leads to, for everything that chance can do."""
+    def _play(self, t: int, state: Label, action: JointAction) -> list[tuple[float, Transition]]:
+        """The outcomes of a joint action, one for everything that chance can do."""
         if state == END:
-            return [(1.0, Played(END, None, (0.0,) * len(action), t))]
+            return [(1.0, Transition(END, None, (0.0,) * len(action), t))]
         here, key = self._at(t)[state], (0 if self.stationary else t, state, action)
         ways, found = self.played.get(key, (0, []))
         if ways < len(here.ways):  # or it is stationary and was reached in a new way since
             where, now = place(t, state, action), len(here.ways)
-            listed = self.chances(t, state, action) if callable(self.chances) else self.chances
-            tried = [
-                self._agreed(where, state, action, here.ways[ways:now], force) for _, force in _chances(where, listed)
-            ]
+            listed = _chances(where, self.chances(t, state, action) if callable(self.chances) else self.chances)
+            tried = [self._agreed(where, state, action, here.ways[ways:now], force) for _, force in listed]
             for (_, before), new in zip(found, tried, strict=False):
                 self._compare(where, before, new)
-            found = found or [(p, new) for (p, _), new in zip(_chances(where, listed), tried, strict=True)]
+            found = found or [(p, new) for (p, _), new in zip(listed, tried, strict=True)]
             self.played[key] = now, found
         return found
 
-    def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Played:
-        """What a joint action leads to, played in all these ways, `repeats` times at least, and found the same each time."""
+    def _agreed(self, where: str, state: Label, action: JointAction, ways: list[Way], force: Any) -> Transition:
+        """The outcome of a joint action, the same in all ways and in at least `repeats` plays."""
         first, tries = self.plays, []
         for k in range(max(self.repeats, len(ways))):  # another way first each time: what it leads to is kept
             again = k > 0 if self.count > CLOSELY else k >= len(ways)
@@ -216,43 +250,41 @@ class _Reader:
             self._compare(where, earliest, other)
         return earliest
 
-    def _compare(self, where: str, one: Played, other: Played) -> None:
-        late = (
-            "" if one.t == other.t else f" (at t={one.t} and t={other.t}: if time matters, leave out stationary=True)"
-        )
+    def _compare(self, where: str, one: Transition, other: Transition) -> None:
+        late = one.t != other.t
+        times = f" (at t={one.t} and t={other.t}: if time matters, leave out stationary=True)" if late else ""
         at_end = late and max(one.t, other.t) == self.horizon - 1  # what comes after the horizon does not matter
         for what in ("cost", "rewards") if at_end else ("next_state", "cost", "rewards"):
             a, b = getattr(one, what), getattr(other, what)
             if repr(a) != repr(b):  # costs may be arrays
                 raise InvalidOption(
-                    f"{where}: played twice, the {what.replace('_', ' ')} was {show(a)} and {show(b)}{late}. Either the environment is "
-                    "random: then say what chance can do (chances=), or estimate the game from samples (acegames.learn.estimate). Or its "
-                    "state does not tell everything that matters: then give state=, a function of (env, observations) that does"
+                    f"{where}: played twice, the {what.replace('_', ' ')} was {show(a)} and {show(b)}{times}. Either the "
+                    "environment is random: then say what chance can do (chances=), or estimate the game from samples "
+                    "(acegames.learn.estimate). Or its state does not tell everything that matters: then give state=, "
+                    "a function of (env, observations) that does"
                 )
 
-    def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Played:
+    def _try(self, way: Way, state: Label, action: JointAction, force: Any, again: bool) -> Transition:
         self.plays += 1  # every play has a seed of its own: rare luck shows somewhere
         t, rules, env = way.t, self.rules, self.places.back(way.kept, self.plays)
         if force is not None:
             force(env)
-        there = agents_of(env, rules.players)
-        given = {p: acts[a] for p, acts, a in zip(rules.players, rules.actions, action, strict=True) if p in there}
-        answer = step_env(env, given, t)
+        acts = zip(rules.players, rules.actions, action, strict=True)
+        answer = step_env(env, {p: own.get(a) for p, own, a in acts}, t)
         if answer.cut and self.stationary and isinstance(self.places, Copies) and t < self.horizon - 1:
             raise InvalidOption(
-                f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends on time: "
-                f"leave out stationary=True, or take a shorter horizon than {self.horizon}"
+                f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
+                f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
             )
-        step = rules.step(env, t, state, action, answer)
-        if step.next_state != END:
-            self._reach(env, t + 1, way.seed, step.next_state, answer.observations, answer.infos, again)
-        rewards = tuple(float(answer.rewards.get(p, 0.0)) for p in rules.players)
-        return Played(step.next_state, rules.cost_of(step, list(given)), rewards, t)
+        next_state, cost = rules.read(env, t, state, action, answer)
+        if next_state != END:
+            self._reach(env, t + 1, way.seed, next_state, answer.observations, answer.infos, again)
+        return Transition(next_state, cost, answer.rewards_of(rules.players), t)
 
     def _reach(
         self, env: Any, t: int, seed: int, state: Label, observations: Any, infos: Any, again: bool = False
     ) -> None:
-        """Remember a situation, and the way in which it was reached; `again` is the same way once more."""
+        """Remember a situation and the way into it; `again` is the same way once more."""
         there = agents_of(env, self.rules.players)
         masks = self.rules.masks(observations, infos)
         choices = tuple(
@@ -262,18 +294,18 @@ class _Reader:
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
             self._count(t, known)
-            known[state] = Situation(choices, [Way(t, seed, self.places.keep(env, state))])
+            known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
             return
         if known[state].choices != choices:
             raise InvalidOption(
-                f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the state does not "
-                "tell everything that matters; give state=, a function of (env, observations) that does"
+                f"{place(t, state)}: reached twice, the actions were {show(known[state].choices)} and {show(choices)}: the "
+                "state does not tell everything that matters; give state=, a function of (env, observations) that does"
             )
         if not again and t < self.horizon and self._one_more(known[state].ways, t, seed):
             known[state].ways.append(Way(t, seed, self.places.keep(env, state)))
 
     def _one_more(self, ways: list[Way], t: int, seed: int) -> bool:
-        """Whether a situation is to be played in one more way: reached at another time, after another seed, or by another action."""
+        """Whether a way at another time, after another seed, or by another action is to be kept."""
         closely, times = self.count <= CLOSELY, [way.t for way in ways]
         if self.repeats == 1:
             return False
@@ -284,19 +316,17 @@ class _Reader:
             return len(seeds) < self.repeats
         return len(set(seeds)) < max(FEW, self.repeats) if seed not in seeds else len(set(seeds)) == len(seeds)
 
-    def _count(self, t: int, known: dict[Label, Situation]) -> None:
+    def _count(self, t: int, known: dict[Label, ReachedState]) -> None:
         self.count += 1
         if self.count > self.most:
             what = "states" if self.stationary else "situations (t, state)"
-            there = (
+            last = (
                 f", where there are {len(known):,} states so far, such as {show(next(reversed(known)))}"
                 if known
                 else ""
             )
-            raise TooLarge(
-                f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{there}. A state that says less (state=), a shorter "
-                "horizon, or a larger most="
-            )
+            rule = "A state that says less (state=), a shorter horizon, or a larger most="
+            raise TooLarge(f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{last}. {rule}")
 
 
 def _chances(where: str, listed: Any) -> list[Chance]:

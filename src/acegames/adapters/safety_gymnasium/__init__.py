@@ -1,4 +1,4 @@
-"""Safety-Gymnasium: environments whose `step` returns the cost as its third of six values, as learners written for it expect."""
+"""Safety-Gymnasium: environments whose `step` returns the cost as the third of six values."""
 
 from __future__ import annotations
 
@@ -13,48 +13,43 @@ if TYPE_CHECKING:
 __all__ = ["env", "multi_agent_env"]
 
 
-def env(
-    game: MarkovGame,
-    *,
-    mask: Literal["safe", "available"] = "safe",
-    observation: Literal["dict", "vector"] = "vector",
-    **options: Any,
-) -> SafetyGameEnv:
-    """Make a Gymnasium `Env` of a game with one player, whose `step` returns (observation, reward, cost, terminated, truncated, info).
+def env(game: MarkovGame, *, observation: Literal["dict", "vector"] = "vector", **options: Any) -> SafetyGameEnv:
+    """Make a Gymnasium `Env` of a game with one player, with steps of six values.
+
+    `step` returns (observation, reward, cost, terminated, truncated, info). Safety-Gymnasium itself
+    is not needed.
 
     Args:
-        game, mask, observation, options: as for `acegames.adapters.gymnasium.env`, but that observations are vectors by default.
+        game, observation, options: as for `acegames.adapters.gymnasium.env`, but with vectors by
+            default.
 
     Raises:
-        InvalidOption, Infeasible: as there.
-        MissingExtra: without Gymnasium. Safety-Gymnasium itself is not needed.
+        InvalidOption, Infeasible, MissingExtra: as there.
     """
     optional("gymnasium", "environments", "gymnasium")
     from acegames.adapters.safety_gymnasium.playing import SafetyGameEnv, check_names
 
     check_names(game)
-    return SafetyGameEnv(game, mask=mask, observation=observation, **options)
+    return SafetyGameEnv(game, observation=observation, **options)
 
 
 def multi_agent_env(
-    game: MarkovGame,
-    *,
-    mask: Literal["safe", "available"] = "safe",
-    observation: Literal["dict", "vector"] = "vector",
-    **options: Any,
+    game: MarkovGame, *, observation: Literal["dict", "vector"] = "vector", **options: Any
 ) -> SafetyMultiAgentEnv:
-    """Make a multi-agent environment whose `step` returns (observations, rewards, costs, terminations, truncations, infos), by agent.
+    """Make a multi-agent environment with steps of six values.
+
+    `step` returns (observations, rewards, costs, terminations, truncations, infos), each by agent.
 
     Args:
-        game, mask, observation, options: as for `acegames.adapters.pettingzoo.parallel_env`, but that observations are vectors by default.
+        game, observation, options: as for `acegames.adapters.pettingzoo.parallel_env`, but with
+            vectors by default.
 
     Raises:
-        InvalidOption, Infeasible: as there.
-        MissingExtra: without PettingZoo. Safety-Gymnasium itself is not needed.
+        InvalidOption, Infeasible, MissingExtra: as there.
     """
     from acegames.adapters.pettingzoo import parallel_env
 
-    parallel = parallel_env(game, mask=mask, observation=observation, **options)
+    parallel = parallel_env(game, observation=observation, **options)
     from acegames.adapters.safety_gymnasium.playing import SafetyMultiAgentEnv, check_names
 
     check_names(game)

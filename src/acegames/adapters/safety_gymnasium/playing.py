@@ -1,6 +1,7 @@
 """Steps of six values, in the order and with the keys of Safety-Gymnasium.
 
-There the infos of a step hold `cost_sum` and one `cost_...` per kind of cost, and no `cost`: its own conversion to Gymnasium puts that in.
+There the infos of a step hold `cost_sum` and one `cost_...` per kind of cost, and no `cost`: its
+own conversion to Gymnasium adds it.
 """
 
 from __future__ import annotations
@@ -8,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from acegames.adapters.gymnasium.playing import GameEnv
+from acegames.adapters.gymnasium.playing import SingleAgentEnv
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 
 Six = tuple[Any, Any, Any, Any, Any, Any]
 
 
-class SafetyGameEnv(GameEnv):
+class SafetyGameEnv(SingleAgentEnv):
     """A game that one agent plays, with the cost as the third value of a step."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -24,14 +25,14 @@ class SafetyGameEnv(GameEnv):
         return seen, info_of_six(info)[1]
 
     def step(self, action: Any) -> Six:  # type: ignore[override]
-        """Play the action of this number; return observation, reward, cost, terminated, truncated and info."""
+        """Play an action number; return Gymnasium's five values with the cost as the third."""
         seen, reward, terminated, truncated, info = super().step(action)
         cost, info = info_of_six(info)
         return seen, reward, cost, terminated, truncated, info
 
 
 class SafetyMultiAgentEnv:
-    """A game that all agents play at once, with the costs as the third value of a step. Everything else is the parallel environment's."""
+    """A parallel environment of a game, with the costs as the third value of a step."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -47,7 +48,7 @@ class SafetyMultiAgentEnv:
         return seen, {agent: info_of_six(info)[1] for agent, info in infos.items()}
 
     def step(self, actions: Mapping[str, Any]) -> Six:
-        """Play one action number per agent; return observations, rewards, costs, terminations, truncations and infos."""
+        """Play one action number per agent; return six values, the costs as the third."""
         seen, rewards, terminations, truncations, infos = self.env.step(actions)
         told = {agent: info_of_six(info) for agent, info in infos.items()}
         costs = {agent: cost for agent, (cost, _) in told.items()}
@@ -55,12 +56,10 @@ class SafetyMultiAgentEnv:
 
 
 def check_names(game: MarkovGame) -> None:
-    """InvalidOption for a constraint whose cost would be called as the sum of all is."""
+    """InvalidOption for a constraint whose cost would have the name of the sum of all costs."""
     check_game(game)
     if "sum" in map(str, game.constraints):
-        raise InvalidOption(
-            "constraint 'sum': infos hold the sum of all costs as `cost_sum`; call the constraint otherwise"
-        )
+        raise InvalidOption("constraint 'sum': infos hold the sum of all costs as `cost_sum`; choose another name")
 
 
 def info_of_six(info: dict[str, Any]) -> tuple[float, dict[str, Any]]:

@@ -1,0 +1,69 @@
+"""What the environments of PettingZoo, Gymnasium and Safety-Gymnasium have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from acegames.adapters.environments.observing import Layout
+from acegames.adapters.environments.play import MASKS, Options, Play, metadata
+from acegames.adapters.environments.showing import show
+from acegames.errors import InvalidOption
+from acegames.model.game import Label, MarkovGame
+
+
+class GameEnvironment:
+    """Rendering, and questions in the words of the game, of every environment of a game."""
+
+    def open(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
+        """Set the environment up; `masks` are the kinds of mask that it knows."""
+        self.play = Play(game, options, masks)
+        self.game, self.render_mode = game, options.render_mode
+        self.metadata = metadata(game)
+
+    @property
+    def layout(self) -> Layout:
+        """Which entries of the vector hold what."""
+        return self.play.layout
+
+    @property
+    def situation(self) -> tuple[int, Label, Any]:
+        """(t, state, spent) in the words of the game, as a Policy or a Shield takes them."""
+        return self.play.situation
+
+    @property
+    def costs(self) -> dict[Label, Any]:
+        """The exact cost of the last step, by constraint, as a Runner takes it."""
+        self.play.check_begun()
+        return dict(zip(self.game.constraints, self.play.costs, strict=True))
+
+    def render(self) -> Any:
+        """Show the play as `render_mode` says."""
+        if self.render_mode is None:
+            known = self.metadata["render_modes"]
+            raise InvalidOption(f"render: give a render_mode when the environment is made: {known}")
+        return show(self.play)
+
+    def show_people(self) -> None:
+        """Render after every step where a person watches."""
+        if self.render_mode == "human":
+            self.render()
+
+
+def vector_space(play: Play) -> spaces.Box:
+    """Vectors as in `observing`; only features and remaining budgets can be negative."""
+    low = np.zeros(play.layout.size, dtype=np.float32)
+    low[play.layout.time + 1 :] = -1.0
+    if play.layout.table is not None:
+        low[play.layout.state] = -1.0
+    return spaces.Box(low, np.float32(1.0), dtype=np.float32)
+
+
+def observation_space(play: Play, i: int) -> spaces.Space[object]:
+    """The observations of player i."""
+    if play.options.observation == "vector":
+        return vector_space(play)
+    mask = spaces.Box(0, 1, (len(play.game.actions[i]),), dtype=np.int8)
+    return spaces.Dict({"observation": vector_space(play), "action_mask": mask})
