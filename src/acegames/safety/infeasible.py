@@ -1,4 +1,4 @@
-"""The error for a game that no policy plays safely. It says which budgets would do."""
+"""The error for a game that no policy plays safely: which budgets would do, and what rounded costs have to do with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["infeasible", "infeasible_as_counted"]
 
 
 def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
-    """The error for a game without a feasible policy; `how` says how costs were counted."""
+    """The error for a game without a feasible policy, with help in it; `how` says how costs were counted."""
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
@@ -35,11 +35,7 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
 def infeasible_as_counted(
     game: MarkovGame, rules: tuple[Rounding | None, ...], epsilon: Any, relative: bool, rounding: str
 ) -> Infeasible:
-    """The error for a game whose costs were rounded, with minimal budgets in rounded costs.
-
-    Costs are rounded once more as for any budget: `rules` may ignore costs that do not matter
-    for the game's own budget but would for a smaller one.
-    """
+    """The error, with the minimal budgets of the game as it was counted, but with nothing left out for the sake of its own budget."""
     if not rules:
         return infeasible(game)
     try:
@@ -53,7 +49,7 @@ def infeasible_as_counted(
 
 
 def _how(rules: tuple[Rounding | None, ...]) -> str:
-    """What an infeasible verdict says about the true costs."""
+    """What an infeasible verdict means where costs are rounded."""
     if any(r is not None and r.direction == "up" for r in rules):
         return "with costs rounded up (the true game may still be feasible: try a smaller epsilon, or rounding down)"
     if any(r is not None and r.direction == "down" for r in rules):
