@@ -351,7 +351,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documented_examples(tmp_path):
-    first, drawn, second = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "game-file.md").read_text(), re.DOTALL)
+    first, drawn, second = re.findall(
+        r"```yaml\n(.*?)```", (DOCS / "reference" / "game-file.md").read_text(), re.DOTALL
+    )
     (rule,) = yaml.safe_load(drawn)
     changes = {"constraints": ["fuel", "risk"], "budget": [9, 9], "actions": [["drive"]], "players": ["me"]}
     game = load_text(tmp_path, changed(rules=[{"reward": [0], "next": "road"}, rule], **changes))
