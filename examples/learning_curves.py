@@ -19,7 +19,7 @@ import acegames as ace
 from acegames.plot.drawing import BLUE, FAINT, INK, ORANGE, VERMILION, tidy
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-PAGE = IMAGES.parent / "shielded-learning.md"
+PAGE = IMAGES.parent / "with-other-libraries" / "shielded-learning.md"
 SHIELD, NO_SHIELD, FINED = "shield", "no shield", "no shield, but fined"
 LOOKS = {SHIELD: (BLUE, "-"), NO_SHIELD: (VERMILION, "--"), FINED: (ORANGE, "-.")}
 BINS = 25

@@ -20,9 +20,9 @@ class InvalidOption(AceError, ValueError):
 class Infeasible(AceError):
     """No policy keeps every budget with probability one.
 
-    `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that would do
-    (for a schedule: its last finite entry, the others shifted along). It is empty when no budget would do,
-    and None when it was not computed.
+    `minimal_budgets` is the Pareto frontier, shape (k, M): each row is a smallest budget that would
+    do (for a schedule: its last finite entry, the others shifted along). It is empty when no budget
+    would do, and None when it was not computed.
     """
 
     def __init__(self, message: str, minimal_budgets: Any = None) -> None:
@@ -31,9 +31,9 @@ class Infeasible(AceError):
 
 
 class NoEquilibrium(AceError):
-    """The requested kind of equilibrium does not exist, or none was found where the search is not complete; the message says which.
+    """The requested equilibrium does not exist, or an incomplete search found none.
 
-    `t`, `state` and `spent` are the place; None where it is not known.
+    The message says which. `t`, `state` and `spent` name the situation, or are None if unknown.
     """
 
     def __init__(self, message: str, t: int | None = None, state: Any = None, spent: Any = None) -> None:
@@ -44,7 +44,7 @@ class NoEquilibrium(AceError):
 class TooLarge(AceError):
     """The exact computation does not fit into 64-bit integers or into the machine.
 
-    `t` and `state` are the place where one stage is to blame; else None.
+    `t` and `state` name the stage game that is to blame, or are None if it is not a single one.
     """
 
     def __init__(self, message: str = "", t: int | None = None, state: Any = None) -> None:
@@ -57,9 +57,9 @@ class BadFile(AceError, ValueError):
 
 
 class CheckpointError(AceError):
-    """A checkpoint folder cannot be used: another process has it, it cannot be written, or the disk is full.
+    """A checkpoint folder is in use by another process, cannot be written, or the disk is full.
 
-    What was stored before stays good.
+    Layers that were stored before stay good.
     """
 
 

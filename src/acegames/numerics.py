@@ -1,163 +1,190 @@
 """Every tolerance of acegames, with its reason, and the letters used for array axes.
 
-Axes: T time, S state, A joint action, N player, M constraint, R row (one legal joint action of one state),
-K outcome (one entry of a row's distribution), P pair (state, spent).
+Axes: T time, S state, A joint action, N player, M constraint, R row (one legal joint action of one
+state), K outcome (one entry of a row's distribution), P pair (state, spent).
 
-No tolerance here touches a budget: cumulative costs are integers and are compared exactly.
+No tolerance touches a budget: cumulative costs are integers and are compared exactly. The *unit* of
+a stage is what a player's utilities are measured in there (see OUTLIER and COARSE).
 """
 
 PROBABILITY_SUM = 1e-8
-"""How far from one a distribution may sum before it is refused: eight written digits of 1/3 pass, 0.333 does not."""
+"""A distribution is refused if its sum is further from one than this. Eight written digits of 1/3
+pass, 0.333 does not."""
 
 PROBABILITY_RENORMALISE = 1e-12
-"""Sums further from one than this are divided out. Smaller errors are rounding; leaving them makes loading a
-saved game reproduce it to the last bit."""
+"""Distributions whose sum is further from one than this are divided by it. Smaller errors are
+rounding and stay, so that loading a saved game reproduces it to the last bit."""
 
 LP_CERTIFICATE = 1e-9
-"""Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage (see OUTLIER and COARSE). Programs
-that miss it are solved again in exact arithmetic."""
+"""Largest dual infeasibility or duality gap of an accepted stage program, in units of the stage.
+Programs that miss it are solved again in exact arithmetic."""
 
 LARGE_CERTIFICATE = 16 * LP_CERTIFICATE
-"""The same for stage programs of many joint actions: rational numbers take seconds there, and prices have more sums to round in."""
+"""The same for stage programs with many joint actions: exact arithmetic takes seconds there, and
+their prices are sums of more rounded terms."""
 
 LEVER = 1e-10
-"""How much an objective may owe to rows that rounding violates (violations times prices): a tenth of TIE, so that ties can be told."""
+"""How much of an objective may rest on rows that are violated by rounding (violations times
+prices). A tenth of TIE, so that ties can still be told."""
 
 HIGH_PRICE = 100.0
-"""Prices of a stage program above this are looked at twice: what pivots rounded off, times such a price, may pass for no tie."""
+"""Prices of a stage program above this are checked a second time: the rounding of pivots times such
+a price could hide a tie."""
 
 STABLE = 1e-10
-"""Largest gain by a deviation at an accepted stage, as a share of the most that it can gain there, and of how far the answer is below the
-player's best. A hundredth of VERIFY: over as many steps they may add up."""
+"""Largest gain by a deviation at an accepted stage, as a share of the most that the deviation can
+gain there, and of the distance between the answer and the player's best. A hundredth of VERIFY,
+because the gains of many steps add up."""
 
 TIE = 1e-9
-"""Utilities closer than this, in units of the stage, count as tied, so that the lexicographic choice does not follow rounding
-errors of 1e-16."""
+"""Utilities closer than this, in units of the stage, count as tied, so that the lexicographic
+choice does not follow rounding errors of 1e-16."""
 
 NOISE = 2 * 2.0**-52
-"""Utilities that differ by less than this share of their gross utility (the same sum of rewards, without signs) are equal: the
-difference is what adding up in another order would change. Without this rule the rounding errors of a player who is indifferent would
-pass for incentives. The verifier allows for as much, the last digit of each reward on both sides of a comparison, so that it does not
-call a gain what the solver calls rounding."""
+"""Utilities are equal if they differ by less than this share of their gross utility, which is the
+same sum of rewards without signs: adding up in another order changes as much. Without this rule the
+rounding errors of an indifferent player would pass for incentives. The verifier allows the same
+amount (the last digit of each reward on both sides of a comparison), so it does not call a gain
+what the solver calls rounding."""
 
 OUTLIER = 64.0
-"""Utilities that are this many times as far below a player's best as its best quarter are left out of the stage's unit: they are
-penalties, and in units of a penalty nothing else would count."""
+"""Utilities this many times as far below a player's best as its best quarter do not count for the
+unit of a stage: they are penalties, and in units of a penalty nothing else would matter."""
 
 COARSE = 1e3
-"""A stage whose unit is more than this many times what its answer leaves a player to gain is solved again in a finer one: TIE and
-LP_CERTIFICATE are then a millionth of what matters, at most."""
+"""A stage is solved again in a finer unit if its unit is more than this many times what the answer
+leaves a player to gain. TIE and LP_CERTIFICATE are then at most a millionth of what matters."""
 
 LEVEL = 64.0
-"""Rewards whose size in total is more than this many times what they can differ by are solved without their common level: NOISE counts
-against the size, VERIFY against the difference, and over some thousand steps the first must stay below the second."""
+"""A baseline is taken out of rewards whose total size is more than this many times what they can
+differ by: NOISE is a share of the size and VERIFY a share of the difference, and over thousands of
+steps the first must stay below the second."""
 
 INDIFFERENT = 1e-13
-"""A player whose mixed utilities differ by less than this, in units of the stage's utility range, is indifferent (Nash): solving the small
-linear systems of the supports in floats is off by this much. Differences between this and TIE are decided in exact arithmetic."""
+"""A player is indifferent (Nash) if its mixed utilities differ by less than this, in units of the
+range of utilities: solving the linear systems of a support in floats is off by as much. Differences
+between this and TIE are decided in exact arithmetic."""
 
 LEAST_PROBABILITY = 1e-8
-"""Nash equilibria are first looked for with no smaller probability in their supports: a support that only rounding can fill is none.
-Where there are no such equilibria, smaller ones count too, in exact arithmetic."""
+"""Nash equilibria are first searched among supports whose probabilities are all at least this: a
+smaller probability may be rounding. Only if there are none, smaller ones are searched, in exact
+arithmetic."""
 
 LARGEST_TOTAL = 1e300
-"""The most that a player's rewards may come to in total, in size, the floor of deviations included: differences and weighted sums
-of utilities must stay far inside the range of floats, or an overflow would pass for an incentive."""
+"""Largest size of a player's total reward, the floor of deviations included. Differences and
+weighted sums of utilities must not overflow, or an overflow would pass for an incentive."""
 
 PRODUCT = 1e-10
-"""How far a joint probability may be from the product of the players' own before the verifier says that they do not draw independently:
-far above the rounding of a product, and a hundredth of what VERIFY would notice in the values."""
+"""The verifier says that players do not draw independently if a joint probability differs from the
+product by more than this: far above rounding, and a hundredth of what VERIFY notices in values."""
 
 ROW_FEASIBLE = 1e-14
-"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: what a pivot of such small
-programs rounds off. The answer is held against STABLE afterwards."""
+"""Rows of a stage program that are violated by less, in units of the stage, hold while pivoting: a
+pivot of such small programs rounds as much. The answer is checked against STABLE afterwards."""
 
 PIVOT = 1e-12
-"""Smaller entries of a simplex table are rounding and no pivots; what a small pivot spoils, the certificate notices."""
+"""Smaller entries of a simplex table are rounding and never pivots. The certificate notices what a
+small pivot spoils."""
 
 HARRIS = 1e-11
-"""How far a ratio test may look beyond the tightest row for a larger pivot; a thousand times what ROW_FEASIBLE forgives."""
+"""How far a ratio test may look beyond the tightest row for a larger pivot: a thousand times what
+ROW_FEASIBLE forgives."""
 
 NASH_CLEAR = 1e-9
-"""In unit utilities: what is larger is no rounding, what is smaller but no tie is left to exact arithmetic (Nash)."""
+"""Larger differences of unit utilities are not rounding (Nash). Smaller ones that are not ties are
+decided in exact arithmetic."""
 
 NASH_ZERO = 1e-14
-"""Right-hand sides of a support's equations that are negative by less are zero; ratios that differ by less are equal (Nash)."""
+"""Right-hand sides of a support's equations that are negative by less count as zero, and ratios
+that differ by less as equal (Nash)."""
 
 NASH_PIVOT = 1e-11
-"""As PIVOT, for the equations of a support, which are eliminated with no second look at their rows."""
+"""PIVOT for the equations of a support. They are eliminated without a second look at their rows."""
 
 HIGHS = 1e-10
-"""Feasibility asked of HiGHS, the tightest that it takes: its answers are certified to LP_CERTIFICATE afterwards."""
+"""Feasibility tolerance of HiGHS, the tightest that it accepts. Its answers are certified to
+LP_CERTIFICATE afterwards."""
 
 AVERAGE_KEPT = 1e-7
-"""How far the baseline on average may be above a budget, in units of that budget, before it is refused: what HiGHS leaves over some
-hundred steps."""
+"""The baseline that keeps budgets on average is refused if it exceeds one by more than this share:
+HiGHS leaves as much over some hundred steps."""
 
 SAME_SIZE = 1e6
-"""Budgets and costs that differ by more than this factor are not counted in one unit (baseline on average): HIGHS would be blind to the
-smaller ones."""
+"""Budgets and costs that differ by more than this factor get units of their own (baseline on
+average), because HIGHS would not see the smaller ones."""
 
 POLICY_SUM = 1e-9
-"""How far from one the probabilities of a stored strategy may sum: solvers divide by the sum, so more is damage."""
+"""How far from one the probabilities of a stored strategy may sum. Solvers divide by the sum, so a
+larger error is damage."""
 
 CDF_ROUNDING = 1e-12
-"""How far a cumulative distribution function may be off by its own rounding at the bounds, or fall from one point to the next."""
+"""How far a cumulative distribution function may be off at its bounds, or fall between two points,
+by its own rounding."""
 
 RARE = 1e-18
-"""Probability of what is not drawn in practice: a cost without lower bound is taken to be above that quantile when drawing. Only
-simulations draw; budgets count what is possible."""
+"""A cost without a lower bound is taken to be above the quantile of this probability when it is
+drawn. Only simulations draw; budgets count everything that is possible."""
 
 SHOWN_AS_ZERO = 1e-9
-"""Numbers smaller than this share of those beside them are written as zero in reports: the differences of equal values."""
+"""Reports write numbers smaller than this share of the numbers beside them as zero: they are
+differences of equal values."""
 
 DRAWN_OVER = 1e-12
-"""Share by which a spending must exceed a budget to be marked in a picture, where both are floats already."""
+"""A picture marks spending that exceeds a budget by more than this share; both are floats."""
 
 SUPPORT = 1e-12
-"""Probabilities below this in the answer of a float stage solver are its rounding noise and are set to zero, unless a deviation would gain
-without them. (Probabilities of the game itself are never cut: 1e-300 is still possible.)"""
+"""Smaller probabilities in the answer of a float stage solver are rounding and become zero,
+unless a deviation would gain without them. (Probabilities of the game are never cut: 1e-300 is
+possible.)"""
 
 VERIFY = 1e-8
-"""Largest gain by a deviation that the verifier accepts in a situation, as a share of the stake there: of the best total that safe play
-can bring the player, less the worst that the policy itself can bring. Ten times what the stage certificates may add up to."""
+"""Largest gain by a deviation that the verifier accepts in a situation, as a share of the stake
+there: the best total that safe play can bring the player, less the worst that the policy itself can
+bring. Ten times what the stage certificates may add up to."""
 
 UNIT_ROUNDOFF = 2.0**-53
-"""How far one operation on floats can be off, as a share of its result. The verifier adds up from this what its sums can be off by, and
-accepts gains up to that as well."""
+"""How far one operation on floats can be off, as a share of its result. From this the verifier adds
+up how far its sums can be off, and accepts gains up to that as well."""
 
 COMMON = 64.0
-"""The verifier takes the common part out of a player's rewards where it is more than this many times what typical rewards differ by.
-Smaller ones cost a few bits, which nobody misses."""
+"""The verifier takes the common part out of a player's rewards if it is more than this many times
+what typical rewards differ by. A smaller one costs only a few bits."""
 
 STATED = 1e-9
-"""How far a value stored in a solution may be from what the verifier finds, as a share of it, beyond the rounding that the verifier
-allows for itself: what adding up in another order changes over very many steps. Also how far it may be from what the values stored for its
-situations add up to, as a share of the size of what is added up."""
+"""How far a value stored in a solution may be from the verifier's, as a share of it, beyond the
+rounding that the verifier allows for itself: over very many steps, adding up in another order
+changes as much. The same share bounds how far a value may be from the sum of the values that are
+stored for the situations after it."""
 
 TABLE_SUM = 1e-9
 """How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
 
 TABLE_PRODUCT = 1e-12
-"""How far a joint probability in a table may be from the product of the players' own under Nash: what writing it down can change."""
+"""How far a joint probability in a table may be from the product of the players' own under Nash:
+writing it down can change as much."""
 
 ARRAY_PRODUCT = 1e-12
-"""How far a probability may be from the product of those of the next state and of the cost, in a game written as arrays: its rounding."""
+"""In a game written as arrays, the probabilities of next state and cost must multiply to the
+outcome's up to this: the rounding of a product."""
 
 BACKEND_COARSE = 1e-4
-"""How far from an equilibrium a candidate of another library's Nash solver may be; Newton's method does the rest."""
+"""How far from an equilibrium a candidate of another library's Nash solver may be. Newton's method
+does the rest."""
 
 LEAST_STAKE = 1e-5
-"""In units of the stage: what a player who is closer to its best has at stake, as far as Newton's method can tell, which leaves 1e-15."""
+"""Smallest stake of a player in units of the stage, for Newton's method, which leaves errors of
+1e-15."""
 
 BACKEND_SHAKE = 1e-3
-"""Noise added to payoffs for such a search, because some do not end where players are indifferent by accident."""
+"""Noise added to payoffs for such a search: some solvers do not end where players are indifferent
+by accident."""
 
 BACKEND_CUTS = (3e-2, 3e-3, 1e-4, 1e-6, 1e-9)
-"""Probabilities of a candidate below this are tried as zero, the largest first."""
+"""Probabilities of a candidate below this are tried as zero, the largest cut first."""
 
 NEWTON_DONE = 1e-15
 """Newton's method on a support ends when the equations hold to the last digit."""
 
 NEWTON_RANK = 1e-12
-"""Directions of Newton's linear system this much weaker than the strongest are rounding."""
+"""Directions of Newton's linear system that are weaker than the strongest by this factor are
+rounding."""

@@ -518,7 +518,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, calm):
 
 def test_the_script_for_newcomers_is_short():
     """From an environment to a shielded learner; that it runs and prints what it says is checked with all pages."""
-    page = (Path(__file__).parents[2] / "docs" / "from-pettingzoo.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "with-other-libraries" / "from-pettingzoo.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     script = next(block for block in blocks if "pz.shielded(" in block)
     assert "import acegames" in script and "env.step(" in script

@@ -351,7 +351,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_documented_examples(tmp_path):
-    first, drawn, second = re.findall(r"```yaml\n(.*?)```", (DOCS / "game-file.md").read_text(), re.DOTALL)
+    first, drawn, second = re.findall(
+        r"```yaml\n(.*?)```", (DOCS / "reference" / "game-file.md").read_text(), re.DOTALL
+    )
     (rule,) = yaml.safe_load(drawn)
     changes = {"constraints": ["fuel", "risk"], "budget": [9, 9], "actions": [["drive"]], "players": ["me"]}
     game = load_text(tmp_path, changed(rules=[{"reward": [0], "next": "road"}, rule], **changes))
@@ -366,7 +368,7 @@ def test_the_documented_examples(tmp_path):
 
 
 def test_the_schema_knows_the_keys_of_the_reader():
-    schema = json.loads((DOCS / "game-file.schema.json").read_text())
+    schema = json.loads((DOCS / "reference" / "game-file.schema.json").read_text())
     parts = schema["$defs"]
     assert set(schema["properties"]) == set(text_form.KEYS)
     assert set(parts["rule"]["properties"]) == set(reader.RULE_KEYS)

@@ -419,7 +419,7 @@ def test_every_family_of_the_list_can_be_written_and_read(tmp_path):
 
 
 def test_the_page_lists_the_families():
-    page = (Path(__file__).parents[2] / "docs" / "game-file.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "game-file.md").read_text()
     assert all(f"`{name}`" in page for name in FAMILIES)
 
 

@@ -464,7 +464,7 @@ def test_probabilities_of_outcomes_of_the_same_cost_add_up():
 
 
 def test_the_page_about_continuous_costs_runs(capsys):
-    page = (Path(__file__).parents[2] / "docs" / "continuous-costs.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "in-depth" / "continuous-costs.md").read_text()
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, {})
     assert "beta(a=2.0, b=3.0" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The licences of everything acegames depends on: audited by a test, listed in docs/supply.md (`make licences` remakes it).
+"""The licences of everything acegames depends on: audited by a test, listed in docs/reference/supply.md (`make licences` remakes it).
 
 Audited are the core and the extras for users, with all that they bring along; tools of development are not handed on.
 """
@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT, DOCS = ROOT / "pyproject.toml", ROOT / "docs" / "supply.md"
+PROJECT, DOCS = ROOT / "pyproject.toml", ROOT / "docs" / "reference" / "supply.md"
 BEGIN, END = "<!-- licences -->\n", "<!-- end of licences -->\n"
 FOR_DEVELOPERS = {"dev", "bench", "docs"}
 

@@ -13,7 +13,7 @@ import pytest
 import acegames as ace
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "shielded-learning.md").read_text()
+PAGE = (ROOT / "docs" / "with-other-libraries" / "shielded-learning.md").read_text()
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_contents(built):
         "tests/conftest.py",
         "checker/ace_check.py",
         "reliability/damage.py",
-        "docs/supply.md",
+        "docs/reference/supply.md",
         "constraints/dev.txt",
     }
     assert wanted <= inner

@@ -1,1 +1,1 @@
-"""Where safe play can go: the lattice of costs, the space of pairs, feasibility and what it takes."""
+"""Where safe play can go: the lattice of costs, the space of pairs, minimal budgets."""

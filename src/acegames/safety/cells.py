@@ -1,7 +1,7 @@
-"""Cells: the pairs (state, spent) of one time, numbered box by box, and which of them are there.
+"""Cells number the pairs (state, spent) of one time, box by box.
 
-Every state that can occur has a *box* of cells, one per vector of spent units between `lo` and `lo + size - 1`, the last constraint
-fastest. Spending below `lo` counts as `lo`.
+Every state that can occur has a *box* of cells, one per vector of spent units between `lo` and
+`lo + size - 1`, the last constraint fastest. Spending below `lo` counts as `lo`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BITS_SET = np.array([bin(b).count("1") for b in range(256)], dtype=np.uint8)
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Which cells of a layer are there: one bit per cell with counts every RANK_BLOCK, or the list of cells in order."""
+    """A set of cells of a layer: one bit per cell with a count per RANK_BLOCK, or a sorted list."""
 
     bits: NDArray[np.uint8] | None  # (blocks, RANK_BLOCK / 8)
     counts: Ints | None  # cells present before each block
@@ -39,7 +39,7 @@ class Cells:
 
     @staticmethod
     def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
-        """From the bits of several layers end to end, the k-th in the blocks blocks[k] : blocks[k+1]."""
+        """From the bits of several layers end to end, the k-th in blocks[k] : blocks[k+1]."""
         counts = np.concatenate([[0], np.cumsum(_BITS_SET[bits].sum(axis=1, dtype=np.int64))])
         return [
             Cells(bits[a:b], counts[a : b + 1] - counts[a], None, int(counts[b] - counts[a]))
@@ -64,7 +64,7 @@ class Cells:
         return np.flatnonzero(self.marks(total)) if self.keys is None else self.keys
 
     def smaller(self, total: int) -> Cells:
-        """The same as bits or as a list, whichever takes less room: a bit per cell, or 64 per cell that is there."""
+        """The same as bits or as a list, whichever is smaller: 1 bit per cell, or 64 per member."""
         if total > 64 * self.number:
             return self if self.keys is not None else Cells.from_keys(self.listed(total))
         return self if self.keys is None else Cells.from_bits(_bits(self.keys, total))
@@ -83,7 +83,7 @@ class Cells:
 
 
 def _bits(keys: Ints, total: int) -> NDArray[np.uint8]:
-    """One bit per cell from the cells in order; memory goes with the list, not with the cells."""
+    """One bit per cell from a sorted list; working memory grows with the list, not the bits."""
     bits = np.zeros((-(-total // RANK_BLOCK), RANK_BLOCK // 8), dtype=np.uint8)
     place, bit = keys >> 3, np.left_shift(1, keys & 7).astype(np.uint8)
     first = np.flatnonzero(np.diff(place, prepend=-1))
@@ -93,15 +93,15 @@ def _bits(keys: Ints, total: int) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class LayerSpace:
-    """The boxes of one time, and the cells that feasible play reaches. D is the number of constraints that are kept (at least 1)."""
+    """The boxes of one time and the cells that feasible play reaches; D >= 1 kept constraints."""
 
     states: Ints  # (B,) states that have a box, ascending
     lo: Ints  # (B, D) least spending of the box
     size: Ints  # (B, D)
     base: Ints  # (B+1,) first cell of each box
     line: Ints  # (B+1,) first line of each box; a line runs along the last constraint
-    least: Ints  # (B, M) least and largest spending of every constraint with which the state can be entered
-    most: Ints  # (B, M)
+    least: Ints  # (B, M) least spending of every constraint with which the state can be entered
+    most: Ints  # (B, M) largest
     cells: Cells | None = None  # the reached ones
 
     @property
@@ -110,9 +110,10 @@ class LayerSpace:
         return int(self.base[-1])
 
     def locate(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """Cell of each (state, spending), -1 outside the boxes or where no play enters the state like that.
+        """Cell of each (state, spending); -1 outside the boxes, or if no play enters the state so.
 
-        kept (Q, D) are the constraints that the boxes count, spent (Q, M) all of them; None leaves out the check against least and most.
+        The boxes count `kept` (Q, D); `spent` (Q, M) has all constraints and is compared with
+        `least` and `most` unless it is None.
         """
         if not len(self.states):
             return np.full(len(state), -1)
@@ -148,7 +149,10 @@ class LayerSpace:
 
 
 def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """First cell and first line of each box, layers end to end (boxes start[t] : start[t+1]), one more entry per layer."""
+    """First cell and first line of each box, layers end to end, one more entry per layer.
+
+    The boxes of layer t are start[t] : start[t+1].
+    """
     from acegames.kernels import boxes
 
     cells = np.prod(size.astype(np.float64), axis=1).sum()
@@ -164,6 +168,6 @@ def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 
 def numbered(layer: LayerSpace) -> LayerSpace:
-    """Number the cells and the lines of one layer's boxes; TooLarge where 64 bits do not do."""
+    """Number the cells and lines of one layer's boxes; TooLarge if they exceed 64-bit integers."""
     base, line = number_boxes(np.array([0, len(layer.states)]), layer.size)
     return replace(layer, base=base, line=line)

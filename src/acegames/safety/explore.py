@@ -1,8 +1,9 @@
 """Which cells does feasible play reach? Two ways with one answer (spec 2).
 
-*Dense*: a height map backwards (for each line of cells the largest feasible spending of the last constraint; an action is feasible up to
-its own threshold), then marks forwards through feasible actions, kept as one bit per cell. *Sparse*: the AND/OR graph over listed cells,
-found by hashing; successors are recomputed, no edge is stored.
+*Dense*: backwards, a height map holds the largest feasible spending of the last constraint for each
+line of cells (an action is feasible up to its own threshold); forwards, cells are marked through
+feasible actions, one bit per cell. *Sparse*: the AND/OR graph over listed cells, which are found by
+hashing; successors are recomputed and no edge is stored.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from acegames.safety.space import Space
 from acegames.system.machine import available_memory
 
 SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
-BATCH_CELLS = 20_000_000  # one compiled call runs over layers of about so many cells
+BATCH_CELLS = 20_000_000  # cells of the layers that one compiled call runs over
 
 
 def explore(space: Space, memory: int | None = None) -> Space:
-    """Find the cells that feasible play reaches. The space of an infeasible game comes back as it was.
+    """Find the cells that feasible play reaches. An infeasible game's space is returned unchanged.
 
     Raises:
         TooLarge: when that takes more than `memory` bytes, by default what is free.
@@ -41,13 +42,13 @@ def _check_memory(needed: float, allowed: int, cells: int) -> None:
 
 
 def _roots(space: Space) -> Ints:
-    """The cells of the initial states; -1 where one cannot be played safely."""
+    """The cells of the initial states; -1 if a state cannot be played safely."""
     states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
     return space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
 
 
 def batches(totals: Ints) -> list[tuple[int, int]]:
-    """Cut the layers into runs t0 .. t1-1 of bounded work, so that an interrupt is answered in between."""
+    """Cut the layers into runs t0 .. t1-1 of bounded work, so that Ctrl-C works in between."""
     found, t0 = [], 0
     for t in range(1, len(totals) + 1):
         if t == len(totals) or totals[t0 : t + 1].sum() > BATCH_CELLS:
@@ -84,7 +85,7 @@ def _explore_dense(space: Space, allowed: int) -> Space:
 
 
 def _no_bounds(space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least and the most of no numbers, for each time and player."""
+    """The minimum and the maximum of an empty set, for each time and player."""
     shape = (space.game.horizon, len(space.game.players))
     return np.full(shape, np.inf), np.full(shape, -np.inf)
 

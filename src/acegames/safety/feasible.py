@@ -28,8 +28,8 @@ Spent = tuple[int | float | Fraction, ...]
 class Feasibility:
     """The answer: the verdict, the feasible pairs and joint actions, and the minimal budgets.
 
-    A *pair* is a (state, spent) at a time t. `states` and `actions` speak of plays that keep every budget with probability one; the
-    paper calls them FS_t and FA_t(state, spent).
+    A *pair* is a (state, spent) at a time t. `states` and `actions` are those of policies that keep
+    every budget with probability one; the paper calls them FS_t and FA_t(state, spent).
     """
 
     game: MarkovGame
@@ -47,7 +47,7 @@ class Feasibility:
         return self.space.pairs
 
     def states(self, t: int) -> list[tuple[Label, Spent]]:
-        """FS_t: the (state, spent) that some feasible policy reaches before acting at t (t = H: at the end)."""
+        """FS_t: the (state, spent) that feasible policies reach at time t (H: at the end)."""
         state, spent = self.listed(t)
         order = np.lexsort((*spent.T[::-1], state))
         return [
@@ -65,7 +65,7 @@ class Feasibility:
         return state, self.space.unproject(kept)
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
-        """FA_t(state, spent): the joint actions that some feasible policy takes there; KeyError outside FS_t."""
+        """FA_t(state, spent): the joint actions of feasible policies; KeyError outside FS_t."""
         self._check_time(t, self.game.horizon - 1)
         s, total = self._find(t, state, spent)
         table, budget = self.game.layer(t), self.lattice.budget[t]
@@ -85,26 +85,29 @@ class Feasibility:
 
     @cached_property
     def minimal_budgets(self) -> NDArray[Any]:
-        """The Pareto frontier of minimal budgets, (k, M), float64 where that is exact, else exact objects.
+        """The Pareto frontier of minimal budgets, (k, M): floats if exact, else exact objects.
 
-        A budget is feasible when it is at least as large as some row in every component. For a schedule the row stands for the last finite
-        entry, the others shifted along; a constraint that is infinite at all times is reported as `inf`.
+        A budget is feasible if it is at least as large as some row in every component. For a
+        schedule the row is the last finite entry, the others shifted along; a constraint that is
+        infinite at all times is reported as `inf`.
         """
         return plain_array(self.frontier.at_root(), len(self.game.constraints))
 
     def minimal_budgets_at(self, t: int, state: Label) -> NDArray[Any]:
-        """The same frontier for the rest of the game, before acting in `state` at `t`; KeyError if it cannot occur.
+        """The same frontier for the rest of the game, before acting in `state` at `t`.
 
-        A row is what must be left then, for the last finite entry of a schedule as above. It is `-inf` where no budget from `t` on is
-        finite: however much was spent, nothing is asked any more.
+        A row is what must be left then, for the last finite entry of a schedule as above. It is
+        `-inf` if no budget from `t` on is finite: then any spending is allowed. KeyError if the
+        state cannot occur at `t`.
         """
         self._check_time(t, self.game.horizon - 1)
         return plain_array(self.frontier.at(t, self.game.state_index(state)), len(self.game.constraints))
 
     def curve(self, x: int = 0, y: int = 1) -> NDArray[np.float64]:
-        """Corners of the staircase that bounds the feasible budgets of constraints x and y, (2k-1, 2), for plots.
+        """Corners of the staircase that bounds the feasible budgets of constraints x and y.
 
-        With more than two constraints: their shadow, the other budgets being as large as needed.
+        For plots; shape (2k-1, 2). With more than two constraints it is a projection: the
+        other budgets are as large as needed.
         """
         if not all(0 <= k < len(self.game.constraints) for k in (x, y)) or x == y:
             raise InvalidOption(

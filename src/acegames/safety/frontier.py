@@ -1,12 +1,14 @@
-"""Which budgets are feasible at all: the Pareto frontier of minimal budgets of every (t, state) (spec 2).
+"""Which budgets are feasible: the Pareto frontier of minimal budgets of every (t, state) (spec 2).
 
     N_H(s) = {nothing needed}
-    N_t(s) = minimal elements of  U_a { join over outcomes (c', s') of (x + c', at least c' - D_t), x in N_{t+1}(s') }
+    N_t(s) = minimal elements of
+             U_a { join over outcomes (c', s') of (x + c', at least c' - D_t), x in N_{t+1}(s') }
 
-where D_t = B_t - B_ref shifts a schedule against its last finite entry B_ref, and an infinite B_t asks for nothing. The join takes
-one x per outcome and the component-wise maximum; every combination counts. More budget never hurts, so the minimal elements
-say everything. One constraint: one number per (t, s), O(H S A K). From two on the antichains can grow without bound (deciding
-feasibility is NP-hard), so their size is limited.
+where D_t = B_t - B_ref shifts a schedule against its last finite entry B_ref, and an infinite B_t
+asks for nothing. The join takes one x per outcome and the component-wise maximum; every combination
+counts. A larger budget is never worse, so the minimal elements say everything. With one constraint
+there is one number per (t, s): O(H S A K). With two or more the antichains can grow without bound
+(deciding feasibility is NP-hard), so their size is limited.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ MOST_ELEMENTS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class _Needs:
-    """The antichain of every state of one time: a single element for most, `chains` for the others."""
+    """The antichain of every state of one time: one element for most, `chains` for the others."""
 
     single: NDArray[np.int64]  # (S, M)
     chains: dict[int, Antichain]
@@ -44,7 +46,7 @@ class _Needs:
 def _step_back(
     table: Layer, cost: NDArray[np.int64], at_least: NDArray[np.int64], after: _Needs, reached: NDArray[np.bool_]
 ) -> _Needs:
-    """One step of the recursion: whole arrays where antichains are single elements, one by one where they are not."""
+    """One step of the recursion: by arrays for antichains of one element, one by one for others."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost))
     joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (R, M)
     acting = np.flatnonzero(np.diff(table.row_ptr))
@@ -80,8 +82,8 @@ def _step_back(
 class Frontier:
     """Minimal budgets of every (t, state) that some legal play reaches.
 
-    `reference` are the last finite entries of the budgets (0 where there is none), for which a budget stands; between two whole
-    multiples of `units` nothing changes.
+    `reference` holds the last finite entry of each budget (0 if there is none); a minimal budget
+    replaces that entry. Between two whole multiples of `units` nothing changes.
     """
 
     def __init__(self, game: MarkovGame) -> None:
@@ -94,16 +96,16 @@ class Frontier:
         self._need = self._backward()
 
     def at_root(self) -> list[tuple[Bound, ...]]:
-        """Minimal budgets of the whole game; several initial states must all be served. A constraint without bounds has its own, inf."""
+        """Minimal budgets of the whole game, enough for every initial state; inf without bounds."""
         need = self._nothing()
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
         return self._budgets(need, math.inf)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
-        """Minimal remaining budgets before acting in `state` at `t`, -inf where nothing bounds what is still spent.
+        """Minimal remaining budgets before acting in `state` at `t`; -inf if no bound follows.
 
-        KeyError when the state cannot occur then.
+        KeyError if the state cannot occur then.
         """
         if not self._need[t].reached[state]:
             raise KeyError(state)
@@ -149,7 +151,7 @@ class Frontier:
         return [b for b in column if isinstance(b, Fraction)]
 
     def _at_least(self, t: int, cost: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What each outcome needs at once: c' - D_t, nothing where the budget is infinite."""
+        """What each outcome needs at once: c' - D_t, or nothing if the budget is infinite."""
         out = np.full_like(cost, NOTHING)
         for m, (bound, ref, unit) in enumerate(zip(self._game.budgets[t], self.reference, self.units, strict=True)):
             if isinstance(bound, Fraction):

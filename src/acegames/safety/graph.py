@@ -1,10 +1,12 @@
-"""The AND/OR graph of Algorithm 1, corrected: nodes that are TRUE *and* reached through TRUE (spec 2).
+"""The AND/OR graph of Algorithm 1, corrected: nodes TRUE *and* reached through TRUE (spec 2).
 
-Nodes of time t are pairs (state, spent), each once. An action is expanded only if every outcome keeps the budget. Backwards, an
-action is TRUE when all its successors are and a node is TRUE when some action is; forwards again from the roots, through TRUE
-actions only. What is left is exactly FS and FA: the action-constrained Markov game of Algorithm 2.
+Nodes of time t are pairs (state, spent), each once. An action is expanded only if every outcome
+keeps the budget. Backwards, an action is TRUE when all its successors are and a node is TRUE when
+some action is; forwards again from the roots, through TRUE actions only. What is left is exactly FS
+and FA: the action-constrained Markov game of Algorithm 2.
 
-Time and memory are linear in nodes plus edges (a sort per layer apart). This is the reference path; it keeps every edge.
+Time and memory are linear in nodes plus edges (apart from a sort per layer). This is the reference
+path; it keeps every edge.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NodeLayer:
-    """The pairs of one time and what can be done there. The last layer (t = H) has nodes and no rows."""
+    """The pairs of one time and their actions. The last layer (t = H) has nodes and no rows."""
 
     state: Ints  # (P,) pairs are in lexicographic order of (state, spent)
     spent: Ints  # (P, M) whole units
@@ -34,7 +36,7 @@ class NodeLayer:
 
 
 def feasible_graph(game: MarkovGame, lattice: Lattice) -> list[NodeLayer] | None:
-    """Return the pruned layers t = 0 .. H, or None when some initial state has no feasible policy."""
+    """Return the pruned layers t = 0 .. H, or None if an initial state has no feasible policy."""
     layers = _expand(game, lattice)
     row_true, root_true = _evaluate(layers)
     return _prune(layers, row_true) if root_true else None
@@ -127,7 +129,7 @@ def _pointers(lengths: Ints) -> Ints:
 
 
 def _distinct(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct (state, spent) in lexicographic order, and the position of each given one."""
+    """Return the distinct (state, spent) in lexicographic order, and the position of each."""
     keys = np.column_stack([state, spent])
     order = np.lexsort(keys.T[::-1])
     keys = keys[order]

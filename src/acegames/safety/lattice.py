@@ -1,7 +1,8 @@
-"""Costs and budgets as integers (spec 9): each constraint counts in its own unit, the greatest common divisor of its costs.
+"""Costs and budgets as integers (spec 9), in units of each constraint.
 
-A cumulative cost is a whole number of units, so `c <= B` holds exactly when `c / unit <= floor(B / unit)`. Budgets beyond
-what a play can spend at all (`inf` too) are cut to the largest total, which never binds.
+The unit of a constraint is the greatest common divisor of its costs. A cumulative cost is a whole
+number of units, so `c <= B` holds exactly when `c / unit <= floor(B / unit)`. Budgets larger than
+any play can spend (`inf` too) are cut to the largest total, which never binds.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Lattice:
 
 
 def lattice(game: MarkovGame) -> Lattice:
-    """Return the integer lattice of a game; TooLarge when a constraint's totals do not fit into 64 bits."""
+    """Return the integer lattice of a game; TooLarge if a constraint's totals exceed 64 bits."""
     costs = exact_costs(game)
     units = tuple(common_unit(values) for values in costs)
     scaled = [[int(v / u) for v in values] for values, u in zip(costs, units, strict=True)]

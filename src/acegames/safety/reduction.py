@@ -1,8 +1,9 @@
 """Algorithm 2: the action-constrained Markov game behind the budgets, and the way back (spec 3).
 
-The reduced game has the feasible pairs (state, spent) as states, the feasible joint actions (in general not a product) as legal
-ones, the same rewards, and no budgets. A Markov-perfect equilibrium of it is a subgame-perfect anytime-constrained
-equilibrium of the original; `lift` reads it as a policy of the original.
+The reduced game has the feasible pairs (state, spent) as states, the feasible joint actions (in
+general not a product) as legal ones, the same rewards, and no budgets. A Markov-perfect equilibrium
+of it is a subgame-perfect anytime-constrained equilibrium of the original; `lift` reads it as a
+policy of the original.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class LiftedPolicy:
     feasibility: Feasibility
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action; KeyError where no feasible play comes."""
+        """Probability of each joint action; KeyError at a pair that no feasible play reaches."""
         found: dict[JointAction, float] = self.reduced.distribution(t, (state, self._canonical(t, state, spent)), ())
         return found
 
@@ -98,7 +99,7 @@ class LiftedPolicy:
 
 
 def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
-    """Spending as part of a state's label that a file can hold: fractions such as 1/3 become text."""
+    """Spending as a part of a state's label that files can hold: fractions (1/3) become text."""
     return tuple(str(x) if isinstance(x, Fraction) else x for x in spent)
 
 

@@ -1,11 +1,14 @@
-"""The pairs (t, state, spent) of a game as cells of boxes, and which of them feasible play reaches. The fast path of spec 2.
+"""The pairs (t, state, spent) of a game as cells of boxes. The fast path of spec 2.
 
-Each layer gives every state that can occur a *box* of cells, one per vector of spent units between what can have been spent on
-arrival and what can still be afforded. With `clip`, spending so little that a budget cannot bind any more counts as the largest
-such spending (spec 9, lossless), and constraints that never bind or are implied by another are left out.
+Each layer gives every state that can occur a *box* of cells, one per vector of spent units between
+what can have been spent on arrival and what can still be afforded. With `clip`, spending so little
+that a budget cannot bind any more counts as the largest such spending (spec 9, lossless), and
+constraints that never bind or are implied by another are left out.
 
-*Dense*: feasibility by height map, reachability by bytes, line by line; kept as one bit per cell. *Sparse*: where the boxes do not fit or
-would stay nearly empty, the reached cells are listed in order and found by hashing. Both give the same pairs.
+`explore` finds the cells that feasible play reaches. *Dense*: feasibility by height map,
+reachability line by line, one bit per cell. *Sparse*: boxes that do not fit or would stay
+nearly empty are not stored; the reached cells are listed in order and found by hashing. Both give
+the same pairs.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from acegames.safety.cells import Cells, Ints, LayerSpace, number_boxes
 from acegames.safety.lattice import Lattice
 from acegames.system.announce import announce
 
-DENSE_IF_BELOW = 2_000_000  # cells in all: small enough that nothing is gained by listing them
-DENSE_OCCUPANCY = 50  # else boxes may have this many cells for each pair that can be reached at most
+DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
+DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per reachable pair
 
 
 Bounds = NDArray[np.float64]
@@ -32,7 +35,10 @@ Bounds = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """The game's distinct layers end to end, so that one compiled call can run over many times. Rows and outcomes count through."""
+    """The game's distinct layers end to end, so that one compiled call can run over many times.
+
+    Rows and outcomes are numbered through all layers.
+    """
 
     row_ptr: Ints  # (L, S+1)
     out_ptr: Ints  # (R+1,)
@@ -74,7 +80,7 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Read-only, as the game's own arrays are: kernels would be compiled a second time for arrays that can be written."""
+    """Read-only, as the game's own arrays are: writable arrays would compile kernels again."""
     array = np.ascontiguousarray(array)
     array.setflags(write=False)
     return array
@@ -82,7 +88,10 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """All layers t = 0 .. H end to end. Boxes of time t are start[t] : start[t+1]; base and line have one more entry per layer."""
+    """All layers t = 0 .. H end to end. Boxes of time t are start[t] : start[t+1].
+
+    `base` and `line` have one more entry per layer.
+    """
 
     game: MarkovGame
     dims: tuple[int, ...]  # the constraints that are kept; none leaves one column of zeros
@@ -97,9 +106,11 @@ class Space:
     base: Ints
     line: Ints
     dense: bool
-    height: NDArray[np.int32] | None = None  # dense and explored: largest feasible place on each line, -1 for none
-    cells: tuple[Cells, ...] = ()  # of each layer, once explored; none where infeasible
-    rewards: tuple[Bounds, Bounds] | None = None  # explored: the least and the most (H, N) that feasible actions pay
+    # dense and explored: the largest feasible place on each line, -1 for none
+    height: NDArray[np.int32] | None = None
+    cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
+    # explored: least and largest reward (H, N) of feasible actions
+    rewards: tuple[Bounds, Bounds] | None = None
 
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
@@ -153,7 +164,7 @@ class Space:
 
     @property
     def explored(self) -> bool:
-        """Whether `explore` has found the space feasible."""
+        """Whether `explore` ran and found the game feasible."""
         return bool(self.cells)
 
     feasible = explored
@@ -257,7 +268,7 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 
 def _prefer_dense(space: Space) -> bool:
-    """Whether boxes are worth holding cell by cell: few cells, or not many more than the pairs that can be reached at most."""
+    """Whether to store boxes cell by cell: they are few, or not many more than reachable pairs."""
     if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
     cells = int(space.totals.sum())  # the layer at the end is held as well
@@ -265,7 +276,7 @@ def _prefer_dense(space: Space) -> bool:
 
 
 def pairs_at_most(space: Space) -> float:
-    """A bound on the pairs that can be reached: the cells of a layer, or the pairs before it times the outcomes of a state."""
+    """An upper bound on the reachable pairs, by the cells of each layer and by its predecessors."""
     at_most, reachable, ways = 0.0, float(len(space.game.initial)), space.tables.widest[1]
     for cells in space.totals[:-1].tolist():
         reachable = min(reachable, float(cells))
