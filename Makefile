@@ -26,7 +26,7 @@ test: install  ## every test that is not marked slow
 
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
-	$(BIN)/python -m pytest tests/test_gambit.py
+	$(BIN)/python -m pytest tests/adapters/test_gambit.py
 
 test-all: install  ## every test, the slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -38,10 +38,10 @@ test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; 
 	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m 'not slow'
 
 wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use it and type-check against it
-	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+	$(BIN)/python -m pytest -m slow tests/whole/test_wheel.py
 
 licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/supply.md
-	$(BIN)/python tests/licences.py
+	$(BIN)/python tests/support/licences.py
 
 lock: install  ## remake constraints/dev.txt: newest versions of everything, for every supported Python
 	$(BIN)/python $(PIP) uv

@@ -362,7 +362,7 @@ def test_a_manifest_that_cannot_be_read_is_not_written_anew(folder, monkeypatch,
 FEW_HANDLES = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 1
 checkpoint.os.fsync = lambda handle: None
@@ -709,7 +709,7 @@ def child(script, *arguments, **options):
 LIMITED_FILES = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**30
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -731,7 +731,7 @@ def test_a_limit_of_the_system_is_said(folder):
 OUT_OF_CORE = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**20
 ace.solve(random_game(2, 2, 2))
