@@ -1,6 +1,7 @@
 """The tests mirror the source: a folder for each room, and what several of them share in `support`."""
 
 import ast
+import itertools
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def imported(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
             words = node.value.split()
-            found |= {b for a, b in zip(words, words[1:], strict=False) if a in ("import", "from")}
+            found |= {b for a, b in itertools.pairwise(words) if a in ("import", "from")}
     return {name.split(".")[0] for name in found}
 
 
