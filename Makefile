@@ -4,6 +4,8 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
+export PYTHONDONTWRITEBYTECODE :=  # the tests start many interpreters, which should not compile the same sources each time
 
 .PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners docs lint types format clean
 
@@ -22,14 +24,14 @@ demo: install  ## solve a bundled game, verify it and play it
 	$(BIN)/acegames simulate demo.ace --episodes 1000 --seed 0
 
 test: install  ## every test that is not marked slow
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(BIN)/python $(PYTEST) -m 'not slow'
 
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
 	$(BIN)/python -m pytest tests/adapters/test_gambit.py
 
 test-all: install  ## every test, the slow ones too
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python $(PYTEST)
 
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
 	$(PYTHON) -m venv $(OLDEST)

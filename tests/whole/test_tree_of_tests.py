@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import acegames
+from collecting import nothing_built
 
 TESTS = Path(__file__).parents[1]
 ROOMS = {path.name for path in Path(acegames.__file__).parent.iterdir() if (path / "__init__.py").is_file()}
@@ -46,3 +47,10 @@ def imported(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_no_test_file_is_imported(path):
     assert not imported(path) & {other.stem for other in FILES if other.name.startswith("test_")}
+
+
+def test_a_game_that_is_built_while_tests_are_collected_is_refused():
+    """`conftest.py` holds every file to this."""
+    with nothing_built(), pytest.raises(AssertionError, match="use a fixture"):
+        acegames.catalog.get("intersection")
+    assert acegames.catalog.get("intersection").horizon
