@@ -5,7 +5,8 @@ OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
 PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
-export PYTHONDONTWRITEBYTECODE :=  # the tests start many interpreters, which should not compile the same sources each time
+# The tests start many interpreters, which should not compile the same sources each time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners docs lint types format clean
 
@@ -37,7 +38,7 @@ test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; 
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,pettingzoo,plot,openspiel,quantecon,tables]' \
 		hypothesis nashpy packaging pytest pytest-xdist
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
 wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use it and type-check against it
 	$(BIN)/python -m pytest -m slow tests/whole/test_wheel.py
