@@ -4,6 +4,13 @@ import pytest
 
 import acegames as ace
 from collecting import nothing_built
+from kernels_first import compile_kernels
+
+
+def pytest_sessionstart(session):
+    """With several workers, the one that starts them compiles for all."""
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        compile_kernels()
 
 
 @pytest.hookimpl(wrapper=True)
