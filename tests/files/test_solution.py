@@ -25,6 +25,7 @@ from acegames.cli import app
 from acegames.files import tables
 from acegames.files.played import check_played
 from acegames.report.write import collect
+from halves import halved
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 
 SAMPLES = Path(__file__).parents[1] / "samples" / "mixed-up-8d00895"
@@ -95,7 +96,7 @@ def test_the_games_are_such_that_mixing_up_is_seen():
     assert any(0 in np.diff(layer.row_ptr) for game in games() for layer in game.layers)
 
 
-@pytest.mark.parametrize("number", range(GAMES))
+@pytest.mark.parametrize("number", halved(range(GAMES)))
 def test_files_hold_the_policy(number, tmp_path):
     game = games()[number]
     for solution in solutions(game):
@@ -408,7 +409,7 @@ def test_values_of_large_size_that_cancel_are_no_mismatch(tmp_path):
     ace.Solution.load(tmp_path / "s")
 
 
-@pytest.mark.parametrize("number", range(GAMES))
+@pytest.mark.parametrize("number", halved(range(GAMES)))
 def test_what_is_played_is_worth_what_is_stored(number):
     for solution in solutions(games()[number]):
         check_played(solution, ace.simulate(solution.game, solution.policy, episodes=50, rng=1))

@@ -12,13 +12,10 @@ crossing = ace.catalog.get("intersection")
 SHARES = (
     """
 ace.solve(crossing, ace.CCE(), engine=ace.LocalEngine(dense=True))
+ace.Shield(crossing).start().joint()
+ace.solve(ace.catalog.get("knapsack"), engine=ace.LocalEngine(dense=True))
 """,
     """
-ace.solve(crossing, ace.Nash(), engine=ace.LocalEngine(dense=False))
-ace.Shield(crossing).start().joint()
-knapsack = ace.catalog.get("knapsack")
-for dense in (True, False):
-    ace.solve(knapsack, engine=ace.LocalEngine(dense=dense))
 game = random_game(4, 8, 20)
 solution = ace.solve(game, ace.Nash(), engine=ace.LocalEngine(dense=False))
 ace.verify(game, solution.policy, solution.concept)
