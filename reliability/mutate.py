@@ -435,6 +435,16 @@ def excuses() -> dict[str, str]:
     return dict(re.findall(r"^- `([^`]+)` `([^`]+)`", text, flags=re.MULTILINE))
 
 
+def stale() -> list[str]:
+    """One line for each reason whose mutant is gone or changes something else now."""
+    now = {m.name: m.change for s in TESTED for m in mutants(ROOT, path_of(s), PARTS.get(s))}
+    return [
+        f"- `{name}` `{change}` is `{now.get(name)}` now"
+        for name, change in excuses().items()
+        if now.get(name) != change
+    ]
+
+
 def table(found: dict[str, dict[str, Any]], all_of: Counter[str]) -> str:
     """The score of every file, in Markdown."""
     excused = excuses()
@@ -489,7 +499,12 @@ def main() -> None:
     options.add_argument("--survivors", action="store_true", help="run those that survived again")
     options.add_argument("--longest", type=float, default=LONGEST, help="seconds of tests of one file for each mutant")
     options.add_argument("--show", action="store_true", help="only show what is known")
+    options.add_argument(
+        "--stale", action="store_true", help="only list reasons in survivors.md whose code has changed"
+    )
     asked = options.parse_args()
+    if asked.stale:
+        return print(*stale(), sep="\n")
     shorts = [s for s in TESTED if asked.module is None or any(part in s for part in asked.module)]
     if asked.fresh:
         asked.results.unlink(missing_ok=True)
