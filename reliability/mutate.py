@@ -504,7 +504,8 @@ def main() -> None:
     )
     asked = options.parse_args()
     if asked.stale:
-        return print(*stale(), sep="\n")
+        print(*stale(), sep="\n")
+        return
     shorts = [s for s in TESTED if asked.module is None or any(part in s for part in asked.module)]
     if asked.fresh:
         asked.results.unlink(missing_ok=True)
