@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 PIP := -m pip install --quiet --disable-pip-version-check
 WORKERS ?= 2
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
+# The tests start many interpreters, which should not compile the same sources each time.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners docs lint types format clean
 
@@ -22,26 +25,26 @@ demo: install  ## solve a bundled game, verify it and play it
 	$(BIN)/acegames simulate demo.ace --episodes 1000 --seed 0
 
 test: install  ## every test that is not marked slow
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(BIN)/python $(PYTEST) -m 'not slow'
 
 test-gambit: install  ## the tests that need Gambit, which takes minutes to compile where there is no wheel of it
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[gambit]'
-	$(BIN)/python -m pytest tests/test_gambit.py
+	$(BIN)/python -m pytest tests/adapters/test_gambit.py
 
 test-all: install  ## every test, the slow ones too
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python $(PYTEST)
 
 test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; needs Python 3.11
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python $(PIP) --constraint constraints/oldest.txt --editable '.[continuous,pettingzoo,plot,openspiel,quantecon,tables]' \
 		hypothesis nashpy packaging pytest pytest-xdist
-	$(OLDEST)/bin/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
 wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use it and type-check against it
-	$(BIN)/python -m pytest -m slow tests/test_wheel.py
+	$(BIN)/python -m pytest -m slow tests/whole/test_wheel.py
 
 licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/supply.md
-	$(BIN)/python tests/licences.py
+	$(BIN)/python tests/support/licences.py
 
 lock: install  ## remake constraints/dev.txt: newest versions of everything, for every supported Python
 	$(BIN)/python $(PIP) uv

@@ -42,7 +42,7 @@ EXIT_CODES = (0, 1, 2, 3, 4, 5)
 HANG = 10  # seconds
 MEMORY = 1536 * 2**20
 LONGEST = 20_000  # bytes of a changed file
-INSTRUMENTED = ("model", "store", "solution_file", "policy_check", "tracker", "guarantee", "concepts", "checkpoint")
+INSTRUMENTED = ("model", "files", "policy", "system.container", "solving.guarantee", "concepts", "engines.checkpoint")
 
 TEXTS = (
     *(

@@ -27,7 +27,7 @@ from acegames.cli.bench import random_game
 
 OFTEN = """
 import sys
-from acegames import checkpoint
+from acegames.engines import checkpoint
 checkpoint.EVERY_BYTES, checkpoint.EVERY_SECONDS = 2**16, 0.02
 from acegames.cli import main
 main()

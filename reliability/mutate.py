@@ -1,7 +1,7 @@
 """How good are the tests? Change the code a little, in one place at a time, and see whether a test fails.
 
     python reliability/mutate.py --sample 40 --seed 0 --jobs 2          # 40 mutants of each file
-    python reliability/mutate.py --module tracker --module simulate     # all mutants of these
+    python reliability/mutate.py --module tracker --module simulation    # all mutants of these
 
 For each file the tests that should notice are listed below. They are run once with the code as it is, which tells how long each
 takes and which functions it calls. A mutant is then given to the tests that call its function, the quick ones first, up to the first
@@ -45,60 +45,15 @@ LONGEST = (
 SLOW = 5.0  # a test that takes longer is left out
 MEMORY = 8 * 2**30
 
-FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "engine")
-POLICY = ("saved_policies", "policy", "safety_properties", "changing_games", "simulate", "checkpoint")
+FEASIBLE = ("safety_properties", "feasibility", "reduction", "almost_sure", "curve", "local")
+POLICY = ("solution", "policy", "safety_properties", "changing_games", "simulation", "checkpoint")
 VERIFY = (
     *("verify", "verify_compiled", "verify_rounded", "stakes", "safety_properties", "mutations", "nash_games"),
-    *("changing_games", "certify", "tolerances"),
+    *("changing_games", "proof", "tolerances"),
 )
-SHIELD = ("shield", "shield_products", "changing_games", "adapters_shielded")
-ROUNDED = ("safety_properties", "approximate", "random_costs", "simulate_random_costs", "verify_rounded", "learn")
-BOXES = {
-    *(
-        "forward_count",
-        "forward_bounds",
-        "backward_boxes",
-        "number_boxes",
-        "_step",
-        "_threshold",
-        "_line_totals",
-        "heights",
-        "reach",
-    ),
-    *(
-        "_any",
-        "_mark_each",
-        "_mark_all",
-        "_fill_slots",
-        "heights_range",
-        "reach_range",
-        "pack",
-        "rank_bits",
-        "_slot_of",
-        "build_index",
-    ),
-    *(
-        "find",
-        "_next_cell",
-        "_cell_totals",
-        "expand",
-        "sweep",
-        "_set_slot",
-        "_same_set",
-        "_number_of_set",
-        "index_sets",
-        "_line_set",
-    ),
-    *("_fill_marked", "dense_sets", "sparse_sets"),
-}
-"""The part of kernels.py that decides what is safe; how stages are solved is judged by the verifier."""
-
-COMPILED = ("src/acegames/kernels.py", "src/acegames/verify/_kernels.py", "src/acegames/shield/_kernels.py")
-
-KERNELS = (
-    "acegames.kernels", "acegames.nash_kernels", "acegames.verifier._kernels", "acegames.kernels.shielding", "acegames.kernel_cache",
-    "acegames.numerics",
-)  # fmt: skip
+SHIELD = ("shield", "shield_products", "changing_games", "pettingzoo_shielding")
+ROUNDED = ("safety_properties", "approximate", "random_costs", "simulation_random_costs", "verify_rounded", "learn")
+CELLS = ("safety_properties", "feasibility", "reduction", "almost_sure", "shield")
 
 
 def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -106,34 +61,57 @@ def _each(folder: str, tests: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 TESTED: dict[str, tuple[str, ...]] = {
-    **_each("feasibility", FEASIBLE),
-    "feasibility/space.py": ("engine", "saved_policies", *FEASIBLE[:-1]),
-    "kernels.py": ("safety_properties", "feasibility", "reduction", "almost_sure", "shield"),
-    "product.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
-    "policy.py": (*POLICY, "tables"),
-    "policy_check.py": ("policy_check", *POLICY, "hostile", "files"),
-    "solution_file.py": ("policy_check", *POLICY, "compatibility", "hostile", "files"),
-    "stated.py": ("policy_check", *POLICY, "cli"),
-    "played.py": ("policy_check", *POLICY, "cli"),
-    "checkpoint.py": ("checkpoint", "saved_policies", "hostile", "compatibility"),
-    "tracker.py": (*ROUNDED, "policy"),
+    **_each("safety", FEASIBLE),
+    "safety/space.py": ("local", "solution", *FEASIBLE[:-1]),
+    **{f"kernels/{name}.py": CELLS for name in ("boxes", "dense", "sparse", "safe_sets")},
+    "kernels/shielding.py": SHIELD,
+    "policy/player_records.py": ("safety_properties", "nash_games", "nash", "policy", "tables"),
+    "policy/policy.py": (*POLICY, "tables"),
+    "policy/layer.py": (*POLICY, "tables"),
+    "policy/checks.py": ("checks", *POLICY, "hostile", "games"),
+    "files/solution.py": ("checks", *POLICY, "compatibility", "hostile", "games"),
+    "files/stated.py": ("checks", *POLICY, "cli"),
+    "files/played.py": ("checks", *POLICY, "cli"),
+    "engines/checkpoint.py": ("checkpoint", "solution", "hostile", "compatibility"),
+    "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
-    "simulate.py": ("simulate", "safety_properties", "simulate_random_costs", "user_functions", "policy"),
+    "policy/simulation.py": ("simulation", "safety_properties", "simulation_random_costs", "user_functions", "policy"),
     "learn/caution.py": ("safety_properties", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
     "learn/policy_support.py": ("learn",),
     **_each("shield", SHIELD),
-    **_each("verify", VERIFY),
-    "verify/_kernels.py": ("verify_compiled", "stakes"),
-    "verify/_rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
-    "checker/ace_check.py": ("checker", "stakes", "certify", "changing_games"),
+    **_each("verifier", VERIFY),
+    "verifier/_kernels.py": ("verify_compiled", "stakes"),
+    "verifier/_rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
+    "checker/ace_check.py": ("checker", "stakes", "proof", "changing_games"),
 }
 """Files, below src/acegames or the repository, and the tests that should notice changes of them, the most to the point first."""
+
+PARTS = {
+    "kernels/dense.py": {"line_rows"},
+    "kernels/sparse.py": {"_slot_of", "build_index", "find", "next_cell", "cell_totals", "expand", "sweep"},
+}
+"""Of these files, the functions that decide what is safe. How stages are solved is judged by the verifier."""
+
+COMPILED = tuple(
+    f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
+)
+LOADED = ("acegames.kernels", "acegames.verifier._kernels", "acegames.system.compiled", "acegames.numerics")
+"""Packages and modules that stay in memory, with what is compiled, unless a compiled file is changed."""
+
+TEST_FILES = {path.stem.removeprefix("test_"): path for path in sorted((ROOT / "tests").rglob("test_*.py"))}
 
 
 def path_of(short: str) -> str:
     """Where a file of `TESTED` is, below the repository."""
     return short if short.startswith("checker/") else f"src/acegames/{short}"
+
+
+def test_file(name: str) -> str:
+    """Where the tests of that name are, below the repository."""
+    if name not in TEST_FILES:
+        raise SystemExit(f"no tests/*/test_{name}.py, which TESTED in {__file__} names")
+    return str(TEST_FILES[name].relative_to(ROOT))
 
 
 @dataclass
@@ -300,13 +278,13 @@ def warm() -> None:
         ace.verify(game, ace.solve(game, concept).policy, concept)
     ace.Shield(game)
     ace.feasibility(game)
-    forget(KERNELS)
+    forget(LOADED)
 
 
 def forget(but: tuple[str, ...]) -> None:
     """Import acegames anew the next time, some modules aside."""
     for name in list(sys.modules):
-        if name.partition(".")[0] == "acegames" and name not in but:
+        if name.partition(".")[0] == "acegames" and not f"{name}.".startswith(tuple(f"{kept}." for kept in but)):
             del sys.modules[name]
 
 
@@ -330,7 +308,7 @@ def learn_tests(copies: list[Path], shorts: list[str], plain: bool, folder: Path
     """Run all tests that are listed for some files, with the code as it is; what was learnt of a file of tests is kept."""
     targets = sorted({path_of(short) for short in TESTED if (path_of(short) in COMPILED) == plain})
     names = dict.fromkeys(name for short in shorts for name in TESTED[short])
-    files = [f"tests/test_{name}.py" for name in names if (ROOT / f"tests/test_{name}.py").exists()]
+    files = [test_file(name) for name in names]
     kept = folder / f"learnt-{'plain' if plain else 'compiled'}"
     kept.mkdir(parents=True, exist_ok=True)
     answers = {}
@@ -380,7 +358,7 @@ def tests_for(mutant: Mutant, short: str, known: Known, longest: float) -> list[
     for name in TESTED[short]:
         total = 0.0
         for test in sorted(found, key=known.seconds.__getitem__):
-            if test.partition("::")[0] == f"tests/test_{name}.py" and total < min(most, 4 * longest - spent):
+            if test.partition("::")[0] == test_file(name) and total < min(most, 4 * longest - spent):
                 chosen.append(test)
                 total += known.seconds[test]
         spent += total
@@ -457,6 +435,16 @@ def excuses() -> dict[str, str]:
     return dict(re.findall(r"^- `([^`]+)` `([^`]+)`", text, flags=re.MULTILINE))
 
 
+def stale() -> list[str]:
+    """One line for each reason whose mutant is gone or changes something else now."""
+    now = {m.name: m.change for s in TESTED for m in mutants(ROOT, path_of(s), PARTS.get(s))}
+    return [
+        f"- `{name}` `{change}` is `{now.get(name)}` now"
+        for name, change in excuses().items()
+        if now.get(name) != change
+    ]
+
+
 def table(found: dict[str, dict[str, Any]], all_of: Counter[str]) -> str:
     """The score of every file, in Markdown."""
     excused = excuses()
@@ -511,14 +499,20 @@ def main() -> None:
     options.add_argument("--survivors", action="store_true", help="run those that survived again")
     options.add_argument("--longest", type=float, default=LONGEST, help="seconds of tests of one file for each mutant")
     options.add_argument("--show", action="store_true", help="only show what is known")
+    options.add_argument(
+        "--stale", action="store_true", help="only list reasons in survivors.md whose code has changed"
+    )
     asked = options.parse_args()
+    if asked.stale:
+        print(*stale(), sep="\n")
+        return
     shorts = [s for s in TESTED if asked.module is None or any(part in s for part in asked.module)]
     if asked.fresh:
         asked.results.unlink(missing_ok=True)
         for folder in asked.results.parent.glob("learnt-*"):
             shutil.rmtree(folder)
     results = Results.read(asked.results)
-    every = {s: mutants(ROOT, path_of(s), BOXES if s == "kernels.py" else None) for s in shorts}
+    every = {s: mutants(ROOT, path_of(s), PARTS.get(s)) for s in shorts}
     drawn = {s: _drawn(found, asked.sample, f"{asked.seed} {s}") for s, found in every.items()}
     if asked.survivors:
         drawn = {s: [m for m in found if _survived(results.found.get(m.name), m)] for s, found in every.items()}

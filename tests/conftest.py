@@ -1,8 +1,22 @@
-"""Compile the kernels once before anything is tested, so that no test meets the notice about it."""
+"""Collect without solving anything, and compile the kernels once before anything is tested, so that no test meets the notice about it."""
 
 import pytest
 
 import acegames as ace
+from collecting import nothing_built
+from kernels_first import compile_kernels
+
+
+def pytest_sessionstart(session):
+    """With several workers, the one that starts them compiles for all."""
+    if session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput"):
+        compile_kernels()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    with nothing_built():
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

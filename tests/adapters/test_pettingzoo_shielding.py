@@ -484,17 +484,17 @@ class Wide(Rovers):
         (Rovers(), {"surprise": 1}, "surprise: got 1"),
         (Rovers(), {"actions": [(0, 1, 2)] * 2}, "actions: got .*must be {agent:"),
         (Rovers(), {"actions": {"rad": (0, 1, 2)}}, "actions: unknown agent 'rad', did you mean 'red'"),
-        (
-            Rovers(),
-            {"shield": ace.catalog.get("intersection")},
-            r"shield: got .*must be a Shield: acegames.Shield\(game\)",
-        ),
         (Remaining(), {}, "agent 'red': its observations have an entry 'remaining' already"),
     ],
 )
 def test_what_does_not_fit_is_named(calm, env, more, message):
     with pytest.raises(ace.InvalidOption, match=message):
         pz.shielded(env, **{"shield": calm, **more})
+
+
+def test_a_game_is_no_shield():
+    with pytest.raises(ace.InvalidOption, match=r"shield: got .*must be a Shield: acegames.Shield\(game\)"):
+        pz.shielded(Rovers(), ace.catalog.get("intersection"))
 
 
 def test_actions_that_are_none(calm):

@@ -771,12 +771,11 @@ class Slow(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Slow())
 """
 SLOW_WRITE = """
-import acegames.store as store, time
-from pathlib import Path
+import os, time
 def slow(*args):
     print("writing", flush=True)
     time.sleep(20)
-store._write = slow
+os.fsync = slow
 """
 
 

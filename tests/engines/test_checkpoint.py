@@ -11,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,13 @@ from acegames.engines import forecast as estimates
 from acegames.system.container import read_archive, replacing, write_archive
 from acegames.system.mapped_files import map_file
 
-GAME = random_game(4, 8, 20)
 CONCEPT = ace.CE()
-LAYERS = GAME.horizon
+LAYERS = 8
+
+
+@cache
+def plain_game(seed=0):
+    return random_game(4, LAYERS, 20, seed=seed)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +47,7 @@ def folder(tmp_path):
 
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory):
-    return saved(ace.solve(GAME, CONCEPT), tmp_path_factory.mktemp("wanted"))
+    return saved(ace.solve(plain_game(), CONCEPT), tmp_path_factory.mktemp("wanted"))
 
 
 def saved(solution, where):
@@ -65,15 +70,15 @@ class Watch:
             raise KeyboardInterrupt
 
 
-def solve(folder, game=GAME, concept=CONCEPT, **options):
+def solve(folder, game=None, concept=CONCEPT, **options):
     """A solve with a checkpoint, and how many layers it found."""
     watch = Watch()
-    return ace.solve(game, concept, checkpoint=folder, progress=watch, **options), watch.resumed
+    return ace.solve(game or plain_game(), concept, checkpoint=folder, progress=watch, **options), watch.resumed
 
 
-def break_off(folder, layers, game=GAME, concept=CONCEPT, **options):
+def break_off(folder, layers, game=None, concept=CONCEPT, **options):
     with pytest.raises(KeyboardInterrupt):
-        ace.solve(game, concept, checkpoint=folder, progress=Watch(layers), **options)
+        ace.solve(game or plain_game(), concept, checkpoint=folder, progress=Watch(layers), **options)
 
 
 def run_of(folder):
@@ -98,22 +103,23 @@ def alone(horizon=30):
 
 
 CASES = {
-    "ce": (GAME, ace.CE(), {}),
-    "cce egalitarian": (GAME, ace.CCE(objective="egalitarian"), {}),
-    "sparse": (GAME, ace.CE(), {"engine": ace.LocalEngine(dense=False)}),
-    "nash": (GAME, ace.Nash(), {}),
-    "nash sparse": (GAME, ace.Nash(), {"engine": ace.LocalEngine(dense=False)}),
-    "alone": (alone(), ace.CCE(), {}),
-    "alone sparse": (alone(), ace.CCE(), {"engine": ace.LocalEngine(dense=False)}),
-    "three players": (ace.catalog.get("medium_access_3"), ace.CCE(), {}),
-    "rounded": (GAME, ace.CE(), {"epsilon": Fraction(16), "rounding": "up"}),
-    "no budget binds": (random_game(3, 4, 1000), ace.CE(), {}),
+    "ce": (plain_game, ace.CE(), {}),
+    "cce egalitarian": (plain_game, ace.CCE(objective="egalitarian"), {}),
+    "sparse": (plain_game, ace.CE(), {"engine": ace.LocalEngine(dense=False)}),
+    "nash": (plain_game, ace.Nash(), {}),
+    "nash sparse": (plain_game, ace.Nash(), {"engine": ace.LocalEngine(dense=False)}),
+    "alone": (alone, ace.CCE(), {}),
+    "alone sparse": (alone, ace.CCE(), {"engine": ace.LocalEngine(dense=False)}),
+    "three players": (partial(ace.catalog.get, "medium_access_3"), ace.CCE(), {}),
+    "rounded": (plain_game, ace.CE(), {"epsilon": Fraction(16), "rounding": "up"}),
+    "no budget binds": (partial(random_game, 3, 4, 1000), ace.CE(), {}),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_solve_that_goes_on_ends_with_the_same_bytes(case, folder, tmp_path):
-    game, concept, options = CASES[case]
+    build, concept, options = CASES[case]
+    game = build()
     plain = saved(ace.solve(game, concept, **options), tmp_path)
     assert saved(solve(folder, game, concept, **options)[0], tmp_path) == plain
     for k in (1, game.horizon // 2, game.horizon - 1):
@@ -153,7 +159,7 @@ def test_an_interrupt_stores_what_was_solved(folder, tmp_path, wanted, monkeypat
     assert resumed == 3
     assert f"3 of {LAYERS} layers are in {folder}" in caplog.text
     assert saved(again, tmp_path) == wanted
-    assert again.stats.programs == ace.solve(GAME, CONCEPT).stats.programs
+    assert again.stats.programs == ace.solve(plain_game(), CONCEPT).stats.programs
 
 
 def test_threads_do_not_matter(folder, tmp_path):
@@ -168,7 +174,7 @@ def test_threads_do_not_matter(folder, tmp_path):
 def test_the_pace_leaves_out_what_was_there(folder):
     break_off(folder, 5)
     watch = Watch()
-    ace.solve(GAME, CONCEPT, checkpoint=folder, progress=watch)
+    ace.solve(plain_game(), CONCEPT, checkpoint=folder, progress=watch)
     first, last = watch.calls[0], watch.calls[-1]
     assert first.resumed == first.pairs_done > 0 == first.pace
     assert (last.layers_done, last.seconds_left) == (LAYERS, 0)
@@ -178,15 +184,15 @@ def test_the_pace_leaves_out_what_was_there(folder):
 def test_the_policy_is_mapped_and_the_game_can_be_verified(folder):
     solution, _ = solve(folder)
     assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
-    assert ace.verify(GAME, solution.policy, CONCEPT).ok
-    assert ace.simulate(GAME, solution.policy, episodes=20, rng=np.random.default_rng(0)).violations == 0
+    assert ace.verify(plain_game(), solution.policy, CONCEPT).ok
+    assert ace.simulate(plain_game(), solution.policy, episodes=20, rng=np.random.default_rng(0)).violations == 0
 
 
 def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_path):
     """They are stored without it, and handed out with it."""
-    reward = GAME.layers[0].reward + 1e12
-    game = replace(GAME, layers=(replace(GAME.layers[0], reward=reward),))
-    assert len(GAME.layers) == 1
+    reward = plain_game().layers[0].reward + 1e12
+    game = replace(plain_game(), layers=(replace(plain_game().layers[0], reward=reward),))
+    assert len(plain_game().layers) == 1
     solution, _ = solve(folder, game)
     assert solution.values.min() > 1e12
     assert not any(layer.values.flags.owndata or layer.values.flags.writeable for layer in solution.policy.layers)
@@ -198,12 +204,12 @@ def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_pa
 
 
 def test_files_say_nothing_about_time(tmp_path):
-    assert saved(ace.solve(GAME, CONCEPT), tmp_path) == saved(ace.solve(GAME, CONCEPT), tmp_path)
+    assert saved(ace.solve(plain_game(), CONCEPT), tmp_path) == saved(ace.solve(plain_game(), CONCEPT), tmp_path)
     assert ace.Solution.load(tmp_path / "solution.ace").stats.seconds is None
 
 
 def test_files_that_say_how_long_it_took_still_load(tmp_path):
-    ace.solve(GAME, CONCEPT).save(tmp_path / "old.ace")
+    ace.solve(plain_game(), CONCEPT).save(tmp_path / "old.ace")
     kind, header, arrays = read_archive(tmp_path / "old.ace", "acegames-solution")
     del header["format"], header["version"]
     header["stats"]["seconds"] = 1.5
@@ -362,7 +368,7 @@ def test_a_manifest_that_cannot_be_read_is_not_written_anew(folder, monkeypatch,
 FEW_HANDLES = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 1
 checkpoint.os.fsync = lambda handle: None
@@ -419,7 +425,8 @@ LAYOUTS = {name: case for name, case in CASES.items() if "sparse" not in name an
 
 @pytest.mark.parametrize("case", LAYOUTS)
 def test_boxes_and_lists_go_on_from_each_other(case, folder, tmp_path):
-    game, concept, options = LAYOUTS[case]
+    build, concept, options = LAYOUTS[case]
+    game = build()
     boxes, lists = ace.LocalEngine(dense=True), ace.LocalEngine(dense=False)
     plain = saved(ace.solve(game, concept, engine=boxes, **options), tmp_path)
     assert saved(ace.solve(game, concept, engine=lists, **options), tmp_path) == plain
@@ -522,7 +529,7 @@ def test_a_damaged_manifest_is_written_anew(content, folder, tmp_path, wanted, c
 
 
 OTHERS = {
-    "game": {"game": random_game(4, 8, 20, seed=1)},
+    "game": {"seed": 1},
     "concept": {"concept": ace.CE(floor=2.0)},
     "counted": {"epsilon": 16},
 }
@@ -532,7 +539,8 @@ OTHERS = {
 def test_another_solve_starts_from_the_beginning_and_harms_nothing(what, folder, tmp_path, wanted, caplog):
     solve(folder)
     before = {p: p.read_bytes() for p in groups(folder)}
-    options = {"game": GAME, "concept": CONCEPT, **OTHERS[what]}
+    options = {"concept": CONCEPT, **OTHERS[what]}
+    options["game"] = plain_game(options.pop("seed", 0))
     other, resumed = solve(folder, **options)
     assert resumed == 0
     assert f"holds layers of another solve ({what}" in caplog.text
@@ -593,13 +601,13 @@ def test_a_solution_file_that_was_not_finished_is_removed_by_the_next(tmp_path, 
     path = tmp_path / "solution.ace"
     with replacing(path) as file:
         (beside,) = tmp_path.iterdir()
-        ace.solve(GAME, CONCEPT).save(path)  # somebody else is writing: it stays
+        ace.solve(plain_game(), CONCEPT).save(path)  # somebody else is writing: it stays
         assert beside.exists()
         file.write(wanted)
     assert path.read_bytes() == wanted
     beside.write_bytes(b"half")  # as a killed process leaves it
     (tmp_path / ".acegames-of-another-file.tmp").write_bytes(b"half")
-    ace.solve(GAME, CONCEPT).save(path)
+    ace.solve(plain_game(), CONCEPT).save(path)
     assert sorted(os.listdir(tmp_path)) == [".acegames-of-another-file.tmp", "solution.ace"]
 
 
@@ -607,7 +615,7 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    solution = ace.solve(GAME, CONCEPT)
+    solution = ace.solve(plain_game(), CONCEPT)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*solution.ace'$"):
         solution.save(tmp_path / "solution.ace")
@@ -646,10 +654,10 @@ def test_links_are_not_followed(folder, tmp_path, wanted):
 def test_two_processes_do_not_share_a_checkpoint(folder, tmp_path, wanted):
     def second(progress):
         with pytest.raises(ace.CheckpointError, match="another process"):
-            ace.solve(GAME, CONCEPT, checkpoint=folder)
-        ace.solve(GAME, ace.CCE(), checkpoint=folder)  # another solve is no trouble
+            ace.solve(plain_game(), CONCEPT, checkpoint=folder)
+        ace.solve(plain_game(), ace.CCE(), checkpoint=folder)  # another solve is no trouble
 
-    first = ace.solve(GAME, CONCEPT, checkpoint=folder, progress=second)
+    first = ace.solve(plain_game(), CONCEPT, checkpoint=folder, progress=second)
     assert saved(first, tmp_path) == wanted
     assert solve(folder)[1] == LAYERS  # the lock is gone
 
@@ -658,18 +666,18 @@ def test_a_folder_that_cannot_be_one(tmp_path):
     (tmp_path / "file").write_text("")
     for wrong in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(ace.CheckpointError, match="file"):
-            ace.solve(GAME, CONCEPT, checkpoint=wrong)
+            ace.solve(plain_game(), CONCEPT, checkpoint=wrong)
     with pytest.raises(ace.InvalidOption, match="path of a folder"):
-        ace.solve(GAME, CONCEPT, checkpoint=3)
+        ace.solve(plain_game(), CONCEPT, checkpoint=3)
     with pytest.raises(ace.InvalidOption, match="reference engine"):
-        ace.solve(GAME, CONCEPT, checkpoint=tmp_path / "x", engine=ace.ReferenceEngine())
+        ace.solve(plain_game(), CONCEPT, checkpoint=tmp_path / "x", engine=ace.ReferenceEngine())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
 def test_a_folder_that_cannot_be_written(folder):
     folder.mkdir(mode=0o500)
     with pytest.raises(ace.CheckpointError, match="Permission denied"):
-        ace.solve(GAME, CONCEPT, checkpoint=folder)
+        ace.solve(plain_game(), CONCEPT, checkpoint=folder)
 
 
 def test_a_full_disk_is_said_and_harms_nothing(folder, tmp_path, wanted, monkeypatch):
@@ -686,7 +694,7 @@ def test_a_full_disk_is_said_and_harms_nothing(folder, tmp_path, wanted, monkeyp
         with pytest.raises(
             ace.CheckpointError, match=r"bytes are needed, [\d,]+ are free.*run the same again"
         ) as error:
-            ace.solve(GAME, CONCEPT, checkpoint=folder)
+            ace.solve(plain_game(), CONCEPT, checkpoint=folder)
     assert str(folder) in str(error.value)
     assert not [p for p in folder.rglob("*") if p.suffix == ".tmp"]
     stored = len(groups(folder))
@@ -709,7 +717,7 @@ def child(script, *arguments, **options):
 LIMITED_FILES = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**30
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -731,7 +739,7 @@ def test_a_limit_of_the_system_is_said(folder):
 OUT_OF_CORE = """
 import resource, sys
 import acegames as ace
-from acegames import checkpoint
+from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**20
 ace.solve(random_game(2, 2, 2))
@@ -836,7 +844,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp
     if place.startswith("closed") and hasattr(os, "geteuid") and os.geteuid() == 0:
         pytest.skip("the superuser may write anywhere")
     monkeypatch.chdir(tmp_path)
-    ace.solve(GAME, CONCEPT).save("solved.ace")
+    ace.solve(plain_game(), CONCEPT).save("solved.ace")
     os.mkdir("folder")
     os.mkdir("closed", mode=0o500)
 

@@ -12,7 +12,6 @@ from acegames.stage import StageBatch
 from acegames.stage.nash import NashStageSolver
 import acegames.kernels
 from acegames.safety import space
-from acegames.shield import _kernels
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
     for concept in (ace.CE(), ace.CCE("fair")):
         ace.solve(ace.catalog.get(name), concept)
@@ -34,7 +33,7 @@ for name in ("intersection", "rendezvous", "corridor", "knapsack"):
         ace.solve(ace.catalog.get(name), ace.Nash(), engine=engine)
 NashStageSolver().solve(StageBatch(np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros((1, 2))), ace.Nash(), ("p", "q"))
 found = pkgutil.iter_modules(acegames.kernels.__path__)
-modules = [importlib.import_module(f"acegames.kernels.{x.name}") for x in found] + [_kernels]
+modules = [importlib.import_module(f"acegames.kernels.{x.name}") for x in found]
 compiled = {f.__name__: f for m in modules for f in vars(m).values() if hasattr(f, "signatures")}.values()
 for f in compiled:
     print(f.__name__, len(f.signatures))

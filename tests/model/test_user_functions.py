@@ -28,7 +28,6 @@ def described(**changed):
     )
 
 
-GAME = described()
 WRONG = [
     lambda: None,
     lambda a: None,
@@ -122,12 +121,12 @@ def test_methods_of_a_distribution(name):
 
 @pytest.mark.parametrize("solver", [ace.solve, ace.budget_curve])
 def test_progress_and_engine(solver):
-    refuses("progress", 1, lambda f: solver(GAME, progress=f))
-    refuses("engine.solve", 4, lambda f: solver(GAME, engine=SimpleNamespace(solve=f)))
+    refuses("progress", 1, lambda f: solver(described(), progress=f))
+    refuses("engine.solve", 4, lambda f: solver(described(), engine=SimpleNamespace(solve=f)))
     with pytest.raises(ace.InvalidOption, match="progress: got 3"):
-        solver(GAME, progress=3)
+        solver(described(), progress=3)
     with pytest.raises(TypeError, match="unsupported"):
-        solver(GAME, progress=lambda p: 1 + "x")
+        solver(described(), progress=lambda p: 1 + "x")
 
 
 def test_an_engine_must_take_a_shelf_only_where_layers_are_stored(tmp_path):
@@ -135,32 +134,32 @@ def test_an_engine_must_take_a_shelf_only_where_layers_are_stored(tmp_path):
         def solve(self, game, lattice, concept, progress):
             return ace.ReferenceEngine().solve(game, lattice, concept, progress)
 
-    assert ace.solve(GAME, engine=Half()).values == pytest.approx([2.0])
+    assert ace.solve(described(), engine=Half()).values == pytest.approx([2.0])
     with pytest.raises(ace.InvalidOption, match=r"engine\.solve: takes .* is called as .*shelf"):
-        ace.solve(GAME, engine=Half(), checkpoint=tmp_path / "run")
+        ace.solve(described(), engine=Half(), checkpoint=tmp_path / "run")
 
 
 @pytest.mark.parametrize("game", [3, "knapsack", None, object()])
 def test_only_games_are_simulated(game):
     with pytest.raises(ace.InvalidGame, match=r"^game: got .*must be a MarkovGame"):
-        ace.simulate(game, ace.solve(GAME).policy, episodes=1)
+        ace.simulate(game, ace.solve(described()).policy, episodes=1)
 
 
 def test_policies_to_simulate():
-    refuses("policy.distribution", 3, lambda f: ace.simulate(GAME, SimpleNamespace(distribution=f), episodes=1))
+    refuses("policy.distribution", 3, lambda f: ace.simulate(described(), SimpleNamespace(distribution=f), episodes=1))
     for wrong in (3, None, SimpleNamespace(distribution=3)):
         with pytest.raises(ace.InvalidOption, match=r"policy: got .* must have a method distribution"):
-            ace.simulate(GAME, wrong, episodes=1)
+            ace.simulate(described(), wrong, episodes=1)
 
     class Policy:
         def distribution(self, t, state, spent):
             return 1 + "x"
 
     with pytest.raises(TypeError, match="unsupported"):
-        ace.simulate(GAME, Policy(), episodes=1)
+        ace.simulate(described(), Policy(), episodes=1)
     Policy.lookup = lambda self, t: None
     with pytest.raises(ace.InvalidOption, match=r"policy\.lookup: takes \(t\), but is called as"):
-        ace.simulate(GAME, Policy(), episodes=1)
+        ace.simulate(described(), Policy(), episodes=1)
 
 
 # -- learning -------------------------------------------------------------------------------------------------------
@@ -196,19 +195,19 @@ def test_what_is_known_of_a_model(learns):
 
 def test_environments_of_learners():
     def call(env=None, **changed):
-        return learn.estimate(env or learn.game_env(GAME), episodes=2, **changed)
+        return learn.estimate(env or learn.game_env(described()), episodes=2, **changed)
 
     refuses("state", 2, lambda f: call(state=f))
     refuses("cost", 1, lambda f: call(cost=f))
     for name, wrong in (("reset", lambda: None), ("step", lambda: None)):
-        env = learn.game_env(GAME)
+        env = learn.game_env(described())
         setattr(env, name, wrong)
         with pytest.raises(ace.InvalidOption, match=rf"env\.{name}: takes \(\), but is called as"):
             call(env)
 
 
 def test_policies_of_estimated_games():
-    refuses("policy.distribution", 3, lambda f: learn.safe_policy(SimpleNamespace(distribution=f), GAME))
+    refuses("policy.distribution", 3, lambda f: learn.safe_policy(SimpleNamespace(distribution=f), described()))
 
 
 # -- adapters -------------------------------------------------------------------------------------------------------
@@ -244,10 +243,11 @@ def test_functions_for_openspiel():
     refuses("key", 1, lambda f: openspiel.from_openspiel("matrix_pd", key=f))
 
 
-@pytest.mark.parametrize("wrong", [3, None, "game", [[1, 2], [3, 4]], object, GAME])
+@pytest.mark.parametrize("wrong", [3, None, "game", [[1, 2], [3, 4]], object, described])
 def test_objects_of_other_libraries_that_are_none(wrong):
     from acegames.adapters import gambit
 
+    wrong = described() if wrong is described else wrong
     for read in (gambit.from_nashpy, gambit.from_quantecon, gambit.from_gambit):
         with pytest.raises(ace.InvalidOption, match=r"^game: got .*must be a "):
             read(wrong)
@@ -257,7 +257,7 @@ def test_openspiel_refuses_what_is_no_game_of_it():
     pytest.importorskip("pyspiel")
     from acegames.adapters import openspiel
 
-    for wrong in (3, None, GAME):
+    for wrong in (3, None, described()):
         with pytest.raises(ace.InvalidOption, match="must be an OpenSpiel game"):
             openspiel.from_openspiel(wrong)
 
@@ -265,7 +265,7 @@ def test_openspiel_refuses_what_is_no_game_of_it():
 def test_costs_of_strategic_games():
     from acegames.adapters import gambit
 
-    stage = gambit.stage_game(ace.solve(GAME), 0, "s", 0)
+    stage = gambit.stage_game(ace.solve(described()), 0, "s", 0)
     refuses("cost", 1, lambda f: stage.to_game(cost=f, budget=1))
     with pytest.raises(ace.InvalidOption, match=r"StageGame\.to_game"):
         gambit.from_gambit(stage)

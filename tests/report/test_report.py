@@ -403,10 +403,11 @@ def test_a_policy_alone_gives_the_same_page_but_for_what_it_does_not_know(tmp_pa
     [
         ({"most": 0}, "most: got 0"),
         ({"episodes": 0}, "episodes: got 0"),
-        ({"game": chicken(budget=2).game}, "another one"),
+        ({"game": lambda: chicken(budget=2).game}, "another one"),
     ],
 )
 def test_wrong_options_are_refused(options, said, tmp_path):
+    options = {name: x() if callable(x) else x for name, x in options.items()}
     with pytest.raises(ace.InvalidOption, match=said):
         write_report(chicken(), tmp_path / "r.html", **options)
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy import stats
-from test_shield_products import check_maximal
 
 import acegames as ace
 import oracle
@@ -22,6 +21,7 @@ from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, Un
 from acegames.model.numbers import exact
 from acegames.safety import space
 from acegames.shield import safe_sets, tables
+from products import check_maximal
 
 F = Fraction
 

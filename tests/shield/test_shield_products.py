@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 
 from acegames.shield import product_sets as product_sets_module
 from acegames.shield.product_sets import CRITERIA, _greedily, product_sets
+from products import check_maximal
 
 
 def all_products(safe, shape):
@@ -53,15 +54,6 @@ def test_fair_comes_before_large():
     safe = np.array([(0, k) for k in range(7)] + [(1, 0), (1, 1)], dtype=np.int32)
     sizes = {c: [int(own.sum()) for own in product_sets(safe, (2, 7), c)] for c in ("largest", "fair")}
     assert sizes == {"largest": [1, 7], "fair": [2, 2]}
-
-
-def check_maximal(mask, sets):
-    assert mask[np.ix_(*sets)].all() and all(own.any() for own in sets)
-    for i, own in enumerate(sets):
-        for a in np.flatnonzero(~own):
-            more = [m.copy() for m in sets]
-            more[i][a] = True
-            assert not mask[np.ix_(*more)].all()
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,6 +1,6 @@
 """Small files that ask for much: archives that unfold to far more than they hold, and a few words that stand for large tables.
 
-`BOMBS` is {name: function that writes it}. `python tests/bombs.py` writes those that are documents into the corpus anew.
+`BOMBS` is {name: function that writes it}. `python tests/support/bombs.py` writes those that are documents into the corpus anew.
 """
 
 from __future__ import annotations

@@ -683,11 +683,12 @@ class Slow:
             return None
 
 
+@pytest.mark.parametrize("games", [30, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("coarse", [True, False], ids=["CCE", "CE"])
-def test_regret_against_every_deviation_plan(coarse):
+def test_regret_against_every_deviation_plan(coarse, games):
     rng = np.random.default_rng(20240613 + coarse)
     compared = gained = 0
-    while compared < 60:
+    while compared < games:
         game = random_game(rng)
         slow = Slow(game)
         subgames = slow.subgames()
@@ -708,7 +709,7 @@ def test_regret_against_every_deviation_plan(coarse):
             np.testing.assert_allclose(certificate.values[i], own[subgames[0]], atol=1e-12)
             gained += certificate.regret[i] > 1e-9
         compared += 1
-    assert 20 < gained < 2 * compared  # both answers occur
+    assert compared / 3 < gained < 2 * compared  # both answers occur
 
 
 def _by_user(game, pi):

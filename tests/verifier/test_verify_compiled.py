@@ -19,8 +19,8 @@ from acegames.verifier import _bulk, _compiled, _kernels, _packed, _reading, ver
 from acegames.verifier._feasible import feasible_stages
 from acegames.verifier._reading import Reader
 from acegames.verifier._units import Units
+from halves import blocks
 
-SEEDS = range(200)
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
 
 
@@ -169,10 +169,11 @@ def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
             agreed(passes, game, random_policy(game, seed, faults=0.0), concept)
 
 
+@blocks(200, 50)
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
-def test_all_passes_agree_on_random_policies(passes, faults):
+def test_all_passes_agree_on_random_policies(passes, faults, first):
     seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
-    for seed in SEEDS:
+    for seed in range(first, first + 50):
         rng = np.random.default_rng([seed, 5])
         game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2])
         concept = [CE(), CCE()][seed // 2 % 2]
@@ -190,13 +191,13 @@ def test_all_passes_agree_on_random_policies(passes, faults):
             seen["off the path"] += 1
         else:
             seen["fine" if plain.ok else "unstable"] += 1
-    assert seen["infeasible"] >= 20, seen
+    assert seen["infeasible"] >= 5, seen
     expected = {
         0.0: ["fine", "unstable"],
         0.02: ["unstable", "witness", "off the path"],
         0.3: ["witness", "off the path"],
     }
-    assert all(seen[kind] >= 5 for kind in expected[faults]), seen
+    assert all(seen[kind] >= 1 for kind in expected[faults]), seen
 
 
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=repr)
@@ -211,9 +212,10 @@ def test_all_passes_agree_on_what_rounding_can_have_changed(passes, concept):
         assert not plain.pairs or (plain.rounding > 0).any()
 
 
-def test_all_passes_agree_on_solved_games(passes):
+@blocks(150, 50)
+def test_all_passes_agree_on_solved_games(passes, first):
     solved = 0
-    for seed in range(150):
+    for seed in range(first, first + 50):
         game = oracle.random_game(np.random.default_rng([seed, 6]))
         try:
             solution = ace.solve(game, [CE(), CCE("egalitarian")][seed % 2])
@@ -225,13 +227,14 @@ def test_all_passes_agree_on_solved_games(passes):
         assert_same(found[0], found[2], exactly=False)
         np.testing.assert_allclose(found[1].values, solution.values, atol=1e-9)
         solved += 1
-    assert solved > 60
+    assert solved > 20
 
 
+@blocks(200, 100)
 @pytest.mark.parametrize("how", ["dense", "hashed"])
-def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how):
+def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
     monkeypatch.setattr(_packed, "_DENSE", 0 if how == "hashed" else 10**6)
-    for seed in range(200):
+    for seed in range(first, first + 100):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
         units = Units(game)
         packed = _packed.Packed.of(game, units)

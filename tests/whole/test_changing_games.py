@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -22,18 +23,27 @@ from acegames.model.numbers import exact
 from acegames.safety.frontier import last_finite
 from random_games import feasible_games, tangled
 
-GAMES = feasible_games(24, seed=1)
-SMALL = [game for game in feasible_games(60, seed=2) if game.horizon < 4][:16]
+GAMES, SMALL = 24, 16
+
+
+@cache
+def games():
+    return feasible_games(GAMES, seed=1)
+
+
+@cache
+def small_games():
+    return [game for game in feasible_games(60, seed=2) if game.horizon < 4][:SMALL]
 
 
 def test_the_games_are_tangled():
-    assert sum(map(tangled, GAMES)) > len(GAMES) / 3
-    assert sum(map(tangled, SMALL)) > len(SMALL) / 4
+    assert sum(map(tangled, games())) > GAMES / 3
+    assert sum(map(tangled, small_games())) > SMALL / 4
 
 
 @pytest.mark.parametrize("name", ["g.npz", "g.yaml", "g.json", "g.csv", "g.parquet"])
 def test_game_files(name, tmp_path):
-    for game in GAMES:
+    for game in games():
         if name.endswith(("csv", "parquet")):
             tables.write_game(game, tmp_path / name)
         else:
@@ -42,7 +52,7 @@ def test_game_files(name, tmp_path):
 
 
 def test_tables_of_games():
-    for game in GAMES:
+    for game in games():
         table, rest = game.to_table()
         assert ace.MarkovGame.from_table(table, **rest).digest == game.digest
 
@@ -71,9 +81,9 @@ def legal(game, t, s):
     return found
 
 
-@pytest.mark.parametrize("number", range(len(SMALL)))
+@pytest.mark.parametrize("number", range(SMALL))
 def test_feasibility_shield_and_values_by_brute_force(number):
-    game = SMALL[number]
+    game = small_games()[number]
     found, shield = ace.feasibility(game), ace.Shield(game)
     feasible, states, actions = oracle.feasible_sets(game)
     assert feasible and found.feasible
@@ -88,9 +98,9 @@ def test_feasibility_shield_and_values_by_brute_force(number):
         np.testing.assert_allclose(values, [float(v) for v in oracle.root_values(game, concept)], atol=1e-7)
 
 
-@pytest.mark.parametrize("number", range(0, len(GAMES), 2))
+@pytest.mark.parametrize("number", range(0, GAMES, 2))
 def test_engines_reduction_verifier_and_checker_agree(number, tmp_path):
-    game = GAMES[number]
+    game = games()[number]
     for concept in (ace.CE(), ace.CCE(), ace.Nash()):
         with suppress(ace.NoEquilibrium):
             solution = ace.solve(game, concept)
@@ -106,10 +116,10 @@ def test_engines_reduction_verifier_and_checker_agree(number, tmp_path):
             assert proof_checker.check(tmp_path / "proof", "--game", game.digest).returncode == 0
 
 
-@pytest.mark.parametrize("number", range(len(GAMES)))
+@pytest.mark.parametrize("number", range(GAMES))
 def test_episodes_play_what_is_legal_at_their_time(number):
     """In simulations, in the episodes of environments, and where `learn` draws from a game."""
-    game = GAMES[number]
+    game = games()[number]
     policy, rng = ace.solve(game).policy, np.random.default_rng(number)
     rollouts = ace.simulate(game, policy, episodes=40, rng=rng)
     assert rollouts.violations == 0
@@ -136,7 +146,7 @@ def test_episodes_play_what_is_legal_at_their_time(number):
 def test_the_curve_is_that_of_one_solve_per_budget():
     """At the game's own budgets, and shifted by a unit."""
     seen = 0
-    for game in GAMES:
+    for game in games():
         if not any(bound != np.inf for row in game.budgets for bound in row):
             continue
         curve = ace.budget_curve(game, points=4)

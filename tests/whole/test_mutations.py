@@ -12,9 +12,9 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.errors import AceError
+from halves import blocks
 
-SEEDS = range(300)
-DAMAGES = 8
+SEEDS, BLOCK, DAMAGES = 300, 30, 8
 
 
 class Damaged:
@@ -87,9 +87,9 @@ def as_table(game, policy, fs):
     }
 
 
-def cases():
+def cases(seeds):
     """Yield (game, concept, damaged policy, safe, gains) for many random damages."""
-    for seed in SEEDS:
+    for seed in seeds:
         rng = np.random.default_rng([seed, 99])
         game = oracle.random_game(rng, players=int(rng.integers(1, 4)), rewards=["integers", "dyadic"][seed % 2])
         feasible, fs, fa = oracle.feasible_sets(game)
@@ -110,9 +110,10 @@ def cases():
             yield game, concept, Damaged(policy, t, game.states[s], c, labelled), safe, gains
 
 
-def test_damage_is_caught():
+@blocks(SEEDS, BLOCK)
+def test_damage_is_caught(first):
     count = {"unsafe": 0, "unstable": 0, "harmless": 0}
-    for game, concept, damaged, safe, gains in cases():
+    for game, concept, damaged, safe, gains in cases(range(first, first + BLOCK)):
         certificate = ace.verify(game, damaged, concept)
         where = (game, damaged.key, damaged.changed, concept)
         if not safe:
@@ -127,8 +128,8 @@ def test_damage_is_caught():
         elif expected.max() < 1e-9:
             assert certificate.ok, where
             count["harmless"] += 1
-    assert count["unsafe"] >= 30, count
-    assert count["unstable"] >= 100, count
+    assert count["unsafe"] >= 10, count
+    assert count["unstable"] >= 30, count
     assert count["harmless"] >= 30, count
 
 

@@ -10,7 +10,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from test_policy import DAMAGES, behaves, rewritten
 from typer.testing import CliRunner
 
 import acegames as ace
@@ -20,6 +19,7 @@ from acegames.errors import BadFile
 from acegames.numerics import PRODUCT
 from acegames.stage import nash as nash_stage
 from acegames.stage import nash_exact
+from damaged_files import DAMAGES, behaves, rewritten
 from oracle import random_game
 
 judge = importlib.import_module("acegames.verifier")

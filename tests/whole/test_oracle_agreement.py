@@ -14,6 +14,7 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE, MarkovGame
 from acegames.model.numbers import exact, exact_or_inf
+from halves import halved
 
 GAMES = 300
 
@@ -84,7 +85,7 @@ def random_concept(rng, game):
 
 
 # 11636 has a stage whose best equilibrium exists only because a tie, blurred by rounding, counts as a tie.
-@pytest.mark.parametrize("seed", [*range(GAMES), 11636])
+@pytest.mark.parametrize("seed", [11636, *halved(range(GAMES))])
 def test_random_game(seed):
     game = make(seed)
     feasible, minimal = check_feasibility(game)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -71,12 +72,31 @@ class C:
 '''
 
 
+@pytest.fixture
+def scripts(monkeypatch):
+    """The scripts can be imported."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+@pytest.mark.usefixtures("scripts")
+def test_what_mutants_need_is_there():
+    import fuzz
+    import mutate
+
+    for short, tests in mutate.TESTED.items():
+        assert (mutate.ROOT / mutate.path_of(short)).is_file(), short
+        assert all(mutate.test_file(name) for name in tests)
+    for short, functions in mutate.PARTS.items():
+        found = mutate.mutants(mutate.ROOT, mutate.path_of(short), functions)
+        assert {m.function.split(".")[0] for m in found} == functions
+    assert all(importlib.util.find_spec(name) for name in mutate.LOADED)
+    assert all(importlib.util.find_spec(f"acegames.{name}") for name in fuzz.INSTRUMENTED)
+
+
+@pytest.mark.usefixtures("scripts")
 def test_mutants_are_small_changes_with_names_that_stay(tmp_path):
-    sys.path.insert(0, str(FOLDER))
-    try:
-        from mutants import mutants, source_of
-    finally:
-        sys.path.remove(str(FOLDER))
+    from mutants import mutants, source_of
+
     file = tmp_path / "small.py"
     file.write_text(SMALL)
     found = mutants(tmp_path, "small.py")

@@ -3,7 +3,7 @@
 Equilibria are not unique and rounding is free to differ, so a digest that changes is no proof of an error. But a change that is meant to
 move code and not answers must not move a bit, and one that moves bits should know it. After such a change:
 
-    python tests/test_same_bits.py          # writes the digests anew; say in the commit why they changed
+    PYTHONPATH=tests/support python tests/whole/test_same_bits.py          # writes the digests anew; say in the commit why they changed
 """
 
 from __future__ import annotations

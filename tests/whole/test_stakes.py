@@ -157,12 +157,13 @@ def random_cases(number, seed, concept):
             return
 
 
+@pytest.mark.parametrize("games", [20, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("concept", [CE(), CCE(), Nash()], ids=repr)
 @pytest.mark.usefixtures("way")
-def test_random_policies_are_judged_alike(concept, tmp_path):
+def test_random_policies_are_judged_alike(concept, games, tmp_path):
     """Not only solved ones: the same gains, the same shares in the same places, and the same verdict."""
     seen = {"ok": 0, "refused": 0, "times": 0, "starts": 0, "no product": 0}
-    for rng, game, fa in random_cases(40, 11, concept):
+    for rng, game, fa in random_cases(games, 11, concept):
         table = random_table(rng, fa, len(game.players), concept)
         truth = oracle.gains_and_stakes(game, table, type(concept).__name__)
         certificate, checked = verdicts(game, told(game, table), concept, tmp_path / "a.proof")
@@ -217,44 +218,50 @@ def test_policies_that_are_nearly_equilibria_are_judged_alike(concept, tmp_path)
 # -- penalties --------------------------------------------------------------------------------------------------------
 
 
-def nine(penalty):
-    """Nine may be had in the end; what else there is differs."""
-    best = {("no",): (0,), ("yes",): (9,)}
-    way = {("on",): (0,), ("never",): (-penalty,)}
-    return {
-        "an earlier time": (game_of([{"s": way}, {"s": best}], "s", ("p",)), {(0, "s"): ("on",), (1, "s"): ("no",)}),
-        "another start": (
-            game_of([{"s": best, "r": way}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
-            {(0, "s"): ("no",), (0, "r"): ("on",)},
+BEST = {("no",): (0,), ("yes",): (9,)}
+
+
+def on_or_never(penalty):
+    return {("on",): (0,), ("never",): (-penalty,)}
+
+
+NINE = {  # {kind: what follows from a penalty: a game in which nine may be had in the end, and play that forgoes it}
+    "an earlier time": lambda penalty: (
+        game_of([{"s": on_or_never(penalty)}, {"s": BEST}], "s", ("p",)),
+        {(0, "s"): ("on",), (1, "s"): ("no",)},
+    ),
+    "another start": lambda penalty: (
+        game_of([{"s": BEST, "r": on_or_never(penalty)}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
+        {(0, "s"): ("no",), (0, "r"): ("on",)},
+    ),
+    "another start that cannot avoid it": lambda penalty: (
+        game_of([{"s": BEST, "r": {("never",): (-penalty,)}}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
+        {(0, "s"): ("no",), (0, "r"): ("never",)},
+    ),
+    "an action that is never played": lambda penalty: (
+        game_of([{"s": BEST | {("never",): (-penalty,)}}], "s", ("p",)),
+        {(0, "s"): ("no",)},
+    ),
+    "a joint action that is never played": lambda penalty: (
+        game_of(
+            [{"s": {("no", 0): (0, 0), ("yes", 0): (9, 0), ("no", 1): (0, -1), ("yes", 1): (-penalty, -penalty)}}],
+            "s",
         ),
-        "another start that cannot avoid it": (
-            game_of([{"s": best, "r": {("never",): (-penalty,)}}], {"s": 0.5, "r": 0.5}, ("p",), lambda t, s, a: s),
-            {(0, "s"): ("no",), (0, "r"): ("never",)},
-        ),
-        "an action that is never played": (
-            game_of([{"s": best | {("never",): (-penalty,)}}], "s", ("p",)),
-            {(0, "s"): ("no",)},
-        ),
-        "a joint action that is never played": (
-            game_of(
-                [{"s": {("no", 0): (0, 0), ("yes", 0): (9, 0), ("no", 1): (0, -1), ("yes", 1): (-penalty, -penalty)}}],
-                "s",
-            ),
-            {(0, "s"): ("no", 0)},
-        ),
-        "a time before that cannot avoid it": (
-            game_of([{"s": {("never",): (-penalty,)}}, {"s": best}], "s", ("p",)),
-            {(0, "s"): ("never",), (1, "s"): ("no",)},
-        ),
-    }
+        {(0, "s"): ("no", 0)},
+    ),
+    "a time before that cannot avoid it": lambda penalty: (
+        game_of([{"s": {("never",): (-penalty,)}}, {"s": BEST}], "s", ("p",)),
+        {(0, "s"): ("never",), (1, "s"): ("no",)},
+    ),
+}
 
 
 @pytest.mark.parametrize("penalty", [0, 1e9, 1e15])
-@pytest.mark.parametrize("kind", nine(0))
+@pytest.mark.parametrize("kind", NINE)
 @pytest.mark.parametrize("concept", [CE(), CCE(), Nash()], ids=repr)
 @pytest.mark.usefixtures("way")
 def test_a_penalty_that_is_past_elsewhere_or_never_played_hides_no_gain(concept, kind, penalty, tmp_path):
-    game, table = nine(penalty)[kind]
+    game, table = NINE[kind](penalty)
     certificate, checked = verdicts(game, Told(table), concept, tmp_path / "a.proof")
     assert not certificate.ok
     assert certificate.regret[0] == 9 and certificate.share[0] == pytest.approx(1)

@@ -109,6 +109,8 @@ def test_contents(built):
         "LICENSE",
         "CHANGELOG.md",
         "tests/conftest.py",
+        "tests/support/oracle.py",
+        "tests/whole/test_wheel.py",
         "checker/ace_check.py",
         "reliability/damage.py",
         "docs/reference/supply.md",
