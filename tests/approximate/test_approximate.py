@@ -126,7 +126,7 @@ def test_relative_bounds_are_shares_of_the_budget(seed):
 @pytest.mark.parametrize("seed", range(400, 460))
 def test_a_bracket_says_only_what_is_true(seed):
     game = fine_game(seed)
-    found = ace.bracket(game, Fraction(1, 2))
+    found = ace.bracket(game, epsilon=Fraction(1, 2))
     truth = feasible_sets(game)[0]
     assert {"feasible": truth, "infeasible": not truth, "between": True}[found.verdict]
     assert (found.down is None) == (found.verdict == "infeasible") and (found.up is None) == (
@@ -156,7 +156,7 @@ def test_a_bracket_closes_around_the_exact_optimum():
     best = ace.solve(game).values[0]
     gaps = []
     for epsilon in (1, 0.3, 0.1, 0.002):
-        found = ace.bracket(game, epsilon)
+        found = ace.bracket(game, epsilon=epsilon)
         low = -math.inf if found.up is None else found.up.values[0]
         assert low <= best <= found.down.values[0]
         gaps.append(found.down.values[0] - low)
@@ -305,8 +305,8 @@ def test_infeasible_says_which_rounding_it_was():
     with pytest.raises(ace.Infeasible, match="rounded up") as error:
         ace.solve(game(0.31, 0.357), epsilon=0.9, rounding="up")
     assert float(error.value.minimal_budgets[0][0]) > 1
-    assert ace.bracket(game(0.31, 0.357), 0.9).verdict == "between"
-    assert ace.bracket(game(0.31, 0.357), 0.01).verdict == "feasible"
+    assert ace.bracket(game(0.31, 0.357), epsilon=0.9).verdict == "between"
+    assert ace.bracket(game(0.31, 0.357), epsilon=0.01).verdict == "feasible"
     with pytest.raises(ace.Infeasible, match="none does in truth"):
         ace.solve(game(0.43, 0.431), epsilon=0.1)
 
@@ -641,14 +641,14 @@ def test_negative_budgets_of_costs_without_a_lower_bound():
 
 def test_infeasible_is_said_even_where_no_budget_that_would_do_can_be_named():
     wide = [(0.5, "s", -(Fraction(10) ** 300)), (0.5, "s", Fraction(3, 2))]
-    assert ace.bracket(single({"a": wide}, [1]), 0.1).verdict == "infeasible"
+    assert ace.bracket(single({"a": wide}, [1]), epsilon=0.1).verdict == "infeasible"
     deep = [(0.5, "s", stats.uniform(-1e7, 1e7)), (0.5, "s", Fraction(3, 2))]
-    assert ace.bracket(single({"a": deep}, [1]), 0.1).verdict == "infeasible"
+    assert ace.bracket(single({"a": deep}, [1]), epsilon=0.1).verdict == "infeasible"
 
 
 def test_infinite_play_is_never_feasible_for_sure():
     short = ace.discount(single({"a": 1}, [2 - Fraction(1, 1000)], 3), Fraction(1, 2), epsilon=Fraction(1, 100))
-    found = ace.bracket(short, Fraction(1, 100000))  # forever it costs 2
+    found = ace.bracket(short, epsilon=Fraction(1, 100000))  # forever it costs 2
     assert found.verdict == "between" and found.up is not None and "for sure" in str(found)
 
 

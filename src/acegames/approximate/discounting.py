@@ -1,8 +1,10 @@
 """Infinite discounted play as a finite game: cut where what comes later hardly counts (spec 6).
 
-The game is played forever with the same rules; at step t rewards count gamma^t and costs cost_gamma^t. After H steps the rest of a
-player's reward is at most max |r| gamma^H / (1 - gamma), and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma).
-Costs of late steps have very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted with the tail.
+The game is played forever with the same rules; at step t rewards count gamma^t and costs
+cost_gamma^t. After H steps the rest of a player's reward is at most max |r| gamma^H / (1 - gamma),
+and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma). Costs of late steps have
+very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted
+with the tail.
 """
 
 from __future__ import annotations
@@ -43,12 +45,13 @@ LONGEST_FACTOR = 10**4000
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
     """Return the finite game that stands for infinite discounted play, with bounds on what was cut off in its `tails`.
 
-    Args:
-        game: rules that do not depend on time, with constant budgets. Its own horizon plays no part, but every state that can occur
+    Args: game: rules that do not depend on time, with constant budgets. Its own horizon plays no
+        part, but every state that can occur
             must have occurred within it.
         gamma: discount of rewards per step, at least 0 and below 1.
-        epsilon: the tail of rewards stays at or below this, that of costs at or below half of it. `solve` leaves the rest to the rounding
-            of costs, so that budgets are exceeded by no more than epsilon in all, unless it is given an epsilon of its own.
+        epsilon: the tail of rewards stays at or below this, that of costs at or below half of it.
+            `solve` leaves the rest to the rounding of costs, so that budgets are exceeded by no
+            more than epsilon in all, unless it is given an epsilon of its own.
         cost_gamma: discount of costs; the same as `gamma` by default.
 
     Raises:

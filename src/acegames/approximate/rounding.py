@@ -1,8 +1,9 @@
 """Algorithm 4's first step: round every cost to a whole number of cells, so that few totals remain (spec 5).
 
-With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon. What is infeasible with costs rounded
-down is infeasible in truth, and every deviation that is safe in truth is safe there, so an equilibrium of the rounded game deters it.
-Rounded up, the true total never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon.
+What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
+in truth is safe there, so an equilibrium of the rounded game deters it. Rounded up, the true total
+never exceeds the rounded one: what keeps the budgets there keeps them in truth.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ MOST_OUTCOMES = 3e7
 class Rounding:
     """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
 
-    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as zero.
+    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as
+    zero.
     """
 
     cell: Fraction
@@ -66,15 +68,17 @@ def round_costs(
 ) -> Rounded:
     """Round the costs of a game so that budgets are kept within epsilon.
 
-    Args:
-        game: the game; its costs may be fine or given by distributions.
-        epsilon: how far over its budget a constraint may go with costs rounded down: one number for all, one per constraint, or
+    Args: game: the game; its costs may be fine or given by distributions. epsilon: how far over its
+        budget a constraint may go with costs rounded down: one number for all, one per constraint,
+        or
             {constraint: number}. Zero leaves a constraint's costs as they are.
-        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of zero leaves its constraint unrounded.)
+        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of
+            zero leaves its constraint unrounded.)
         rounding: "down", or "up" for budgets that are never exceeded at all.
-        any_budget: whether the result is to serve smaller budgets than the game's own too. By default a constraint that cannot bind is not
-            counted, and very low costs are cut off where it cannot bind any more; with smaller budgets it might. (Costs without a
-            lower bound are cut off in any case, with a view to the smallest budget that could be kept.)
+        any_budget: whether the result is to serve smaller budgets than the game's own too. By
+            default a constraint that cannot bind is not counted, and very low costs are cut off
+            where it cannot bind any more; with smaller budgets it might. (Costs without a lower
+            bound are cut off in any case, with a view to the smallest budget that could be kept.)
 
     Raises:
         InvalidOption: naming the constraint and the rule.

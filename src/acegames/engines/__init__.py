@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
+from acegames.engines.forecast import Estimate
 from acegames.engines.layer_store import Shelf
 from acegames.errors import InvalidGame
 from acegames.model.game import MarkovGame
@@ -17,7 +18,7 @@ from acegames.numerics import LARGEST_TOTAL
 from acegames.policy.layer import PolicyLayer, Reached
 from acegames.safety.lattice import Lattice
 
-__all__ = ["Engine", "EngineResult", "Progress", "Report", "check_rewards"]
+__all__ = ["Engine", "EngineResult", "OnProgress", "Progress", "check_rewards"]
 
 
 def check_rewards(game: MarkovGame, concept: Concept) -> None:
@@ -62,7 +63,7 @@ class Progress:
         return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done - self.resumed, 1)
 
 
-Report = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,12 @@ class Engine(Protocol):
         game: MarkovGame,
         lattice: Lattice,
         concept: Concept,
-        progress: Report | None,
+        progress: OnProgress | None,
         shelf: Shelf | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets. Layers go to the shelf where one is given."""
+        ...
+
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve without doing it."""
         ...

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines import EngineResult, Progress, Report
+from acegames.engines import EngineResult, OnProgress, Progress
 from acegames.engines.baseline import Level, level, with_gross
 from acegames.engines.forecast import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, Shelf, SolvedLayer
@@ -86,7 +86,7 @@ class LocalEngine:
         game: MarkovGame,
         lattice: Lattice,
         concept: Concept,
-        progress: Report | None,
+        progress: OnProgress | None,
         shelf: Shelf | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
@@ -119,7 +119,7 @@ class LocalEngine:
         return explored, predicted
 
     def _backward(
-        self, space: Space, stages: Callable[[], Stages], threads: int, shelf: Shelf, progress: Report | None
+        self, space: Space, stages: Callable[[], Stages], threads: int, shelf: Shelf, progress: OnProgress | None
     ) -> EngineResult:
         if space.dense and len(space.game.players) == 1 and int(space.totals.max()) <= RUN_ALONE:
             return _backward(space, partial(_solve_alone, space), batches, shelf, progress)
@@ -163,7 +163,7 @@ def _backward(
     step: Step,
     cuts: Callable[[Ints], list[tuple[int, int]]],
     shelf: Shelf,
-    progress: Report | None,
+    progress: OnProgress | None,
 ) -> EngineResult:
     """Solve the layers that are not on the shelf, from the last time to the first.
 

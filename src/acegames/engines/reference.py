@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
-from acegames.engines import EngineResult, Progress, Report
+from acegames.engines import EngineResult, OnProgress, Progress
 from acegames.engines.baseline import level, with_gross
+from acegames.engines.forecast import Estimate, estimate_space
 from acegames.engines.layer_store import Shelf
 from acegames.engines.none_found import none_found, too_large
 from acegames.errors import InvalidOption
@@ -25,6 +26,7 @@ from acegames.policy.layer import PolicyLayer, by_player
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
+from acegames.safety.space import plan
 from acegames.stage import StageBatch, StageSolver, StageStrategies
 
 
@@ -38,12 +40,16 @@ class ReferenceEngine:
             stages = HighsStageSolver()
         self.stages = stages
 
+    def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
+        """Predict pairs, memory and time of a solve by the local engine; this one takes far longer."""
+        return estimate_space(plan(game, lattice, clip=True), concept, None)
+
     def solve(
         self,
         game: MarkovGame,
         lattice: Lattice,
         concept: Concept,
-        progress: Report | None,
+        progress: OnProgress | None,
         shelf: Shelf | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""

@@ -1,9 +1,10 @@
 """The costs of played episodes as whole numbers: what is truly spent, and what the policy counts as spent (spec 5).
 
-Each constraint has a unit, of which its numbers are whole multiples, and so are the values of a distribution on the integers or of one that
-lists them. Any other draw is brought to the next unit inside its support that counts alike. That unit is finer than a billionth of the
-distribution's size, so totals are compared with budgets exactly, and what is compared is a play of the game in every respect but for
-that last digit of a draw.
+Each constraint has a unit, of which its numbers are whole multiples, and so are the values of a
+distribution on the integers or of one that lists them. Any other draw is brought to the next unit
+inside its support that counts alike. That unit is finer than a billionth of the distribution's
+size, so totals are compared with budgets exactly, and what is compared is a play of the game in
+every respect but for that last digit of a draw.
 """
 
 from __future__ import annotations

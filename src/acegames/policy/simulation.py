@@ -1,11 +1,13 @@
 """Play a policy many times: vectorised, seeded, with exact spending.
 
-Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of them together where
-the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole numbers of a unit per constraint, so a
-violation is decided exactly and never by a float. Costs given by a distribution are drawn from it; a policy that rounds
-costs is asked with what it counts, and judged by what was spent (see `episode_costs`).
+Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of
+them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
+numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
+given by a distribution are drawn from it; a policy that rounds costs is asked with what it counts,
+and judged by what was spent (see `episode_costs`).
 
-Time is linear in episodes times horizon (times log for sorting), plus one question to the policy per pair.
+Time is linear in episodes times horizon (times log for sorting), plus one question to the policy
+per pair.
 """
 
 from __future__ import annotations
@@ -59,8 +61,8 @@ class Rollouts:
     def summary(self) -> dict[str, Any]:
         """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess (M,), beyond}.
 
-        `mean` and `std_error` are of the returns (the error is NaN for a single episode); `max_spent` is the
-        largest cumulative cost at any time of any episode.
+        `mean` and `std_error` are of the returns (the error is NaN for a single episode);
+        `max_spent` is the largest cumulative cost at any time of any episode.
         """
         episodes, n = self.returns.shape
         error = self.returns.std(axis=0, ddof=1) / math.sqrt(episodes) if episodes > 1 else np.full(n, np.nan)
@@ -78,12 +80,12 @@ class Rollouts:
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
-    Args:
-        game: the game.
-        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`. Where it has a `tracker` that
+    Args: game: the game. policy: any object with `distribution(t, state, spent) -> {joint action:
+        probability}`. Where it has a `tracker` that
             rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
-        rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same episodes.
+        rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same
+            episodes.
 
     Raises:
         InvalidGame: `game` is no MarkovGame.
@@ -144,7 +146,8 @@ def _check_policy(policy: Any) -> None:
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
     """Return an index from first[e] : first[e] + count[e] for each e, with probability proportional to the weights.
 
-    It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times the total.
+    It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times
+    the total.
     """
     picked = first.copy()
     some = np.flatnonzero(count > 1)

@@ -1,7 +1,7 @@
 """Situations of a policy: which legal joint actions are feasible there, and what each is worth.
 
-A joint action is feasible when every outcome keeps the budgets now and leads to a situation from which they can be kept. Its worth is
-its reward plus the policy's expected value of what follows.
+A joint action is feasible when every outcome keeps the budgets now and leads to a situation from
+which they can be kept. Its worth is its reward plus the policy's expected value of what follows.
 """
 
 from __future__ import annotations

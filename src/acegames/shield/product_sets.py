@@ -1,20 +1,24 @@
 """Products inside a set of joint actions, for players who choose at once without talking.
 
-Given the safe joint actions X, find sets U_1, ..., U_N with U_1 x ... x U_N inside X. Then whatever each player i picks from its own
-U_i, the joint action is safe. What is found is always *maximal*: no action can be added to any U_i.
+Given the safe joint actions X, find sets U_1, ..., U_N with U_1 x ... x U_N inside X. Then whatever
+each player i picks from its own U_i, the joint action is safe. What is found is always *maximal*:
+no action can be added to any U_i.
 
     "largest"   as many joint actions in the product as possible
     "fair"      the smallest U_i as large as possible, then as many joint actions as possible
 
-Ties go to the product whose sets hold the earlier actions: U_1 is compared first, then U_2 and so on, each by its first action that the
-other lacks. Finding the largest product is NP-hard (two players: the biclique with the most edges), so there are two ways:
+Ties go to the product whose sets hold the earlier actions: U_1 is compared first, then U_2 and so
+on, each by its first action that the other lacks. Finding the largest product is NP-hard (two
+players: the biclique with the most edges), so there are two ways:
 
-*Exact*, where subsets can be listed (MOST_CELLS). Actions of a player that are safe with the same actions of the others are one *kind*.
-Intersecting X over every subset of a player's kinds, for all players but the one with the most, leaves for each choice of subsets what the
-last player may do. An optimum is maximal: one action more would raise the number of joint actions and shrink no set.
+*Exact*, where subsets can be listed (MOST_CELLS). Actions of a player that are safe with the same
+actions of the others are one *kind*. Intersecting X over every subset of a player's kinds, for all
+players but the one with the most, leaves for each choice of subsets what the last player may do. An
+optimum is maximal: one action more would raise the number of joint actions and shrink no set.
 
-*Greedy*, beyond that: from each of the SEEDS safe joint actions that have the most safe ones beside them (one player changed), add the
-action that gives the best product, again and again until none can be added; keep the best end. Maximal, because it stops nowhere else.
+*Greedy*, beyond that: from each of the SEEDS safe joint actions that have the most safe ones beside
+them (one player changed), add the action that gives the best product, again and again until none
+can be added; keep the best end. Maximal, because it stops nowhere else.
 """
 
 from __future__ import annotations

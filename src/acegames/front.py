@@ -1,0 +1,107 @@
+"""The public names, in the order of the pipeline. `import acegames` loads this at the first use of one of them."""
+
+import acegames.baselines as baselines
+import acegames.catalog as catalog
+import acegames.learn as learn
+import acegames.plot as plot
+from acegames.approximate import Rounded, discount, round_costs
+from acegames.concepts import CCE, CE, Nash
+from acegames.engines import OnProgress, Progress
+from acegames.engines.forecast import Estimate
+from acegames.engines.local import LocalEngine
+from acegames.engines.reference import ReferenceEngine
+from acegames.errors import (
+    AceError,
+    BadFile,
+    CheckpointError,
+    Infeasible,
+    InvalidGame,
+    InvalidOption,
+    MissingExtra,
+    NoEquilibrium,
+    TooLarge,
+    UnknownPair,
+)
+from acegames.files.loading import load
+from acegames.model.budgets import almost_sure
+from acegames.model.costs.random import RandomCost, random_cost
+from acegames.model.game import MarkovGame
+from acegames.policy.policy import Policy, Runner
+from acegames.policy.simulation import Rollouts, simulate
+from acegames.policy.tracker import CostTracker
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.reduction import Reduction, reduce
+from acegames.shield import Shield, ShieldRunner
+from acegames.solving.bracketing import Bracket, bracket
+from acegames.solving.curve import BudgetCurve, budget_curve
+from acegames.solving.guarantee import Guarantee
+from acegames.solving.pipeline import Solution, Stats, estimate, solve
+from acegames.verifier import Certificate, verify
+from acegames.verifier.proof import Proof, certify, prove
+
+__all__ = [
+    # the game
+    "MarkovGame",
+    "almost_sure",
+    "random_cost",
+    "RandomCost",
+    "load",
+    "catalog",
+    # made easier, with a bound
+    "round_costs",
+    "Rounded",
+    "discount",
+    # can it be played safely
+    "feasibility",
+    "Feasibility",
+    "reduce",
+    "Reduction",
+    "Shield",
+    "ShieldRunner",
+    # an equilibrium
+    "CE",
+    "CCE",
+    "Nash",
+    "solve",
+    "estimate",
+    "Estimate",
+    "Solution",
+    "Guarantee",
+    "budget_curve",
+    "BudgetCurve",
+    "Stats",
+    "bracket",
+    "Bracket",
+    "Progress",
+    "OnProgress",
+    "LocalEngine",
+    "ReferenceEngine",
+    # what it hands over
+    "Policy",
+    "CostTracker",
+    "Runner",
+    # checks
+    "verify",
+    "Certificate",
+    "prove",
+    "Proof",
+    "certify",
+    "simulate",
+    "Rollouts",
+    # to compare with, and to look at
+    "baselines",
+    "plot",
+    # from samples
+    "learn",
+    # errors
+    "AceError",
+    "InvalidGame",
+    "InvalidOption",
+    "Infeasible",
+    "NoEquilibrium",
+    "TooLarge",
+    "BadFile",
+    "CheckpointError",
+    "MissingExtra",
+    "UnknownPair",
+]
