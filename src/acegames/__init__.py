@@ -1,4 +1,4 @@
-"""acegames: equilibria of Markov games whose hard budgets hold at every moment, with probability one.
+"""acegames: equilibria of Markov games with hard budgets, kept at every moment, almost surely.
 
     game (-> rounded costs, or infinite play cut short) -> feasibility -> solve -> policy -> verify
     / simulate

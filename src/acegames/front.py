@@ -1,4 +1,4 @@
-"""The public names, in the order of the pipeline. `import acegames` loads this at the first use of one of them."""
+"""The public names, in the order of the pipeline; `acegames` loads them when the first is used."""
 
 import acegames.baselines as baselines
 import acegames.catalog as catalog

@@ -39,11 +39,11 @@ DIGITS = 10**40
 """Denominators up to this are kept as they are."""
 
 LONGEST_FACTOR = 10**4000
-"""Denominators of factors that can still be written down (Python refuses to write integers beyond 4,300 digits)."""
+"""Largest denominator of a factor: Python refuses to write integers beyond 4,300 digits."""
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
-    """Return the finite game that stands for infinite discounted play, with bounds on what was cut off in its `tails`.
+    """Return the finite game that stands for infinite discounted play; `tails` bounds the rest.
 
     Args: game: rules that do not depend on time, with constant budgets. Its own horizon plays no
         part, but every state that can occur
@@ -141,7 +141,7 @@ def _above(amount: Fraction) -> float:
 
 
 def _stationary(game: MarkovGame) -> Layer:
-    """The rules of every time as one layer: what is known of each state at the first time that has it."""
+    """The rules of every time as one layer: those of each state at the first time that has it."""
     states = len(game.states)
     source = np.full(states, -1)
     for k, layer in enumerate(game.layers):
@@ -199,7 +199,7 @@ def _joined(layers: list[Layer]) -> Layer:
 
 
 def _cut(up: int, down: int, grain: Fraction) -> Fraction:
-    """The fraction up / down, cut downwards to a multiple of the grain where it has very many digits (and is slow to reduce)."""
+    """The fraction up / down, cut downwards to the grain where it has very many digits."""
     return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
 
 

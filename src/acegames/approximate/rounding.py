@@ -1,4 +1,4 @@
-"""Algorithm 4's first step: round every cost to a whole number of cells, so that few totals remain (spec 5).
+"""Algorithm 4, step 1: round costs to whole numbers of cells, so that few totals remain (spec 5).
 
 With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon.
 What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
@@ -30,12 +30,12 @@ from acegames.model.written import unknown
 __all__ = ["Rounded", "Rounding", "round_costs"]
 
 MOST_OUTCOMES = 3e7
-"""Outcomes of one time that random costs may be spread over: about two gigabytes while the game is built."""
+"""Most outcomes of one time after random costs were spread over cells: about two gigabytes."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
+    """How the costs of one constraint count: as multiples of `cell`, at least `lowest`; or not.
 
     `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as
     zero.
@@ -56,7 +56,7 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A game whose costs are rounded. `game` has finitely many costs and can be handed to everything that is exact."""
+    """A game with rounded costs: `game` has finitely many, so whatever is exact can take it."""
 
     original: MarkovGame
     game: MarkovGame
@@ -136,7 +136,7 @@ def _read_epsilon(what: str, value: Any) -> Fraction:
 
 
 def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fraction:
-    """The largest cell with which the error after t + 1 steps stays within epsilon at every finite budget; 0: do not round."""
+    """The largest cell whose error stays within epsilon at every finite budget; 0: do not round."""
     finite = [(t, b) for t, b in enumerate(schedule) if not isinstance(b, float)]
     if not finite:
         return Fraction(0)
@@ -222,7 +222,7 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """For each old cost code of one constraint, the new codes first[c] : first[c] + count[c] and their probabilities."""
+    """The new codes first[c] : first[c] + count[c] of each old cost code c, with probabilities."""
 
     first: NDArray[np.int64]
     count: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""The options epsilon, relative and rounding: how costs are counted, exactly or rounded (spec 5)."""
+"""The options epsilon, relative and rounding: whether and how costs are rounded (spec 5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Within"]
 
 @dataclass(frozen=True)
 class Within:
-    """How far budgets may be exceeded, as every function that takes epsilon, relative and rounding reads it.
+    """How far budgets may be exceeded: epsilon, relative and rounding, as every function has them.
 
     One rule says which rounding None stands for. Where an equilibrium is asked for (`solve`,
     `estimate`, `budget_curve`) costs are rounded down: every deviation that is safe in truth is
@@ -39,7 +39,7 @@ class Within:
         return "up" if self.safety else "down"
 
     def rounded(self, game: MarkovGame, *, any_budget: bool = False) -> Rounded | None:
-        """The game with costs rounded as in `round_costs`, None without an epsilon; a game from `discount` has its own."""
+        """The game with rounded costs; None without an epsilon (`discount` gives its games one)."""
         epsilon, direction = self.epsilon, self.direction
         if epsilon is None and game.tails is not None:
             if self.relative:
@@ -55,7 +55,7 @@ class Within:
         return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)
 
     def count(self, game: MarkovGame) -> Rounded:
-        """The game with costs as they are counted; itself, and no rules, where every cost counts as it is."""
+        """The game as costs are counted; itself, with no rules, where every cost is exact."""
         found = self.rounded(game)
         return Rounded(game, game, ()) if found is None or not any(found.rounding) else found
 

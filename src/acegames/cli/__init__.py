@@ -1,4 +1,4 @@
-"""The command-line program. A GAME is a path or the name of a catalog game; a solution file serves as a game too.
+"""The command-line program. A GAME is a game or solution file, or the name of a catalog game.
 
 Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 infeasible, 4 no such equilibrium, 5 too large,
 130 interrupted, 143 terminated.
@@ -72,7 +72,7 @@ def _terminate(*_: Any) -> None:
 
 
 class _Program(TyperGroup):
-    """The verbs. Wrong words, such as an unknown option, are told in JSON too where that is asked for."""
+    """The verbs. Wrong words, such as an unknown option, are told in JSON too under --json."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *more: Any, **options: Any) -> Any:
         words = sys.argv[1:] if args is None else list(args)
@@ -88,7 +88,7 @@ class _Program(TyperGroup):
 
 
 def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Give a verb --json and --quiet, print its answer, and turn errors into one clear line and an exit code."""
+    """Give a verb --json and --quiet, print its answer, turn errors into one line and a code."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, as_json: bool = False, quiet: bool = False, **kwargs: Any) -> None:
@@ -131,7 +131,7 @@ def _stopped(stop: BaseException, checkpoint: Any) -> int:
 
 
 def _failed(error: Exception, as_json: bool) -> int:
-    """Tell an error that acegames raises on purpose; in JSON too, unless standard output is full."""
+    """Tell an error raised on purpose; under --json in JSON, unless standard output is full."""
     kind, message = type(error).__name__, str(error)
     code = next((c for known, c in EXIT_CODES.items() if isinstance(error, known)), 2)
     if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file

@@ -37,7 +37,7 @@ def check(
     relative: RelativeOption = False,
     rounding: RoundingOption = "down",
 ) -> Answer:
-    """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it cannot."""
+    """Check a game for errors and say whether it can be played safely. Exit code 3 if it cannot."""
     model = read_game(game)
     rounded = Within(read_epsilon(epsilon, model), relative, rounding).rounded(model)
     facts = {**describe(model), "costs": "exact" if rounded is None else f"rounded {rounding}"}
@@ -69,7 +69,7 @@ def check(
 
 
 def _verdict(feasible: bool, rounding: str | None, *, forever: bool) -> tuple[str, bool]:
-    """What can be said of the true game, and whether that is sure. (Of infinite play only the first steps are judged.)"""
+    """What is known of the true game, and whether for sure. (Of infinite play only the start.)"""
     if rounding is None:
         return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
     if feasible and rounding == "up":
@@ -110,7 +110,7 @@ def frontier(
     relative: RelativeOption = False,
     rounding: RoundingOption = "down",
 ) -> Answer:
-    """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and what a budget is worth."""
+    """Show the smallest budgets that can be kept (the Pareto frontier), and what they are worth."""
     given = read_game(game)
     rounded = Within(read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
     model, how = (given, None) if rounded is None else (rounded.game, rounding)
@@ -144,7 +144,7 @@ def _solved_for(name: str) -> Concept | None:
 def _curve(
     game: ace.MarkovGame, concept: Concept, asked: bool | None, constraint: list[str] | None, points: int
 ) -> ace.BudgetCurve | None:
-    """The value of budget where --curve or --constraint asks for it, or where nothing is said and it is quick."""
+    """The value of budget where it is asked for, or where nothing is said and it is quick."""
     if asked is False:
         if constraint:
             raise ace.InvalidOption("--constraint: goes with --curve")
@@ -182,7 +182,7 @@ def reduce(
         typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
     ] = None,
 ) -> Answer:
-    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe ones."""
+    """Turn budgets into masks: a game without budgets in which all that is legal is safe."""
     with working("reducing"):
         reduced = ace.reduce(read_game(game)).game
     if output is not None:

@@ -94,7 +94,7 @@ def read_game(name: str) -> ace.MarkovGame:
 
 
 def read_policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
-    """Game and policy of a solution file, and the solution; or a policy and the game of --game, and nothing."""
+    """Game, policy and solution of a file; with --game that game, the policy, no solution."""
     refuse_game(file)
     if against is None:
         solution = ace.Solution.load(file)
@@ -124,7 +124,7 @@ def check_place(output: Path) -> None:
 def read_concept(
     kind: str, objective: str, game: ace.MarkovGame, floor: float = 1.0, backend: str | None = None
 ) -> Concept:
-    """The concept with its objective, which may be the name of a player or weights; with what only some concepts have."""
+    """The concept; its objective may be a word, the name of a player or weights."""
     name, (*others, last) = kind.lower(), CONCEPTS
     if name not in CONCEPTS:
         raise ace.InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")

@@ -1,4 +1,4 @@
-"""How the command-line program speaks: consoles, bars, tables, numbers and labels for people, JSON for machines."""
+"""How the program speaks: consoles, bars, tables, numbers and labels for people, and JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """What a verb found. For people it has printed that already, to `out`, which is silent under --json."""
+    """What a verb found. It has told people already, by `out`, which is silent under --json."""
 
     data: Any  # for --json
     code: int = 0  # exit code
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 @contextmanager
 def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
-    """Silence `out` under --json and --quiet, and under --quiet notes on standard error too. Errors are always shown."""
+    """Silence `out` under --json and --quiet, under --quiet also notes on standard error."""
     log = logging.getLogger("acegames")
     level = log.level
     out.quiet = quiet or as_json
@@ -98,7 +98,7 @@ def say_written(output: Any) -> str | None:
 
 
 def table(heads: Sequence[Any], rows: Iterable[Sequence[str]], *, title: str | None = None, left: int = 0) -> Table:
-    """A table of plain text; all but the first `left` columns hold numbers, aligned at the right."""
+    """A table of text; all but the first `left` columns hold numbers, aligned at the right."""
     found = Table(title=title)
     for k, head in enumerate(heads):
         found.add_column(escape(str(head)), justify="left" if k < left else "right")
@@ -115,7 +115,7 @@ def filled_bar(share: float, width: int, style: str) -> Text:
 
 
 def escape(text: str) -> str:
-    """Text that prints as it is: no markup, and no control characters that a terminal would obey."""
+    """Text that prints as it is: no markup, no control characters that a terminal would obey."""
     return markup.escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text))
 
 

@@ -116,7 +116,10 @@ def bracket(
     concept: ConceptOption = "cce",
     objective: ObjectiveOption = "welfare",
 ) -> Answer:
-    """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game is infeasible for sure."""
+    """Solve with costs rounded down and rounded up, and say what is sure.
+
+    Exit code 3 if the game is infeasible for sure.
+    """
     model, within = discounted(read_game(game), epsilon, gamma, cost_gamma)
     wanted = read_concept(concept, objective, model)
     found = solve_with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))

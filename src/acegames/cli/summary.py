@@ -1,4 +1,4 @@
-"""A solution on one screen: values, worst spending against the budgets as bars, the verdict, and what it took."""
+"""A solution on one screen: values, worst spending as bars, the verdict, and what it took."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | No
 def show_summary(
     solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
 ) -> None:
-    """Print a solution; all that is promised where it is approximate, all that was found where a check failed."""
+    """Print a solution; in full the promise if it is approximate, and what a failed check found."""
     name = one_line(solution.game.name)
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
     parts: list[Any] = [_title(solution), "", _values(solution)]
@@ -75,7 +75,7 @@ def _values(solution: ace.Solution) -> Table:
 
 
 def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
-    """The most that any possible history spends, as a share of the budget where that is one positive number."""
+    """The most that any possible history spends; a bar where the budget is one positive number."""
     table = _grid("budget", "worst spending")
     columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
     for (label, budget), spent, over, allowed in zip(*columns, strict=True):
@@ -100,7 +100,7 @@ def _said(spent: Any, budget: Any) -> str:
 
 
 def _amount(x: Any) -> str:
-    """A number to read: as it is where that is short, else to six digits, never below the true one."""
+    """A number as it is where that is short, else to six digits, never below the true one."""
     shown = number(x)
     if len(shown) <= 8 or x in (np.inf, -np.inf):
         return shown

@@ -30,7 +30,7 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
 
 
 def show_game(game: ace.MarkovGame, **more: Any) -> None:
-    """Print a game as a table, with further lines; its digest, on a line of its own, is never cut or broken."""
+    """Print a game as a table with further lines; its digest stands alone, never cut."""
     facts = describe(game)
     digest = facts.pop("digest")
     found = Table(show_header=False)
@@ -58,7 +58,7 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int, meaning: str, *
 
 
 def _draw_frontier(game: ace.MarkovGame, budgets: Any, *, feasible: bool) -> None:
-    """Draw the minimal budgets where just two constraints are bounded; a schedule stands for its last finite entry."""
+    """Draw the minimal budgets where just two constraints are bounded."""
     points = np.array(budgets, dtype=np.float64)
     bounded = np.flatnonzero(np.isfinite(points).all(axis=0))
     if len(bounded) != 2:
@@ -73,7 +73,7 @@ def _draw_frontier(game: ace.MarkovGame, budgets: Any, *, feasible: bool) -> Non
 
 
 def show_curve(curve: ace.BudgetCurve) -> None:
-    """Print values by budget, with a bar for the sum of the players' values, from zero where none is negative."""
+    """Print values by budget, with a bar for their sum, from zero where none is negative."""
     concept = curve.concept
     out.print(f"\n[bold]Value of budget[/]: {type(concept).__name__}, objective {escape(str(concept.objective))}")
     shown = [k for k, label in enumerate(curve.constraints) if label in curve.constraint]
@@ -97,7 +97,7 @@ def show_curve(curve: ace.BudgetCurve) -> None:
 
 
 def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
-    """A curve for JSON; the values of a budget that is infeasible, or without an equilibrium, are null."""
+    """A curve for JSON; values are null where a budget is infeasible or has no equilibrium."""
     values = [None if np.isnan(row).any() else row.tolist() for row in curve.values]
     names = ("constraint", "concept", "players", "budgets", "values", "feasible", "minimal", "is_minimal", "steps")
     found = {name: getattr(curve, name) for name in (*names, "thinned")}

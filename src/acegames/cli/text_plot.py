@@ -1,4 +1,4 @@
-"""A frontier of two budgets drawn with characters: which budgets are enough, and where the game's own lies."""
+"""A frontier of two budgets drawn with characters: which are enough, where the game's own lies."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Axis:
 def plot_frontier(
     names: tuple[str, str], points: Floats, own: tuple[float, float], *, enough: bool, width: int, ascii_only: bool
 ) -> list[Text]:
-    """Lines of a plot of minimal budgets (k, 2), the first constraint along the bottom; `enough`: the game's own budget is."""
+    """Lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
     ink = ASCII if ascii_only else GLYPHS
     drawn = _near(points, own)
     amounts = np.vstack([points, drawn])
@@ -87,7 +87,7 @@ def plot_frontier(
 
 
 def _near(points: Floats, own: tuple[float, float]) -> Floats:
-    """Where the game's own budget is drawn: at the edge where it lies so far away that the frontier would shrink to a spot."""
+    """Where the game's own budget is drawn: at the edge if it is too far away."""
     low, high = points.min(axis=0), points.max(axis=0)
     room = np.where(high > low, FAR * (high - low), np.inf)
     near: Floats = np.clip(own, low - room, high + room)

@@ -1,4 +1,4 @@
-"""The policy: which joint actions to play at (t, state, spent), and a runner that keeps track of spending."""
+"""The policy: what to play at (t, state, spent), and a runner that keeps track of spending."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ class Policy:
         return self.tracker.constraints
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action that may be played; KeyError where no feasible play comes."""
+        """Probability of each joint action in the support; KeyError where no safe play comes."""
         layer, rows, prob = self._strategy(t, state, spent)
         return {self.joint_action(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
-        """Each player's own mixed strategy under a Nash policy: {action: probability}, in the order of `players`.
+        """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
 
         Raises: InvalidOption: the policy draws joint actions together, so no player has a strategy
             of its own.
@@ -131,7 +131,7 @@ class Policy:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Policy:
-        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind.
+        """Read a policy, also that of a solution file; BadFile if it is damaged or of another kind.
 
         The policy of a solution file is compared with the game inside. Some policy files of earlier
         versions are refused, because their joint actions may be mixed up.
@@ -185,7 +185,7 @@ class Policy:
 
 
 class Runner(Spending):
-    """Plays one episode: `act` draws a joint action, `observe` takes in what happened. Costs are tracked here."""
+    """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
         super().__init__(policy.horizon, policy.tracker, state)
@@ -197,7 +197,7 @@ class Runner(Spending):
         return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
         Whether this could happen in the game is not checked here; `act` raises where no feasible
         play comes.
@@ -221,7 +221,7 @@ def build_policy(
     reached: Reached | None,
     rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
-    """A policy of these layers with the labels of its game. Under Nash mixed records are by player."""
+    """A policy of these layers with the labels of its game; under Nash records are by player."""
     if isinstance(concept, Nash):
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding)

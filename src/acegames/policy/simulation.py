@@ -47,19 +47,19 @@ class Rollouts:
     action: NDArray[np.int32]
     """(E, T, N) action index of each player."""
     excess: Floats
-    """(M,) the largest amount by which a budget was exceeded at any time of any episode; 0 where it never was."""
+    """(M,) the largest amount by which a budget was ever exceeded in any episode; 0 if never."""
     beyond: int
-    """Number of episodes that break some budget by more than the policy's rounding allows: after acting at t, t + 1 cells for
-    costs rounded down, nothing for others. A policy that rounds nothing is allowed nothing, so this is then `violations`."""
+    """Number of episodes that break some budget by more than the policy's rounding allows: after
+    acting at t, t + 1 cells for costs rounded down, else nothing (then it is `violations`)."""
     counted: Floats
-    """(E, T, M) what the policy counts as spent after acting at t, in the user's units; `spent` where it rounds nothing."""
+    """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
 
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
         return f"<Rollouts: {len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget>"
 
     def summary(self) -> dict[str, Any]:
-        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess (M,), beyond}.
+        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess, beyond}.
 
         `mean` and `std_error` are of the returns (the error is NaN for a single episode);
         `max_spent` is the largest cumulative cost at any time of any episode.
@@ -144,7 +144,7 @@ def _check_policy(policy: Any) -> None:
 
 
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
-    """Return an index from first[e] : first[e] + count[e] for each e, with probability proportional to the weights.
+    """Draw an index from first[e] : first[e] + count[e] for each e, in proportion to the weights.
 
     It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times
     the total.
@@ -177,7 +177,7 @@ def _choose(
 
 
 def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
-    """Number equal (state, total) alike: return one episode per number (G,), and the number of each episode (E,)."""
+    """Number equal (state, total) alike: one episode per number (G,), the number of each (E,)."""
     key, size = state, int(state.max()) + 1
     for column in total.T:
         least, most = int(column.min()), int(column.max())
@@ -210,7 +210,7 @@ def _ask_singly(game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, stat
 def _ask_together(
     game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints
 ) -> Answers | None:
-    """Return what `lookup` says; None where there is none that counts as the game does, or its answer is not in order."""
+    """What `lookup` says; None where it counts otherwise than the game, or is not in order."""
     if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
         return None
     whole = costs.in_units(total, policy.tracker.units)
@@ -226,7 +226,7 @@ def _ask_together(
 
 
 def _has_lookup(policy: Any) -> bool:
-    """Whether the class that gives the policy its `distribution` gives it a `lookup` too: one replaced alone would differ."""
+    """Whether one class gives both `distribution` and `lookup`: one replaced alone would differ."""
     methods = {"distribution", "lookup"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False
@@ -235,7 +235,7 @@ def _has_lookup(policy: Any) -> bool:
 
 
 def _rows(game: MarkovGame, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
-    """Return the row of each joint action, given by state (Z,) and indices (Z, N); None when one is not legal."""
+    """The row of each joint action, of states (Z,) and indices (Z, N); None if one is not legal."""
     layer = game.layer(t)
     sizes = [len(labels) for labels in game.actions]
     if len(game.states) * math.prod(sizes) >= 2**62 or action.shape != (len(state), len(sizes)):

@@ -31,7 +31,7 @@ MOST_OUTCOMES = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A game, the game with costs as counted (the same where nothing is rounded), and its policy."""
+    """A game, the same with costs as counted, and its policy."""
 
     game: MarkovGame
     counted: MarkovGame
@@ -100,7 +100,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Situations of one time. An *entry* is a legal joint action of one of them; entries of p are first[p] : first[p+1]."""
+    """Situations of one time. An *entry* is a legal joint action: first[p] : first[p+1] are p's."""
 
     t: int
     state: Ints  # (P,)
@@ -153,6 +153,6 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
 
 
 def spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """The numbers start[0] .. stop[0]-1, then start[1] .. stop[1]-1, and so on; and where each run begins."""
+    """The numbers start[0] .. stop[0]-1, start[1] .. stop[1]-1, ...; and where each run begins."""
     first = np.concatenate([[0], np.cumsum(stop - start)])
     return np.arange(first[-1]) + np.repeat(start - first[:-1], stop - start), first

@@ -1,4 +1,4 @@
-"""What every runner keeps between the steps of an episode: the time, the state, and what was spent."""
+"""What every runner keeps between the steps of an episode: the time, the state, what was spent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Spending:
             raise InvalidOption(f"next state {next_state!r}: {said}; give observe(action, cost, next_state)")
 
     def after(self, cost: Any, *, whole: bool = True) -> tuple[Amounts, Amounts]:
-        """What is spent, and counted, after one more cost; InvalidOption where it cannot be counted.
+        """What is spent, and counted, after one more cost; InvalidOption if it cannot be counted.
 
         `whole`: the cost must count as whole units, as every cost of the game does.
         """

@@ -1,4 +1,4 @@
-"""The cumulative cost of each constraint as a policy counts it, its only memory between steps (spec 5).
+"""The cumulative cost of each constraint as a policy counts it: its memory between steps (spec 5).
 
 An exact policy counts every cost as it is. An approximate one rounds each observed cost to a whole
 number of *cells* before adding it.
@@ -44,7 +44,7 @@ class CostTracker:
         return (0,) * len(self.units)
 
     def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
-        """Return the new total; InvalidOption for what cannot be counted. (Whether it can occur is not checked.)"""
+        """The new total; InvalidOption for what cannot be counted, whether it can occur or not."""
         try:
             step = self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
@@ -63,5 +63,5 @@ class CostTracker:
         return from_units(self.units, total)
 
     def total(self, spent: Any) -> tuple[int, ...]:
-        """Whole units of a counted spending (a number, a sequence or a dict); ValueError where there are none."""
+        """Whole units of a counted spending (number, sequence or dict); ValueError for others."""
         return to_units(self.constraints, self.units, spent)

@@ -13,7 +13,7 @@ __all__ = ["infeasible", "infeasible_as_counted"]
 
 
 def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
-    """The error for a game without a feasible policy, with help in it; `how` says how costs were counted."""
+    """The error for a game without a feasible policy; `how` says how costs were counted."""
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))

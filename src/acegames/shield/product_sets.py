@@ -39,7 +39,7 @@ Sets = tuple[Mask, ...]  # N masks
 
 CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
-"""Bytes that listing subsets may take: two players with 16 kinds of actions each, three with 8, four with 5, or ten with 2."""
+"""Bytes that listing subsets may take: two players with 16 kinds of actions, or four with 5."""
 SEEDS = 16
 
 
@@ -51,7 +51,7 @@ def check_criterion(criterion: Any) -> str:
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
-    """A maximal product inside the safe joint actions, one mask per player; nothing where none is safe."""
+    """A maximal product inside the safe joint actions, a mask per player; empty if none is safe."""
     if not len(safe):
         return tuple(np.zeros(n, dtype=bool) for n in shape)
     used = [np.unique(safe[:, i], return_inverse=True) for i in range(len(shape))]
@@ -65,7 +65,7 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
 
 
 def _found(safe: list[NDArray[Any]], sizes: list[int], criterion: str) -> list[Mask]:
-    """The same where every action of every player occurs, one column per player; those with one action are left out of the search."""
+    """The same where every action of every player occurs; players with one action are left out."""
     search = [i for i, n in enumerate(sizes) if n > 1]
     found = [np.ones(n, dtype=bool) for n in sizes]
     if search:
@@ -87,7 +87,7 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Ma
 
 
 def _kinds(allowed: Mask, player: int) -> Ints:
-    """Actions of a player that are safe with the same actions of the others have the same number; in order of the first of a kind."""
+    """The kind of each action: those of a kind are safe with the same actions of the others."""
     rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
@@ -100,7 +100,7 @@ def _cells(kinds: list[int]) -> float:
 
 
 def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
-    """The best product. Actions of a kind are in it together or not at all, or it could be added to."""
+    """The best product. It holds all actions of a kind or none, or it could be added to."""
     players = range(allowed.ndim)
     last = max(players, key=lambda i: (int(kinds[i].max()), -i))
     order = [i for i in players if i != last]
@@ -120,7 +120,7 @@ def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
 
 
 def _intersected(allowed: Mask, axis: int) -> Mask:
-    """An axis replaced by its subsets, counted in binary with the first entry as the highest digit: what all entries of a subset allow.
+    """An axis replaced by its subsets, in binary, the first entry highest: what all entries allow.
 
     The empty subset allows nothing.
     """
@@ -158,7 +158,7 @@ def _badness(sizes: tuple[int, ...], criterion: str) -> tuple[int, ...]:
 
 
 def _best_connected(safe: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The SEEDS joint actions with the most safe ones beside them, the earlier first where equal."""
+    """The SEEDS joint actions with the most safe ones beside them, the earlier first of equals."""
     beside = np.zeros(len(safe), dtype=np.int64)
     for i in range(len(sizes)):
         others = np.delete(safe, i, axis=1)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ShieldRunner(Spending):
-    """Follows one episode: asks the shield about where it is, and adds up what is spent, exactly."""
+    """Follows one episode: asks the shield about where it is, and adds up what is spent."""
 
     def __init__(self, shield: Shield, state: Label) -> None:
         super().__init__(shield.game.horizon, shield.tracker, state)
@@ -31,7 +31,7 @@ class ShieldRunner(Spending):
 
     @property
     def left(self) -> Spent:
-        """What is left of each budget for the next step, one exact number per constraint; `inf` without a bound."""
+        """What is left of each budget for the next step, exactly; `inf` where there is no bound."""
         bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
         return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
@@ -56,7 +56,7 @@ class ShieldRunner(Spending):
         return self._here().allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
         Raises: InvalidOption: the joint action is not safe here, or the cost or the state is none
             of the game.

@@ -32,7 +32,7 @@ FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view of the array: kernels are compiled for those, and would be again for writable ones."""
+    """A read-only view of the array: kernels are compiled for those only."""
     array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array
@@ -78,7 +78,7 @@ class PairNumbers(Sealed):
         return self.place[5]
 
     def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The number of each pair: t one or (B,), state (B,), spent (B, M) whole units; -1 where no safe play comes."""
+        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
         from acegames.kernels import shielding as kernels
 
         number = np.empty(len(state), dtype=np.int64)
@@ -97,7 +97,7 @@ class PairNumbers(Sealed):
 
 @dataclass(frozen=True, eq=False)
 class SafeSets(Sealed):
-    """The distinct sets of safe joint actions, and which of them each pair has. The last is empty, for the end."""
+    """The distinct sets of safe joint actions, and which one each pair has; the last is empty."""
 
     of: NDArray[np.int32]  # by pair
     ptr: Ints  # (D+1,) the joint actions of set d are action[ptr[d] : ptr[d+1]], in lexicographic order
@@ -241,7 +241,7 @@ def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArr
 
 
 def _merged(end: int, code: NDArray[np.int32], known: _Known, lists: list[NDArray[np.int32]]) -> SafeSets:
-    """Sets that are equal although their states offer different joint actions become one; `end`: pairs before the end."""
+    """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
     numbers: dict[bytes, int] = {}
     parts: list[NDArray[np.int32]] = []
     final = np.empty(known.count, dtype=np.int32)

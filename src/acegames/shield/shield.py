@@ -1,4 +1,4 @@
-"""The shield: the joint actions after which every budget can still be kept, from feasibility alone (spec 2).
+"""The shield: joint actions after which every budget can still be kept (spec 2).
 
 At a safe pair, a member (state, spent) of FS_t, a joint action is *safe* when every outcome of
 positive probability, however small, keeps the budgets of time t and leads to a member of FS_{t+1}.
@@ -47,7 +47,7 @@ Mask = NDArray[np.bool_]
 
 
 class Shield(Sealed):
-    """Masks, products and repairs that keep every budget of a game, for players who learn or act by rules of their own.
+    """Masks, products and repairs that keep every budget, for players who learn or have own rules.
 
     Masks run over *all* actions of a player, `shield.actions[i]`, in the game's order; True means
     allowed. An action that a state does not offer is False. Arrays that are handed out are
@@ -101,7 +101,7 @@ class Shield(Sealed):
 
     @property
     def feasible(self) -> bool:
-        """True: a game that cannot be played safely has no shield, the constructor raises Infeasible."""
+        """True: a game that cannot be played safely has no shield, only Infeasible."""
         return True
 
     @property
@@ -119,7 +119,7 @@ class Shield(Sealed):
         """Number of actions of each player."""
         return tuple(map(len, self.game.actions))
 
-    # -- one situation, in labels and the user's units ------------------------------------------------------------
+    # -- one situation, in labels and the user's units --------------------------------------------
 
     def joint(self, t: int, state: Label, spent: Any) -> Mask:
         """Which joint actions are safe, of `shape`; UnknownPair where no safe play comes."""
@@ -131,7 +131,7 @@ class Shield(Sealed):
         return self._played_at(t, state, spent).allows(action)
 
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
-        """What the next player may choose after others have, (n_i,): the rest can always complete a safe joint action.
+        """What the next player may choose, (n_i,): the rest can complete a safe joint action.
 
         Args: t: the time. state: the state. spent: what was spent. chosen: the actions of the first
             players, in the game's order, or {player: action} for any order. player: who is next; by
@@ -140,7 +140,7 @@ class Shield(Sealed):
         return self._played_at(t, state, spent).turn(chosen, player)
 
     def product(self, t: int, state: Label, spent: Any) -> tuple[Mask, ...]:
-        """One mask per player: each may choose from its own, at once and without talking; any choice is safe.
+        """One mask per player, to choose from at once without talking: any choice is safe.
 
         The product is maximal: no action can be added to any player's mask. Of several, `criterion`
         decides; of equals, the masks that hold the earlier actions, the first player's compared
@@ -150,7 +150,7 @@ class Shield(Sealed):
         return self._product(self._played_at(t, state, spent).number)
 
     def repair(self, t: int, state: Label, spent: Any, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
-        """The nearest safe joint action: as few players as possible change. A safe one comes back as it is.
+        """The nearest safe joint action: the fewest players change. A safe one comes back as it is.
 
         Args: t: the time. state: the state. spent: what was spent. action: the joint action that
             was wanted. prefer: what to prefer among the nearest: scores of joint actions, one array
@@ -166,7 +166,7 @@ class Shield(Sealed):
         return ShieldRunner(self, first_state(self.game.states, self.game.initial, state))
 
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
-        """Whether some outcome of a joint action has this cost, as it counts, and this next state (any by default)."""
+        """Whether some outcome of a joint action has this cost, as counted, and next state."""
         counted, game = self.feasibility, self.game
         layer, wanted = counted.game.layer(t), game.action_indices(action)
         rows = layer.rows(game.state_index(state))
@@ -176,7 +176,7 @@ class Shield(Sealed):
             return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
         return False
 
-    # -- batches, in whole numbers ----------------------------------------------------------------------------------
+    # -- batches, in whole numbers ----------------------------------------------------------------
 
     def pair(self, t: int, state: Label, spent: Any) -> int:
         """The number of a safe pair, in labels and the user's units; at the end t = H.
@@ -210,11 +210,11 @@ class Shield(Sealed):
         return self._numbers.find(times, state, total)
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state index (B,) and spent whole units (B, M) of numbered pairs; t = -1 where there is none."""
+        """Time (B,), state index (B,) and spent units (B, M) of pairs; t = -1 if there is none."""
         return self._numbers.situations(_whole("pairs", pairs, 1))
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
-        """The pair that each step leads to, (B,); -1 where the joint action was not safe, or leads out of the safe pairs.
+        """The pair that each step leads to, (B,); -1 where it is not safe.
 
         Whether it is an outcome of the game is not checked otherwise; `ShieldRunner.observe` and
         `explains` do.
@@ -242,12 +242,12 @@ class Shield(Sealed):
 
     @property
     def first(self) -> Ints:
-        """The pairs of time t are first[t] : first[t+1], (H+2,); those from first[H] on are at the end."""
+        """The pairs of time t are first[t] : first[t+1], (H+2,); from first[H] on the end."""
         return self._numbers.first
 
     @property
     def mask_of(self) -> NDArray[np.int32]:
-        """Where each pair finds its answers in `masks`, `turns`, `products` and `repairs`: `masks[mask_of[pairs]]`.
+        """Where each pair finds its answers in `masks`, `turns`, `products`, `repairs`.
 
         At the end nothing is allowed, and as the last pair is at the end, neither is it for -1.
         """
@@ -255,38 +255,38 @@ class Shield(Sealed):
 
     @cached_property
     def masks(self) -> Mask:
-        """The distinct masks over joint actions, (D, *shape); TooLarge where there are too many joint actions."""
+        """The distinct masks over joint actions, (D, *shape); TooLarge where there are too many."""
         return joint_masks(self._sets, self.shape)
 
     @cached_property
     def turns(self) -> tuple[Mask, ...]:
-        """For players who choose in the game's order, N arrays (D, n_1, ..., n_i): `turns[2][mask_of[rows], first, second]` is (B, n_3)."""
+        """For players in turn, N arrays (D, n_1, ..., n_i): `turns[1][mask_of[pairs], first]`."""
         return turn_masks(self.masks)
 
     @cached_property
     def products(self) -> tuple[Mask, ...]:
-        """For players who choose alone, N arrays (D, n_i): player i may choose from `products[i][mask_of[rows]]`."""
+        """For players who choose alone, N arrays (D, n_i): `products[i][mask_of[pairs]]`."""
         found = [self._product(d) for d in range(len(self._sets))]
         return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
 
     @cached_property
     def repairs(self) -> NDArray[np.int32]:
-        """The nearest safe joint action to each, (D, *shape, N) indices: `repairs[mask_of[rows], first, second]` is (B, 2)."""
+        """The nearest safe joint actions, (D, *shape, N): `repairs[mask_of[pairs], one, two]`."""
         return nearest_actions(self._sets, self.shape)
 
     def units(self, spent: Any) -> Ints:
-        """Whole units of what was spent in the user's units: (M,) of one pair, or (B, M) of an array or of B sequences."""
+        """Whole units of what was spent: (M,) of one pair, (B, M) of an array or B sequences."""
         return whole_units(self.tracker, spent, costs=False)
 
     def cost_units(self, costs: Any) -> Ints:
-        """Whole units that costs count as, rounded where the shield rounds: (M,) or (B, M) as in `units`."""
+        """Whole units that costs count as, rounded if the shield rounds; shapes as in `units`."""
         return whole_units(self.tracker, costs, costs=True)
 
     def amounts(self, units: Sequence[int]) -> Spent:
         """Whole units (M,) as exact numbers in the user's units."""
         return self.tracker.spent(units)
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
         """A safe pair with its safe joint actions, of which there are none at the end."""

@@ -1,4 +1,4 @@
-"""The answers for every distinct set of safe joint actions, in arrays for batches: `table[mask_of[pairs]]`."""
+"""Answers for every distinct set of safe joint actions, in arrays: `table[mask_of[pairs]]`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def turn_masks(masks: Mask) -> tuple[Mask, ...]:
 
 
 def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The nearest safe joint action to every joint action, (D, *shape, N) indices; -1 where nothing is safe."""
+    """The safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe."""
     check_size("repairs", len(sets), shape, 4 * len(shape))
     wanted = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T
     nearest = np.full((len(sets), len(wanted), len(shape)), -1, dtype=np.int32)
@@ -73,7 +73,7 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
 
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
-    """Whole units of amounts, (M,), or (B, M) of an array or of sequences; costs are rounded as the tracker does."""
+    """Whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
     try:
         many = np.ndim(amounts) == 2
         if not many:
@@ -89,7 +89,7 @@ def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
 
 
 def _as_array(amounts: Any) -> NDArray[Any]:
-    """An array of the amounts as they are: a float32 in a list made a float64 would be another number."""
+    """The amounts as they are: a float32 of a list made a float64 would be another number."""
     arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
     return np.asarray(amounts, dtype=None if arrays else object)
 

@@ -1,4 +1,4 @@
-"""Bounds on a game that is too fine to be solved exactly: costs rounded down and rounded up enclose it (spec 5)."""
+"""Bounds on a game too fine to be solved exactly: costs rounded down and up enclose it (spec 5)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class BudgetCurve:
     feasible: NDArray[np.bool_]  # (k,)
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
     steps: int  # how many budgets in the range can change the values; the curve may show fewer
-    # the budgets change with time: a line stands for their last finite entries, the others shifted along
+    # the budgets change with time: a line stands for the last finite ones, the rest shifted along
     schedule: bool
     remarks: tuple[str, ...] = ()  # further sentences on what the lines stand for
 
@@ -199,7 +199,7 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Row]) -> tupl
 def _solve_parts(
     game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: OnProgress | None
 ) -> NDArray[np.float64]:
-    """As `_solve_all`, but where no Nash equilibrium is found each half is solved by itself; NaN for single budgets.
+    """As `_solve_all`; where no Nash equilibrium is found, each half by itself, in the end NaN.
 
     Raises NoEquilibrium where that leaves no budget.
     """
@@ -254,7 +254,7 @@ def _solve_all(
 
 
 def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
-    """The game under the budget `top`, begun by a step, in state 0, in which chance spends an entry of `spent`."""
+    """The game under the budget `top` after a step in which chance spends one of `spent`."""
     costs = exact_costs(game)
     values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
     code = [{v: k for k, v in enumerate(column)} for column in values]

@@ -1,4 +1,4 @@
-"""Which budgets a curve is made of: read from what the user asks for, in whole units between which nothing changes."""
+"""The budgets of a curve: as the user asks for them, in units between which nothing changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[Bound, ...]
 
 
 class Scale:
-    """Budgets of a game as whole units, between which nothing changes; a constraint that is never bounded stays at zero."""
+    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero."""
 
     def __init__(self, game: MarkovGame) -> None:
         frontier = Frontier(game)
@@ -46,7 +46,7 @@ class Scale:
         return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
 
     def minimal(self, varied: list[int]) -> Ints:
-        """The smallest feasible budgets when the constraints that do not vary keep the game's own, (j, M)."""
+        """The smallest feasible budgets, (j, M); constraints that do not vary keep their own."""
         held = [m for m in range(len(self.units)) if m not in varied]
         own = np.array(self.whole(self.own), dtype=np.int64)
         fitting = self.needs[(self.needs[:, held] <= own[held]).all(axis=1)]
@@ -54,7 +54,7 @@ class Scale:
         return minimal_elements(fitting) if len(fitting) else fitting
 
     def default_rows(self, varied: list[int], points: int) -> tuple[list[Row], int]:
-        """All budgets at which something can change, up to the game's own, thinned to so many; and how many there are."""
+        """All budgets at which something changes, to the game's own, thinned; and their number."""
         lowest, own = self.minimal(varied), self.whole(self.own)
         lowest = lowest[(lowest <= own).all(axis=1)]
         if not len(lowest):

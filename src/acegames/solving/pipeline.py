@@ -1,4 +1,4 @@
-"""From a game to an equilibrium policy. The algorithm itself, on one screen, is `engines.reference`.
+"""From a game to an equilibrium policy. The algorithm itself, on one screen: `engines.reference`.
 
 game (-> rounded costs) -> integer lattice -> engine (feasible pairs, then backward induction) ->
 policy
@@ -100,7 +100,7 @@ def estimate(
     rounding: str | None = None,
     engine: Engine | None = None,
 ) -> Estimate:
-    """Predict the pairs, the memory and the time that `solve` would take. Cheap, whatever the budgets.
+    """Predict the pairs, the memory and the time that `solve` would take; cheap for any budgets.
 
     Raises:
         TooLarge: when costs are too fine for exact integers.
@@ -111,7 +111,7 @@ def estimate(
 
 
 def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, checkpoint: Any = None) -> Concept:
-    """Refuse, before the work, what no solve can do; return the concept, `CCE()` where none was given."""
+    """Refuse, before the work, what no solve can do; return the concept, by default `CCE()`."""
     check_game(game)
     asked = CCE() if concept is None else concept
     if not isinstance(asked, Concept):

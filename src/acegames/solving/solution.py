@@ -1,4 +1,4 @@
-"""What `solve` hands back: the equilibrium policy, its values, what is promised and what it took."""
+"""What `solve` hands back: the policy, its values, what is promised and what it took."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Solution:
         engine: Engine | None = None,
         progress: OnProgress | None = None,
     ) -> BudgetCurve:
-        """The values as a function of the initial budget, by one more solve; as `acegames.budget_curve`.
+        """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
 
         Of an approximate solution it is the curve of the game with rounded costs, where that has
         one: costs that were cut off, or not counted at all, because of the game's own budget would
@@ -89,7 +89,7 @@ class Solution:
     def report(
         self, path: str | PathLike[str], *, episodes: int = 1000, seed: int = 0, most: int | None = None
     ) -> Written:
-        """Write one HTML page in which the solution can be looked at, from disk and without a network.
+        """Write one HTML page in which the solution can be looked at, from disk, without a network.
 
         Args: path: where to write the page. episodes: how many episodes to simulate for it. seed:
             of the random numbers; the same seed gives the same page. most: show at most this many
@@ -108,7 +108,7 @@ class Solution:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read what `save` wrote; BadFile where it is damaged, of another kind, or contradicts its policy."""
+        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory."""
         from acegames.files.solution import load_solution
 
         return load_solution(path)
