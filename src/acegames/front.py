@@ -39,69 +39,23 @@ from acegames.solving.pipeline import Solution, Stats, estimate, solve
 from acegames.verifier import Certificate, verify
 from acegames.verifier.proof import Proof, certify, prove
 
-__all__ = [
-    # the game
-    "MarkovGame",
-    "almost_sure",
-    "random_cost",
-    "RandomCost",
-    "load",
-    "catalog",
-    # made easier, with a bound
-    "round_costs",
-    "Rounded",
-    "discount",
-    # can it be played safely
-    "feasibility",
-    "Feasibility",
-    "reduce",
-    "Reduction",
-    "Shield",
-    "ShieldRunner",
-    # an equilibrium
-    "CE",
-    "CCE",
-    "Nash",
-    "solve",
-    "estimate",
-    "Estimate",
-    "Solution",
-    "Guarantee",
-    "budget_curve",
-    "BudgetCurve",
-    "Stats",
-    "bracket",
-    "Bracket",
-    "Progress",
-    "OnProgress",
-    "LocalEngine",
-    "ReferenceEngine",
-    # what it hands over
-    "Policy",
-    "CostTracker",
-    "Runner",
-    # checks
-    "verify",
-    "Certificate",
-    "prove",
-    "Proof",
-    "certify",
-    "simulate",
-    "Rollouts",
-    # to compare with, and to look at
-    "baselines",
-    "plot",
-    # from samples
-    "learn",
-    # errors
-    "AceError",
-    "InvalidGame",
-    "InvalidOption",
-    "Infeasible",
-    "NoEquilibrium",
-    "TooLarge",
-    "BadFile",
-    "CheckpointError",
-    "MissingExtra",
-    "UnknownPair",
-]
+# the game
+__all__ = ["MarkovGame", "almost_sure", "random_cost", "RandomCost", "load", "catalog"]
+# made easier, with a bound
+__all__ += ["round_costs", "Rounded", "discount"]
+# can it be played safely
+__all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "ShieldRunner"]
+# an equilibrium
+__all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
+__all__ += ["bracket", "Bracket", "estimate", "Estimate"]
+# where it is computed
+__all__ += ["LocalEngine", "ReferenceEngine", "Progress", "OnProgress"]
+# the policy that it hands over
+__all__ += ["Policy", "CostTracker", "Runner"]
+# checks
+__all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "Rollouts"]
+# to compare with, to look at, and to learn from samples
+__all__ += ["baselines", "plot", "learn"]
+# errors
+__all__ += ["AceError", "InvalidGame", "InvalidOption", "Infeasible", "NoEquilibrium", "TooLarge"]
+__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair"]

@@ -683,3 +683,41 @@ def test_options_of_the_wrong_kind(wrong):
         ace.solve(drawn_twice(1, 2), **wrong)
     with pytest.raises(ace.InvalidOption):
         ace.budget_curve(drawn_twice(1, 2), rounding="up")
+
+
+def test_a_bracket_takes_the_order_of_solve_and_warns_about_the_old_one():
+    game = ace.catalog.get("intersection")
+    found = ace.bracket(game, ace.CE("fair"), epsilon=0.5)
+    assert found.down.concept == ace.CE("fair")
+    for old in (
+        lambda: ace.bracket(game, 0.5, ace.CE("fair")),
+        lambda: ace.bracket(game, 0.5, concept=ace.CE("fair")),
+    ):
+        with pytest.warns(DeprecationWarning, match=r"bracket\(game, concept, epsilon=epsilon\)"):
+            assert str(old()) == str(found)
+    assert str(ace.bracket(game, epsilon=0.5, concept=ace.CE("fair"))) == str(found)
+    assert ace.bracket(game=game, epsilon=0.5).down.concept == ace.CCE()
+
+
+def test_costs_are_rounded_up_for_safety_and_down_for_an_equilibrium():
+    game = single({"a": Fraction(7, 10), "b": Fraction(1, 10)}, [1], horizon=2)
+    directions = {
+        rule.direction
+        for tracker in (ace.solve(game, epsilon=0.4).policy.tracker, ace.Shield(game, epsilon=0.4).tracker)
+        for rule in tracker.rounding
+    }
+    assert directions == {"down", "up"}
+    assert ace.solve(game, epsilon=0.4, rounding="up").policy.tracker == ace.Shield(game, epsilon=0.4).tracker
+    for wrong in (lambda: ace.solve(game, rounding="up"), lambda: ace.Shield(game, rounding="down")):
+        with pytest.raises(ace.InvalidOption, match="give epsilon too"):
+            wrong()
+
+
+@pytest.mark.parametrize("wrong", [ace.CE, "ce", 3])
+def test_what_is_no_concept_is_an_invalid_option(wrong):
+    game = ace.catalog.get("intersection")
+    for ask in (ace.solve, ace.estimate, ace.budget_curve):
+        with pytest.raises(ace.InvalidOption, match="concept: got"):
+            ask(game, wrong)
+    with pytest.raises(ace.InvalidOption, match="episodes: got"):
+        ace.simulate(game, ace.solve(game).policy, episodes=0)

@@ -822,3 +822,27 @@ def test_a_shield_can_be_pickled_and_says_what_it_is():
     assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
     assert "53 safe situations, 3 distinct masks" in repr(shield)
     assert shield.feasible and shield.players == ("north", "east")
+
+
+# -- names of earlier versions ------------------------------------------------------------------------------------------
+
+
+def test_the_old_order_of_a_step_works_with_a_warning():
+    shield = ace.Shield(ace.catalog.get("intersection"))
+    old, new = shield.start(), shield.start()
+    new.observe(("dare", "yield"), 1, "ice")
+    with pytest.warns(DeprecationWarning, match=r"observe\(action, cost, next_state\)"):
+        old.step(("dare", "yield"), "ice", 1)
+    assert (
+        (old.t, old.state, old.spent, old.counted)
+        == (new.t, new.state, new.spent, new.counted)
+        == (1, "ice", (1,), (1,))
+    )
+    with pytest.raises(InvalidOption, match=r"give observe\(action, cost, next_state\)"):
+        new.observe(("yield", "yield"), "dry", 1)
+    first = shield.pairs(0, [0], [[0]])
+    after = shield.next_pairs(first, [[1, 0]], [[1]], [1])
+    with pytest.warns(DeprecationWarning, match="next_pairs"):
+        assert np.array_equal(shield.step(first, [[1, 0]], [1], [[1]]), after)
+    with pytest.warns(DeprecationWarning, match=r"Shield\.pair\b"):
+        assert shield.row(1, "ice", 1) == shield.pair(1, "ice", 1) == after[0]

@@ -9,7 +9,7 @@ never exceeds the rounded one: what keeps the budgets there keeps them in truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,17 +68,17 @@ def round_costs(
 ) -> Rounded:
     """Round the costs of a game so that budgets are kept within epsilon.
 
-    Args: game: the game; its costs may be fine or given by distributions. epsilon: how far over its
-        budget a constraint may go with costs rounded down: one number for all, one per constraint,
-        or
-            {constraint: number}. Zero leaves a constraint's costs as they are.
+    Args:
+        game: the game; its costs may be fine or given by distributions.
+        epsilon: how far over its budget a constraint may go with costs rounded down: one number for
+            all, one per constraint, or {constraint: number}. Zero leaves costs as they are.
         relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of
             zero leaves its constraint unrounded.)
         rounding: "down", or "up" for budgets that are never exceeded at all.
-        any_budget: whether the result is to serve smaller budgets than the game's own too. By
-            default a constraint that cannot bind is not counted, and very low costs are cut off
-            where it cannot bind any more; with smaller budgets it might. (Costs without a lower
-            bound are cut off in any case, with a view to the smallest budget that could be kept.)
+        any_budget: whether the result also serves budgets smaller than the game's own. By default a
+            constraint that cannot bind is not counted, and very low costs are cut off where it
+            cannot bind any more; with smaller budgets it might. (Costs without a lower bound are
+            always cut off, with a view to the smallest budget that could be kept.)
 
     Raises:
         InvalidOption: naming the constraint and the rule.
@@ -125,14 +125,19 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     return [_read_epsilon(f"epsilon of {label!r}", e) for label, e in zip(labels, given, strict=True)]
 
 
-def _read_epsilon(what: str, value: Any) -> Fraction:
+def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
+    """An exact number; InvalidOption saying what it must be."""
     try:
         amount = exact(value)
     except ValueError as error:
         raise InvalidOption(f"{what}: {error}") from None
-    if amount < 0 or isinstance(value, (bool, np.bool_)):
-        raise InvalidOption(f"{what}: got {value}, must be a number of at least 0")
+    if not allowed(amount) or isinstance(value, (bool, np.bool_)):
+        raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount
+
+
+def _read_epsilon(what: str, value: Any) -> Fraction:
+    return read_number(what, value, lambda x: x >= 0, "a number of at least 0")
 
 
 def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fraction:
@@ -176,13 +181,11 @@ def _rule(
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
     if any_budget and least != -math.inf:
         return Rounding(cell, direction)
-    cheapest = min(
-        c.upper if isinstance(c, RandomCost) else c for c in costs
-    )  # no budget below that many times it can be kept
+    # no budget below the horizon times the cheapest cost can be kept
+    cheapest = min(c.upper if isinstance(c, RandomCost) else c for c in costs)
     tightest = min(*finite, horizon * cheapest, Fraction(0)) if any_budget else min(finite)
-    lowest = (
-        min(0, math.floor((tightest - horizon * counted) / cell)) * cell
-    )  # what is cut off must not count as spending
+    # what is cut off must not count as spending
+    lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
 
 
@@ -199,13 +202,18 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         _expanded(layer, owner[k], cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
         for k, layer in enumerate(game.layers)
     ]
+    return rebuilt(game, raw, values, game.horizon)
+
+
+def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], horizon: int) -> MarkovGame:
+    """The game with other layers and costs; later than its own horizon the last budgets hold."""
     return assemble(
         Names(game.players, game.states, game.actions, game.constraints),
         raw,
         values,
-        horizon=game.horizon,
+        horizon=horizon,
         initial={game.states[s]: p for s, p in game.initial},
-        budgets=game.budgets,
+        budgets=(*game.budgets, *[game.budgets[-1]] * horizon)[:horizon],
         name=game.name,
     )
 

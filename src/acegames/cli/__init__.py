@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 import acegames as ace
 from acegames.cli import checking, judging, looking, solving
-from acegames.cli.options import JsonOption, QuietOption
+from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, print_json, speaking
 from acegames.system.limits import MESSAGE
 
@@ -110,7 +110,7 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
             raise typer.Exit(code)
 
     own = inspect.signature(function, eval_str=True)
-    more = {"as_json": JsonOption, "quiet": QuietOption}
+    more = {"as_json": opt.Json, "quiet": opt.Quiet}
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in more.items()]
     wrapped.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
     wrapped.__annotations__ = {**{n: p.annotation for n, p in own.parameters.items()}, **more}

@@ -11,17 +11,7 @@ import typer
 
 import acegames as ace
 from acegames.approximate.within import Within
-from acegames.cli.options import (
-    ConceptOption,
-    EpsilonOption,
-    GameArg,
-    ObjectiveOption,
-    RelativeOption,
-    RoundingOption,
-    read_concept,
-    read_epsilon,
-    read_game,
-)
+from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, solve_with_bar, working
 from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
 from acegames.concepts import Concept
@@ -32,14 +22,11 @@ QUICK = 100_000
 
 
 def check(
-    game: GameArg,
-    epsilon: EpsilonOption = None,
-    relative: RelativeOption = False,
-    rounding: RoundingOption = "down",
+    game: opt.Game, epsilon: opt.Epsilon = None, relative: opt.Relative = False, rounding: opt.Rounding = "down"
 ) -> Answer:
     """Check a game for errors and say whether it can be played safely. Exit code 3 if it cannot."""
-    model = read_game(game)
-    rounded = Within(read_epsilon(epsilon, model), relative, rounding).rounded(model)
+    model = opt.read_game(game)
+    rounded = Within(opt.read_epsilon(epsilon, model), relative, rounding).rounded(model)
     facts = {**describe(model), "costs": "exact" if rounded is None else f"rounded {rounding}"}
     counted = model if rounded is None else rounded.game
     try:
@@ -91,7 +78,7 @@ MEANING = {
 
 
 def frontier(
-    game: GameArg,
+    game: opt.Game,
     most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
     curve: Annotated[
         bool | None,
@@ -104,18 +91,18 @@ def frontier(
         list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
-    concept: ConceptOption | None = None,
-    objective: ObjectiveOption | None = None,
-    epsilon: EpsilonOption = None,
-    relative: RelativeOption = False,
-    rounding: RoundingOption = "down",
+    concept: opt.Kind | None = None,
+    objective: opt.Objective | None = None,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    rounding: opt.Rounding = "down",
 ) -> Answer:
     """Show the smallest budgets that can be kept (the Pareto frontier), and what they are worth."""
-    given = read_game(game)
-    rounded = Within(read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
+    given = opt.read_game(game)
+    rounded = Within(opt.read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
     model, how = (given, None) if rounded is None else (rounded.game, rounding)
     wanted = _solved_for(game) if concept is objective is None else None
-    wanted = wanted or read_concept(concept or "cce", objective or "welfare", model)
+    wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
     with working("finding the smallest budgets"):
         own = ace.feasibility(model)
@@ -176,7 +163,7 @@ def _quick_curve(game: ace.MarkovGame) -> bool:
 
 
 def reduce(
-    game: GameArg,
+    game: opt.Game,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
@@ -184,7 +171,7 @@ def reduce(
 ) -> Answer:
     """Turn budgets into masks: a game without budgets in which all that is legal is safe."""
     with working("reducing"):
-        reduced = ace.reduce(read_game(game)).game
+        reduced = ace.reduce(opt.read_game(game)).game
     if output is not None:
         reduced.save(output)
     show_game(reduced)

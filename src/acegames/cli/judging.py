@@ -9,28 +9,20 @@ import numpy as np
 import typer
 
 import acegames as ace
-from acegames.cli.options import (
-    AgainstOption,
-    SolutionArg,
-    TolOption,
-    check_place,
-    check_tolerance,
-    read_policy,
-    refuse_game,
-)
+from acegames.cli import options as opt
 from acegames.cli.screen import Answer, by_label, err, escape, number, out, own_budget, table, working
 from acegames.cli.summary import certificate_data
 from acegames.files.played import check_played
 from acegames.files.stated import as_stated
 
 
-def verify(file: SolutionArg, against: AgainstOption = None, tol: TolOption = None) -> Answer:
+def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None) -> Answer:
     """Check a policy independently of the solver: every budget, every player's best safe deviation.
 
     Exit code 1 if it fails.
     """
-    check_tolerance(tol)
-    model, policy, stated = read_policy(file, against)
+    opt.check_tolerance(tol)
+    model, policy, stated = opt.read_policy(file, against)
     with working("checking"):
         certificate = ace.verify(model, policy, policy.concept, tol=tol)
         if stated is not None:
@@ -43,30 +35,32 @@ ProvedArg = Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution 
 ProofOption = Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")]
 
 
-def prove(file: ProvedArg, output: ProofOption, tol: TolOption = None) -> Answer:
+def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
     """Write a proof that others can check without acegames: python checker/ace_check.py PROOF.
 
     The checker is in the repository and in the source distribution (pip download --no-deps
     --no-binary :all: acegames), not in the wheel.
     """
-    check_tolerance(tol)
-    refuse_game(file)
-    check_place(output)
+    opt.check_tolerance(tol)
+    opt.refuse_game(file)
+    opt.check_place(output)
     with working("checking, and writing the proof"):
         proof = ace.prove(ace.Solution.load(file), output, tol=tol)
     out.print(escape(str(proof)), soft_wrap=True)
     return Answer({**vars(proof), "path": str(proof.path)})
 
 
-def certify(file: ProvedArg, output: ProofOption, tol: TolOption = None) -> Answer:
+def certify(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
     """Write a proof; the earlier name of `prove`."""
-    err.print("acegames certify is deprecated and will be removed in the next version; use acegames prove")
+    err.print(
+        "acegames certify is deprecated and will be removed in the next version; use acegames prove", soft_wrap=True
+    )
     return prove(file, output, tol)
 
 
 def simulate(
-    file: SolutionArg,
-    against: AgainstOption = None,
+    file: opt.SolutionFile,
+    against: opt.Against = None,
     episodes: Annotated[int, typer.Option(min=1, help="How many episodes to play.")] = 1000,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same episodes.")
@@ -77,7 +71,7 @@ def simulate(
     Exit code 1 if a budget breaks by more than the policy's rounding allows. What a solution file
     states is compared with what is played; exit code 2 if they differ.
     """
-    model, policy, stated = read_policy(file, against)
+    model, policy, stated = opt.read_policy(file, against)
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 import acegames as ace
+from acegames.cli import options as opt
 from acegames.cli.completion import game_names, games
-from acegames.cli.options import SolutionArg, read_game, refuse_game
 from acegames.cli.screen import Answer, err, escape, out, say_written, table, working
 
 
@@ -31,13 +31,13 @@ def export(
     """Write the policy of a solution, or a game, as a table; or a game of one step for Gambit."""
     from acegames.files.exporting import export_file
 
-    what, lines = export_file(source, output, read_game, game=game, outside=outside)
+    what, lines = export_file(source, output, opt.read_game, game=game, outside=outside)
     out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
     return Answer({"what": what, "lines": lines, "file": str(output)})
 
 
 def report(
-    file: SolutionArg,
+    file: opt.SolutionFile,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")] = Path(
         "report.html"
     ),
@@ -59,9 +59,9 @@ def report(
     """
     from acegames.report import write_report
 
-    refuse_game(file)
+    opt.refuse_game(file)
     answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
-    game = None if against is None else read_game(against)
+    game = None if against is None else opt.read_game(against)
     written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
     out.print(f"{written.situations:,} of {written.of:,} situations are in it.")

@@ -18,58 +18,53 @@ from acegames.engines import Engine
 from acegames.files.exporting import GAMES
 from acegames.model.written import read_exact
 
-GameArg = Annotated[
+Game = Annotated[
     str,
     typer.Argument(
         metavar="GAME", help="A game file, a solution file, or the name of a catalog game.", autocompletion=games
     ),
 ]
-SolutionArg = Annotated[
+SolutionFile = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game."),
 ]
-AgainstOption = Annotated[
+Against = Annotated[
     str | None,
     typer.Option(
         "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
     ),
 ]
-GameFileOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the game as .yaml, .json or .npz.")
-]
-ConceptOption = Annotated[
-    str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)
-]
-ObjectiveOption = Annotated[
+Kind = Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)]
+Objective = Annotated[
     str,
     typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
 ]
-EpsilonOption = Annotated[
+Epsilon = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
         help="Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0.",
     ),
 ]
-RelativeOption = Annotated[bool, typer.Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
-RoundingOption = Annotated[
+Relative = Annotated[bool, typer.Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
+Rounding = Annotated[
     str, typer.Option(help="down (infeasible then is infeasible in truth) or up (budgets are never exceeded).")
 ]
-GammaOption = Annotated[
+Gamma = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER", help="Play forever, rewards and costs discounted by this per step; needs --epsilon."
     ),
 ]
-CostGammaOption = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
-TolOption = Annotated[
+CostGamma = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
+Tol = Annotated[
     float | None,
     typer.Option(
         min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
-QuietOption = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
 
 CONCEPTS: dict[str, type[Any]] = {"ce": ace.CE, "cce": ace.CCE, "nash": ace.Nash}
 ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}

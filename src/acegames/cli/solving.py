@@ -10,47 +10,33 @@ from typing import Annotated, Any
 import typer
 
 import acegames as ace
-from acegames.cli.options import (
-    ConceptOption,
-    CostGammaOption,
-    EpsilonOption,
-    GameArg,
-    GammaOption,
-    ObjectiveOption,
-    RelativeOption,
-    RoundingOption,
-    check_place,
-    discounted,
-    read_concept,
-    read_engine,
-    read_game,
-)
+from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
 from acegames.cli.summary import certificate_data, show_summary, solution_data
 from acegames.engines.checkpoint import other_runs
 
 
 def solve(
-    game: GameArg,
+    game: opt.Game,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o", "--output", metavar="FILE", help="Write the solution: game, policy, values, options, guarantee."
         ),
     ] = None,
-    concept: ConceptOption = "cce",
-    objective: ObjectiveOption = "welfare",
+    concept: opt.Kind = "cce",
+    objective: opt.Objective = "welfare",
     backend: Annotated[
         str | None, typer.Option(help="With nash: quantecon or gambit, to be asked about product stages.")
     ] = None,
     floor: Annotated[
         float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
     ] = 1.0,
-    epsilon: EpsilonOption = None,
-    relative: RelativeOption = False,
-    rounding: RoundingOption = "down",
-    gamma: GammaOption = None,
-    cost_gamma: CostGammaOption = None,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    rounding: opt.Rounding = "down",
+    gamma: opt.Gamma = None,
+    cost_gamma: opt.CostGamma = None,
     verify: Annotated[bool, typer.Option(help="Check the answer independently before writing it.")] = True,
     engine: Annotated[str, typer.Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; all processors by default.")] = None,
@@ -74,11 +60,11 @@ def solve(
             raise ace.InvalidOption(
                 f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
             )
-        check_place(output)
-    model, within = discounted(read_game(game), epsilon, gamma, cost_gamma)
-    wanted = read_concept(concept, objective, model, floor, backend)
+        opt.check_place(output)
+    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    wanted = opt.read_concept(concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
-    options["engine"] = read_engine(engine, threads, memory)
+    options["engine"] = opt.read_engine(engine, threads, memory)
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()
     with working("checking"):
@@ -108,20 +94,20 @@ def _not_needed(run: str) -> str:
 
 
 def bracket(
-    game: GameArg,
-    epsilon: EpsilonOption = None,
-    relative: RelativeOption = False,
-    gamma: GammaOption = None,
-    cost_gamma: CostGammaOption = None,
-    concept: ConceptOption = "cce",
-    objective: ObjectiveOption = "welfare",
+    game: opt.Game,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    gamma: opt.Gamma = None,
+    cost_gamma: opt.CostGamma = None,
+    concept: opt.Kind = "cce",
+    objective: opt.Objective = "welfare",
 ) -> Answer:
     """Solve with costs rounded down and rounded up, and say what is sure.
 
     Exit code 3 if the game is infeasible for sure.
     """
-    model, within = discounted(read_game(game), epsilon, gamma, cost_gamma)
-    wanted = read_concept(concept, objective, model)
+    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    wanted = opt.read_concept(concept, objective, model)
     found = solve_with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))
     sides = {"down": found.down, "up": found.up}

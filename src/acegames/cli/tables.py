@@ -76,21 +76,15 @@ def show_curve(curve: ace.BudgetCurve) -> None:
     """Print values by budget, with a bar for their sum, from zero where none is negative."""
     concept = curve.concept
     out.print(f"\n[bold]Value of budget[/]: {type(concept).__name__}, objective {escape(str(concept.objective))}")
-    shown = [k for k, label in enumerate(curve.constraints) if label in curve.constraint]
-    heads = [*(curve.constraints[k] for k in shown), *curve.players]
-    found = table(heads, [])
     total = curve.values.sum(axis=1)
     low, high = min(0.0, np.nanmin(total)), np.nanmax(total)
     what = "sum of values" if len(curve.players) > 1 else ""
+    found = table(curve.heads, [])
     found.add_column(what if low == 0 else f"{what} above {low:.6g}".strip())
-    missing = np.where(curve.feasible, "none found", "infeasible")
     full = "#" if out.options.ascii_only else "█"
-    for budget, values, level, least, gone in zip(
-        curve.budgets, curve.values, total, curve.is_minimal, missing, strict=True
-    ):
-        worth = [f"{v:.6g}" if np.isfinite(v) else gone for v in values]
+    for line, level, least in zip(curve.lines, total, curve.is_minimal, strict=True):
         bar = "" if np.isnan(level) else full * (1 + round((BAR - 1) * (level - low) / ((high - low) or 1.0)))
-        found.add_row(*(number(budget[k]) for k in shown), *worth, bar + " minimal" * bool(least))
+        found.add_row(*line, bar + " minimal" * bool(least))
     out.print(found)
     for note in curve.notes:
         out.print(escape(note.replace("points=", "--points")))

@@ -69,8 +69,9 @@ class Policy:
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
         """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
 
-        Raises: InvalidOption: the policy draws joint actions together, so no player has a strategy
-            of its own.
+        Raises:
+            InvalidOption: the policy draws joint actions together, so no player has a strategy of
+                its own.
         """
         if any(layer.offsets is None for layer in self.layers):
             raise InvalidOption(

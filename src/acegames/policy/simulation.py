@@ -80,24 +80,24 @@ class Rollouts:
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
-    Args: game: the game. policy: any object with `distribution(t, state, spent) -> {joint action:
-        probability}`. Where it has a `tracker` that
-            rounds costs, `spent` is what that counts.
+    Args:
+        game: the game.
+        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`; if
+            it has a `tracker` that rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
-        rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same
-            episodes.
+        rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
 
     Raises:
         InvalidGame: `game` is no MarkovGame.
-        InvalidOption: `policy` has no `distribution(t, state, spent)`.
-        ValueError: `episodes` is not a whole number of at least 1, or an answer of the policy is no
-            distribution over legal joint actions.
+        InvalidOption: `policy` has no `distribution(t, state, spent)`, or `episodes` is not a whole
+            number of at least 1.
+        ValueError: an answer of the policy is no distribution over legal joint actions.
         KeyError: from the policy, where it is not defined.
     """
     check_game(game)
     _check_policy(policy)
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-        raise ValueError(f"episodes: got {episodes!r}, must be a whole number of at least 1")
+        raise InvalidOption(f"episodes: got {episodes!r}, must be a whole number of at least 1")
     rng = np.random.default_rng(rng)
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = int(episodes), len(game.players)
@@ -122,11 +122,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         beyond |= over if costs.exact else costs.over(total, t, within_error=True)
         excess = list(map(max, excess, costs.excess(total, t)))
         returns += layer.reward[row]
-        state[:, t + 1], action[:, t], spent[:, t] = (
-            layer.next_state[out],
-            layer.action[row],
-            costs.in_user_units(total),
-        )
+        state[:, t + 1], action[:, t] = layer.next_state[out], layer.action[row]
+        spent[:, t] = costs.in_user_units(total)
         if not costs.exact:
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))

@@ -52,31 +52,23 @@ def check_criterion(criterion: Any) -> str:
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     """A maximal product inside the safe joint actions, a mask per player; empty if none is safe."""
+    sets = tuple(np.zeros(n, dtype=bool) for n in shape)
     if not len(safe):
-        return tuple(np.zeros(n, dtype=bool) for n in shape)
-    used = [np.unique(safe[:, i], return_inverse=True) for i in range(len(shape))]
-    found = _found([inverse for _, inverse in used], [len(own) for own, _ in used], criterion)
-    sets = []
-    for (own, _), n, chosen in zip(used, shape, found, strict=True):
-        mask = np.zeros(n, dtype=bool)
-        mask[own[chosen]] = True
-        sets.append(mask)
-    return tuple(sets)
-
-
-def _found(safe: list[NDArray[Any]], sizes: list[int], criterion: str) -> list[Mask]:
-    """The same where every action of every player occurs; players with one action are left out."""
-    search = [i for i, n in enumerate(sizes) if n > 1]
-    found = [np.ones(n, dtype=bool) for n in sizes]
+        return sets
+    used = [np.unique(column, return_inverse=True) for column in safe.T]
+    for mask, (own, _) in zip(sets, used, strict=True):
+        mask[own] = True
+    search = [i for i, (own, _) in enumerate(used) if len(own) > 1]  # the others have no choice
     if search:
-        best = _best(np.column_stack([safe[i] for i in search]), tuple(sizes[i] for i in search), criterion)
-        for i, mask in zip(search, best, strict=True):
-            found[i] = mask
-    return found
+        inside = np.column_stack([used[i][1] for i in search])
+        best = _best(inside, tuple(len(used[i][0]) for i in search), criterion)
+        for i, chosen in zip(search, best, strict=True):
+            sets[i][used[i][0]] = chosen
+    return sets
 
 
 def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
-    """The same for players who have a choice."""
+    """The same where every action of every player occurs, and each player has more than one."""
     if math.prod(sizes) <= MOST_CELLS:
         allowed = np.zeros(sizes, dtype=bool)
         allowed[tuple(safe.T)] = True

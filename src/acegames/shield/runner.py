@@ -58,9 +58,9 @@ class ShieldRunner(Spending):
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
-        Raises: InvalidOption: the joint action is not safe here, or the cost or the state is none
-            of the game.
-                Nothing has changed.
+        Raises:
+            InvalidOption: the joint action is not safe here, or the cost or state is none of the
+                game. Nothing has changed.
             UnknownPair: no outcome of the joint action has this cost and next state: the game does
                 not describe what happens.
         """

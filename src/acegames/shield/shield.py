@@ -4,10 +4,10 @@ At a safe pair, a member (state, spent) of FS_t, a joint action is *safe* when e
 positive probability, however small, keeps the budgets of time t and leads to a member of FS_{t+1}.
 Rewards are never read.
 
-Play that takes safe joint actions only keeps every budget and never gets stuck: the start is in
-    FS_0, or the shield is not built; a safe joint action leads from FS_t into FS_{t+1}, by
-    definition, and keeps B_t; a pair is in FS_t, t < H, only if a feasible policy comes there and
-    goes on, and what it plays there is safe: there is always one.
+Play that takes safe joint actions only keeps every budget and never gets stuck:
+    The start is in FS_0, or the shield is not built.
+    A safe joint action leads from FS_t into FS_{t+1} and keeps the budgets of t, by definition.
+    At a pair of FS_t, t < H, a feasible policy goes on, so what it plays there is safe.
 
 Safe pairs are numbered through the times t = 0 .. H. Each distinct set of safe joint actions is
 held once, and every pair has the number of its own: four bytes, besides the space itself.
@@ -58,21 +58,21 @@ class Shield(Sealed):
     always has a safe joint action, if the game describes what can happen: which outcomes are
     possible, not how likely they are. Rewards are never read.
 
-    Args: game: the game. epsilon: None or 0 counts costs exactly. Else they are rounded, so that
-        fine or random ones can be
-            counted: one number, one per constraint, or {constraint: number}. A game from `discount`
-            brings its own.
+    Args:
+        game: the game.
+        epsilon: None or 0 counts costs exactly. Else they are rounded, so that fine or random ones
+            can be counted: one number, one per constraint, or {constraint: number}. A game from
+            `discount` brings its own.
         relative: whether epsilon is a share of each budget's size instead of an amount.
-        rounding: "up" (the default where safety is promised): no budget is ever exceeded at all,
-            but some safe joint actions may be refused. "down" (the default of `solve`): no safe
-            joint action is refused, and no budget is exceeded by more than epsilon.
-        criterion: which of the products `product` gives: "largest", with the most joint actions, or
-            "fair", in which the smallest choice of a player is as large as can be, then with the
-            most joint actions.
+        rounding: "up" (the default where safety is promised): no budget is ever exceeded, but some
+            safe joint actions may be refused. "down" (the default of `solve`): none is refused, and
+            no budget is exceeded by more than epsilon.
+        criterion: which product `product` gives: "largest", with the most joint actions; or "fair",
+            in which the smallest choice of a player is as large as can be, then the largest.
 
-    Raises: Infeasible: when no play keeps the budgets; it carries the minimal budgets that would
-        do. TooLarge: when costs are too fine for exact integers, or there are too many situations
-        for this machine.
+    Raises:
+        Infeasible: no play keeps the budgets; it carries the minimal budgets that would do.
+        TooLarge: costs are too fine for exact integers, or there are too many situations.
     """
 
     def __init__(
@@ -133,9 +133,12 @@ class Shield(Sealed):
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
         """What the next player may choose, (n_i,): the rest can complete a safe joint action.
 
-        Args: t: the time. state: the state. spent: what was spent. chosen: the actions of the first
-            players, in the game's order, or {player: action} for any order. player: who is next; by
-            default the first player, in the game's order, who has not chosen.
+        Args:
+            t: the time.
+            state: the state.
+            spent: what was spent.
+            chosen: the actions of the first players, in the game's order, or {player: action}.
+            player: who is next; by default the first player who has not chosen.
         """
         return self._played_at(t, state, spent).turn(chosen, player)
 
@@ -152,12 +155,15 @@ class Shield(Sealed):
     def repair(self, t: int, state: Label, spent: Any, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
         """The nearest safe joint action: the fewest players change. A safe one comes back as it is.
 
-        Args: t: the time. state: the state. spent: what was spent. action: the joint action that
-            was wanted. prefer: what to prefer among the nearest: scores of joint actions, one array
-            of `shape`; or of
-                each player's own actions, {player: scores} or a sequence of arrays in the order of
-                players, which are added up. Where scores are equal or left out, the first in the
-                order of the first player's actions, then the second's and so on.
+        Args:
+            t: the time.
+            state: the state.
+            spent: what was spent.
+            action: the joint action that was wanted.
+            prefer: what to prefer among the nearest: scores of joint actions, one array of `shape`;
+                or of each player's own actions, {player: scores} or a sequence of arrays in the
+                order of players, which are added up. Equal or left out: the first in the order of
+                the first player's actions, then the second's and so on.
         """
         return self._played_at(t, state, spent).repair(action, prefer)
 
@@ -219,9 +225,10 @@ class Shield(Sealed):
         Whether it is an outcome of the game is not checked otherwise; `ShieldRunner.observe` and
         `explains` do.
 
-        Args: pairs: numbers of pairs, (B,). From -1 and from the end there is no step: -1. actions:
-            indices of the joint actions, (B, N); None leaves out the check that they are safe,
-                which needs `masks`.
+        Args:
+            pairs: numbers of pairs, (B,). From -1 and from the end there is no step: -1.
+            actions: indices of the joint actions, (B, N); None leaves out the check that they are
+                safe, which needs `masks`.
             costs: whole units, (B, M), as `cost_units` gives them.
             next_states: indices into `game.states`, (B,).
         """

@@ -88,13 +88,24 @@ class BudgetCurve:
             )
         return said
 
-    def __str__(self) -> str:
+    @property
+    def heads(self) -> list[str]:
+        """What the columns of `lines` are: the constraints that vary, then the players."""
+        return [str(label) for label in self.constraints if label in self.constraint] + [*map(str, self.players)]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The curve as text, one line per budget."""
         shown = [k for k, label in enumerate(self.constraints) if label in self.constraint]
-        heads = [*(str(self.constraints[k]) for k in shown), *map(str, self.players), ""]
-        lines = [heads]
-        for row, values, possible, least in zip(self.budgets, self.values, self.feasible, self.is_minimal, strict=True):
-            worth = [("none found" if math.isnan(v) else f"{v:.6g}") if possible else "infeasible" for v in values]
-            lines.append([*(_number(row[k]) for k in shown), *worth, "minimal" if least else ""])
+        missing = np.where(self.feasible, "none found", "infeasible")
+        return [
+            [_number(budget[k]) for k in shown] + [gone if math.isnan(v) else f"{v:.6g}" for v in values]
+            for budget, values, gone in zip(self.budgets, self.values, missing, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        marks = ["minimal" if least else "" for least in self.is_minimal]
+        lines = [[*self.heads, ""], *([*line, mark] for line, mark in zip(self.lines, marks, strict=True))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
@@ -122,27 +133,27 @@ def budget_curve(
     Time and memory are linear in the pairs that the budgets reach together: a few times those of
     the largest budget alone.
 
-    Args: game: the game. concept: `CCE()` (the default), `CE()` or `Nash()`. With the objective
-        None each budget gets the
-            values of some equilibrium.
+    Args:
+        game: the game.
+        concept: `CCE()` (the default), `CE()` or `Nash()`. With the objective None each budget gets
+            the values of some equilibrium.
         constraint: the constraint whose budget varies, or a list of two for a grid; the others keep
             the game's own. May be left out where there are no more than two.
-        budgets: which budgets: numbers for the one constraint that varies, or sequences of one
-            number per constraint, `inf` allowed. By default all at which the values can change,
-            from the smallest feasible one to the game's own.
+        budgets: numbers for the one constraint that varies, or sequences of one number per
+            constraint, `inf` allowed. By default all at which the values can change, from the
+            smallest feasible one to the game's own.
         points: how many of these at most, evenly spread; the curve says when it is thinned.
-        epsilon, relative, rounding: as in `solve`, for costs too fine to be counted; the curve is
-            that of the game with rounded costs.
+        epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
 
-    Raises: Infeasible: when the game's own budget is not feasible; give `budgets` then. (Single
-        infeasible
-            budgets have NaN values.)
-        NoEquilibrium: when no Nash equilibrium is found under any of the budgets. (Single ones
-            without have NaN values; a note names them.)
-        InvalidOption: for an unknown constraint, or budgets that cannot be read.
-        TooLarge: as in `solve`, or where there are too many minimal budgets.
+    Raises:
+        Infeasible: the game's own budget is not feasible; give `budgets`. (Single infeasible ones
+            have NaN values.)
+        NoEquilibrium: no Nash equilibrium is found under any of the budgets. (Single ones without
+            have NaN values; a note names them.)
+        InvalidOption: the constraint is unknown, or the budgets cannot be read.
+        TooLarge: as in `solve`, or there are too many minimal budgets.
     """
     concept = check_asked(game, concept, engine, progress)
     check_rewards(game, concept)

@@ -42,28 +42,30 @@ def solve(
 ) -> Solution:
     """Compute an equilibrium in which no player gains by any safe deviation, at any feasible pair.
 
-    Args: game: the game. concept: `CCE()` (the default), `CE()` or `Nash()`, with an objective
-        among the equilibria of
-            each stage.
+    Args:
+        game: the game.
+        concept: `CCE()` (the default), `CE()` or `Nash()`, with an objective that chooses among the
+            equilibria of each stage.
         epsilon: None or 0 solves exactly. Else costs are rounded, so that fine or continuous ones
-            can be solved: with costs rounded down no budget is exceeded by more than epsilon, with
-            costs rounded up none is exceeded at all. One number, one per constraint, or
-            {constraint: number}. A game from `discount` brings its own; 0 overrules it.
+            can be solved: rounded down, no budget is exceeded by more than epsilon; rounded up,
+            none is exceeded at all. One number, one per constraint, or {constraint: number}. A game
+            from `discount` brings its own; 0 overrules it.
         relative: whether epsilon is a share of each budget's size instead of an amount.
-        rounding: "down" (what is infeasible then is so in truth; the default where an equilibrium
-            is asked for) or "up" (what is feasible then is so in truth; the default of `Shield`).
+        rounding: "down" (the default for equilibria; what is infeasible then is so in truth) or
+            "up" (the default of `Shield`; what is feasible then is so in truth).
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
         checkpoint: a folder in which layers are stored as they are solved. The same call goes on
             where another one was broken off, and gives the same answer to the last bit. The policy
             stays there, mapped, so it may be larger than memory.
 
-    Raises: Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would
-        do. NoEquilibrium: under Nash, when a stage has no equilibrium, or with three or more
-        players no pure one. TooLarge: when costs are too fine for exact integers, or the game too
-        large for the machine. InvalidGame: when rewards are so large that their totals overflow.
-        InvalidOption: naming the option and the rule. CheckpointError: when the folder is in use,
-        cannot be written, or is full; what is stored stays good.
+    Raises:
+        Infeasible: no policy keeps the budgets; it carries the minimal budgets that would do.
+        NoEquilibrium: under Nash, a stage has no equilibrium; of three or more players no pure one.
+        TooLarge: costs are too fine for exact integers, or the game is too large for the machine.
+        InvalidGame: rewards are so large that their totals overflow.
+        InvalidOption: naming the option and the rule.
+        CheckpointError: the folder is in use, cannot be written, or is full; what is stored stays.
     """
     concept = check_asked(game, concept, engine, progress, checkpoint)
     check_rewards(game, concept)

@@ -91,10 +91,11 @@ class Solution:
     ) -> Written:
         """Write one HTML page in which the solution can be looked at, from disk, without a network.
 
-        Args: path: where to write the page. episodes: how many episodes to simulate for it. seed:
-            of the random numbers; the same seed gives the same page. most: show at most this many
-            situations (t, state, spent); by default as many as keep the
-                page below 3 MB.
+        Args:
+            path: where to write the page.
+            episodes: how many episodes to simulate for it.
+            seed: of the random numbers; the same seed gives the same page.
+            most: show at most this many situations; by default as many as keep the page below 3 MB.
         """
         from acegames.report import write_report
 
