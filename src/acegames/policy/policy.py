@@ -78,18 +78,16 @@ class Policy:
                 f"strategies: under {self.concept!r} joint actions are drawn together, so no player has a strategy of its own; "
                 "use distribution or act, or solve with Nash()"
             )
-        layer, rows, _ = self._strategy(t, state, spent)
-        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
+        layer, index, pair = self._find(t, state, spent)
+        _, rows, _ = layer.strategies(index, pair)
         if len(rows) == 1:
-            for own, label in zip(found, self.joint_action(layer.action[rows[0]]), strict=True):
-                own[label] = 1.0
-            return found
-        _, _, pair = self._find(t, state, spent)
+            return tuple({label: 1.0} for label in self.joint_action(layer.action[rows[0]]))
         _, number, share = layer.records(pair)
-        assert layer.offsets is not None
+        labels = [(i, label) for i, own in enumerate(self.actions) for label in own]
+        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
         for x, p in zip(number.tolist(), share.tolist(), strict=True):
-            i = int(np.searchsorted(layer.offsets, x, side="right")) - 1
-            found[i][self.actions[i][x - int(layer.offsets[i])]] = p
+            i, label = labels[x]
+            found[i][label] = p
         return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:

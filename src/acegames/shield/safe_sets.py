@@ -8,7 +8,7 @@ boxes, of each pair where it is listed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
 
 def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
     """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
-    game, tables = space.game, space.tables
+    game = space.game
     number = int(pairs.first[-1])
     if 4 * number > available_memory():
         raise TooLarge(
@@ -145,83 +145,45 @@ def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
         )
     blocks, lists = _action_lists(game)
     code = np.empty(number, dtype=np.int32)
-    known = _Known.empty(tables.widest[0])
+    rows = space.tables.widest[0]
+    known = _with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), max(FIRST_SETS, 2 * rows), 0)
+    count = 0
     for t in range(game.horizon):
+        kernel, at, end, layer = _layer(space, t)
         into = code[pairs.first[t] : pairs.first[t + 1]]
-        sets = _dense_layer if space.dense else _sparse_layer
-        known = sets(space, t, blocks[game.layer_at[t]], known, into)
-    return _merged(int(pairs.first[-2]), code, known, lists)
+        while at[0] < end:
+            *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
+            if at[0] < end:  # there was no room for another set
+                known = _with_room(known.bits, known.block, len(known.bits), count)
+    return _merged(int(pairs.first[-2]), code, known, count, lists)
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """The sets found so far, with room for more; see the kernels."""
+def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> Sets:
+    """The first `count` sets with room for `more`; see the kernels."""
+    from acegames.kernels.safe_sets import Sets, index_sets
 
-    sets: Words  # (C, W)
-    lists: NDArray[np.int32]  # (C,)
-    index: NDArray[np.int32]
-    count: int
-
-    @staticmethod
-    def empty(rows: int) -> _Known:
-        """Room for sets of `rows` joint actions, a few times as many sets as one line can have."""
-        room = max(FIRST_SETS, 2 * rows)
-        return _Known._with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), 0, room)
-
-    @property
-    def kernel_sets(self) -> Sets:
-        """The same for kernels."""
-        from acegames.kernels.safe_sets import Sets
-
-        return Sets(self.sets, self.lists, self.index)
-
-    def larger(self) -> _Known:
-        """Twice the room."""
-        return self._with_room(self.sets, self.lists, self.count, len(self.sets))
-
-    @staticmethod
-    def _with_room(sets: Words, lists: NDArray[np.int32], count: int, more: int) -> _Known:
-        from acegames.kernels.safe_sets import Sets, index_sets
-
-        sets = np.concatenate([sets, np.zeros((more, sets.shape[1]), dtype=np.uint64)])
-        lists = np.concatenate([lists, np.zeros(more, dtype=np.int32)])
-        index = np.full(1 << (2 * len(sets)).bit_length(), -1, dtype=np.int32)
-        index_sets(Sets(sets, lists, index), count)
-        return _Known(sets, lists, index, count)
+    bits = np.concatenate([bits, np.zeros((more, bits.shape[1]), dtype=np.uint64)])
+    block = np.concatenate([block, np.zeros(more, dtype=np.int32)])
+    found = Sets(bits, block, np.full(1 << (2 * len(bits)).bit_length(), -1, dtype=np.int32))
+    index_sets(found, count)
+    return found
 
 
-def _dense_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
-    """Number the sets of the pairs of time t, line by line."""
-    from acegames.kernels.safe_sets import dense_sets
+def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
+    """The kernel that numbers the sets of time t, where it begins and ends, and what it reads.
 
-    here = space.layers[t]
-    assert here.cells is not None
-    layer = (here.boxes(), here.cells.marks(here.total), space.steps(t), space.following(t + 1), space.tables.widest)
-    a = nth = pair = 0
-    while True:
-        a, nth, pair, count = dense_sets(a, nth, pair, *layer, block, known.kernel_sets, known.count, code)
-        known = replace(known, count=count)
-        if a == len(here.states):
-            return known
-        known = known.larger()
+    It goes line by line where spending is held as boxes, pair by pair where it is listed.
+    """
+    from acegames.kernels.safe_sets import dense_sets, sparse_sets
 
-
-def _sparse_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
-    """Number the sets of the pairs of time t, one by one."""
-    from acegames.kernels.safe_sets import sparse_sets
-
-    here, after = space.layers[t], space.layers[t + 1]
-    assert here.cells is not None and after.cells is not None
-    keys = here.cells.keys
-    assert keys is not None and after.cells.keys is not None
-    layer = (keys, here.boxes(), space.steps(t), space.following(t + 1), listed(after.cells.keys))
-    pair = 0
-    while True:
-        pair, count = sparse_sets(pair, *layer, block, known.kernel_sets, known.count, code)
-        known = replace(known, count=count)
-        if pair == len(keys):
-            return known
-        known = known.larger()
+    here, after = space.layers[t], space.layers[t + 1].cells
+    assert here.cells is not None and after is not None
+    both = (space.steps(t), space.following(t + 1))
+    if space.dense:
+        layer = (here.boxes(), here.cells.marks(here.total), *both, space.tables.widest)
+        return dense_sets, [0, 0, 0], len(here.states), layer
+    assert here.cells.keys is not None and after.keys is not None
+    return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
 
 
 def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
@@ -240,15 +202,15 @@ def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArr
     return blocks, found
 
 
-def _merged(end: int, code: NDArray[np.int32], known: _Known, lists: list[NDArray[np.int32]]) -> SafeSets:
+def _merged(end: int, code: NDArray[np.int32], known: Sets, count: int, lists: list[NDArray[np.int32]]) -> SafeSets:
     """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
     numbers: dict[bytes, int] = {}
     parts: list[NDArray[np.int32]] = []
-    final = np.empty(known.count, dtype=np.int32)
-    words = known.sets[: known.count].astype("<u8", copy=False)
-    bits = np.unpackbits(words.view(np.uint8).reshape(known.count, -1), axis=1, bitorder="little")
-    for k in range(known.count):
-        actions = lists[known.lists[k]]
+    final = np.empty(count, dtype=np.int32)
+    words = known.bits[:count].astype("<u8", copy=False)
+    bits = np.unpackbits(words.view(np.uint8).reshape(count, -1), axis=1, bitorder="little")
+    for k in range(count):
+        actions = lists[known.block[k]]
         safe = actions[bits[k, : len(actions)].astype(bool)]
         final[k] = number = numbers.setdefault(safe.tobytes(), len(parts))
         if number == len(parts):

@@ -134,9 +134,7 @@ class Shield(Sealed):
         """What the next player may choose, (n_i,): the rest can complete a safe joint action.
 
         Args:
-            t: the time.
-            state: the state.
-            spent: what was spent.
+            t, state, spent: the situation.
             chosen: the actions of the first players, in the game's order, or {player: action}.
             player: who is next; by default the first player who has not chosen.
         """
@@ -156,9 +154,7 @@ class Shield(Sealed):
         """The nearest safe joint action: the fewest players change. A safe one comes back as it is.
 
         Args:
-            t: the time.
-            state: the state.
-            spent: what was spent.
+            t, state, spent: the situation.
             action: the joint action that was wanted.
             prefer: what to prefer among the nearest: scores of joint actions, one array of `shape`;
                 or of each player's own actions, {player: scores} or a sequence of arrays in the
