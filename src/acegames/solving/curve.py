@@ -33,7 +33,7 @@ from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
-from acegames.solving.curve_rows import Row, Scale, given_rows, varied_constraints
+from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
 
 __all__ = ["BudgetCurve", "budget_curve"]
@@ -69,7 +69,7 @@ class BudgetCurve:
     def is_minimal(self) -> NDArray[np.bool_]:
         """Which budgets are minimal, (k,)."""
         known = set(map(tuple, self.minimal.tolist()))
-        return np.array([tuple(row) in known for row in self.budgets.tolist()], dtype=bool)
+        return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
 
     @property
     def notes(self) -> list[str]:
@@ -169,18 +169,18 @@ def budget_curve(
     scale = Scale(game)
     if budgets is None:
         varied = varied_constraints(game, constraint)
-        rows, steps = scale.default_rows(varied, int(points))
+        shown, steps = scale.default_budgets(varied, int(points))
     else:
-        varied, rows = given_rows(game, scale, constraint, budgets)
-        steps = len(rows)
+        varied, shown = given_budgets(game, scale, constraint, budgets)
+        steps = len(shown)
     minimal = scale.minimal(varied)
-    whole = np.array([scale.whole(row) for row in rows], dtype=np.int64).reshape(len(rows), len(scale.units))
-    feasible = np.array([(scale.needs <= row).all(axis=1).any() for row in whole], dtype=bool)
-    values = np.full((len(rows), len(game.players)), np.nan)
+    whole = np.array([scale.whole(budget) for budget in shown], dtype=np.int64).reshape(len(shown), len(scale.units))
+    feasible = np.array([(scale.needs <= budget).all(axis=1).any() for budget in whole], dtype=bool)
+    values = np.full((len(shown), len(game.players)), np.nan)
     if feasible.any():
         distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
         values[feasible] = _solve_parts(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
-        without = [row for row, missing in zip(rows, feasible & np.isnan(values[:, 0]), strict=True) if missing]
+        without = [budget for budget, missing in zip(shown, feasible & np.isnan(values[:, 0]), strict=True) if missing]
         remarks += _none_found(game, varied, without)
     width = len(game.constraints)
     return BudgetCurve(
@@ -188,21 +188,23 @@ def budget_curve(
         game.constraints,
         tuple(game.constraints[m] for m in varied),
         concept,
-        plain_array(rows, width),
+        plain_array(shown, width),
         values,
         feasible,
-        plain_array([scale.exactly(row) for row in minimal.tolist()], width),
+        plain_array([scale.exactly(budget) for budget in minimal.tolist()], width),
         steps,
         len(set(game.budgets)) > 1,
         remarks,
     )
 
 
-def _none_found(game: MarkovGame, varied: list[int], without: list[Row]) -> tuple[str, ...]:
+def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> tuple[str, ...]:
     """The sentence on budgets without an equilibrium, if there are any."""
     if not without:
         return ()
-    shown = [", ".join(f"{game.constraints[m]} {_number(plain(row[m]))}" for m in varied) for row in without[:NAMED]]
+    shown = [
+        ", ".join(f"{game.constraints[m]} {_number(plain(budget[m]))}" for m in varied) for budget in without[:NAMED]
+    ]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
     return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
 
@@ -233,7 +235,9 @@ def _solve_all(
 ) -> NDArray[np.float64]:
     """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve."""
     top = whole.max(axis=0)
-    spent = [[(b - x) * u for b, x, u in zip(top.tolist(), row, scale.units, strict=True)] for row in whole.tolist()]
+    spent = [
+        [(b - x) * u for b, x, u in zip(top.tolist(), budget, scale.units, strict=True)] for budget in whole.tolist()
+    ]
     longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
     counted = lattice(longer)
     try:
@@ -256,7 +260,9 @@ def _solve_all(
             error.state,
         ) from None
     assert found is not None, "every budget was found feasible beforehand"
-    total = np.array([[int(x / u) for x, u in zip(row, counted.units, strict=True)] for row in spent], dtype=np.int64)
+    total = np.array(
+        [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent], dtype=np.int64
+    )
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
     state, total = np.tile(start, len(whole)), np.repeat(total, len(start), axis=0)
     layer = found.layers[1]
@@ -271,8 +277,8 @@ def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent:
     code = [{v: k for k, v in enumerate(column)} for column in values]
     later = [_recoded(layer, costs, code) for layer in game.layers]
     outcomes = sorted(
-        (s, tuple(c[x] for c, x in zip(code, row, strict=True)), p / len(spent))
-        for row in spent
+        (s, tuple(c[x] for c, x in zip(code, budget, strict=True)), p / len(spent))
+        for budget in spent
         for s, p in game.initial
     )
     first = Layer(
@@ -285,7 +291,9 @@ def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent:
         cost=np.array([c for _, c, _ in outcomes], dtype=np.int32),
     )
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
-    budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
+    budgets = [
+        tuple(b if b == math.inf else b + x for b, x in zip(budget, shift, strict=True)) for budget in game.budgets
+    ]
     return replace(
         game,
         horizon=game.horizon + 1,
