@@ -46,7 +46,7 @@ class Rounding:
     lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
 
     def of(self, cost: Fraction) -> Fraction:
-        """What a cost counts as."""
+        """The rounded cost."""
         if self.direction == "ignore":
             return Fraction(0)
         whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
@@ -219,7 +219,7 @@ def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], hori
 
 
 def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
-    """What a cost counts as, with probabilities."""
+    """The rounded values of a cost, with probabilities."""
     if not isinstance(cost, RandomCost):
         return [(cost if rule is None else rule.of(cost), 1.0)]
     assert rule is not None

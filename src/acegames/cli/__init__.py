@@ -113,6 +113,8 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
     more = {"as_json": opt.Json, "quiet": opt.Quiet}
     added = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=a) for n, a in more.items()]
     wrapped.__dict__["__signature__"] = own.replace(parameters=[*own.parameters.values(), *added])
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    wrapped.__doc__ = "\n\n".join(" ".join(text.split()) for text in paragraphs)  # lines of the help are wrapped anew
     wrapped.__annotations__ = {**{n: p.annotation for n, p in own.parameters.items()}, **more}
     return wrapped
 

@@ -24,7 +24,9 @@ QUICK = 100_000
 def check(
     game: opt.Game, epsilon: opt.Epsilon = None, relative: opt.Relative = False, rounding: opt.Rounding = "down"
 ) -> Answer:
-    """Check a game for errors and say whether it can be played safely. Exit code 3 if it cannot."""
+    """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it
+    cannot.
+    """
     model = opt.read_game(game)
     rounded = Within(opt.read_epsilon(epsilon, model), relative, rounding).rounded(model)
     facts = {**describe(model), "costs": "exact" if rounded is None else f"rounded {rounding}"}
@@ -56,7 +58,7 @@ def check(
 
 
 def _verdict(feasible: bool, rounding: str | None, *, forever: bool) -> tuple[str, bool]:
-    """What is known of the true game, and whether for sure. (Of infinite play only the start.)"""
+    """The verdict on the true game, and whether it is sure. (Infinite play is judged in part.)"""
     if rounding is None:
         return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
     if feasible and rounding == "up":
@@ -74,7 +76,7 @@ MEANING = {
     "down": "with costs rounded down; nothing below a line is enough for the true costs",
     "up": "with costs rounded up; each line is enough for the true costs",
 }
-"""What the lines of a frontier mean, by how costs are rounded."""
+"""The meaning of the lines of a frontier, by the direction in which costs are rounded."""
 
 
 def frontier(
@@ -97,7 +99,9 @@ def frontier(
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
 ) -> Answer:
-    """Show the smallest budgets that can be kept (the Pareto frontier), and what they are worth."""
+    """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
+    what a budget is worth.
+    """
     given = opt.read_game(game)
     rounded = Within(opt.read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
     model, how = (given, None) if rounded is None else (rounded.game, rounding)
@@ -169,7 +173,9 @@ def reduce(
         typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
     ] = None,
 ) -> Answer:
-    """Turn budgets into masks: a game without budgets in which all that is legal is safe."""
+    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
+    ones.
+    """
     with working("reducing"):
         reduced = ace.reduce(opt.read_game(game)).game
     if output is not None:

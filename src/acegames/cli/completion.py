@@ -1,4 +1,4 @@
-"""What a shell offers when a word is completed."""
+"""The words that a shell offers for completion."""
 
 from __future__ import annotations
 

@@ -17,9 +17,8 @@ from acegames.files.stated import as_stated
 
 
 def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None) -> Answer:
-    """Check a policy independently of the solver: every budget, every player's best safe deviation.
-
-    Exit code 1 if it fails.
+    """Check a policy independently of the solver: every budget, and every player's best safe
+    deviation. Exit code 1 if it fails.
     """
     opt.check_tolerance(tol)
     model, policy, stated = opt.read_policy(file, against)
@@ -66,10 +65,10 @@ def simulate(
         int | None, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same episodes.")
     ] = None,
 ) -> Answer:
-    """Play many episodes and report returns, spending and broken budgets.
+    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one
+    breaks, beyond the policy's rounding.
 
-    Exit code 1 if a budget breaks by more than the policy's rounding allows. What a solution file
-    states is compared with what is played; exit code 2 if they differ.
+    What a solution file states is compared with what is played; exit code 2 if they differ.
     """
     model, policy, stated = opt.read_policy(file, against)
     with working(f"playing {episodes:,} episodes"):

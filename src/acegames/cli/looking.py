@@ -28,7 +28,9 @@ def export(
         float | None, typer.Option(help="With .nfg: the payoff of joint actions that are not feasible.")
     ] = None,
 ) -> Answer:
-    """Write the policy of a solution, or a game, as a table; or a game of one step for Gambit."""
+    """Write the policy of a solution, or a game, as a table that other programs read, or a game of
+    one step for Gambit.
+    """
     from acegames.files.exporting import export_file
 
     what, lines = export_file(source, output, opt.read_game, game=game, outside=outside)
@@ -53,9 +55,8 @@ def report(
         typer.Option(min=1, help="Show at most this many situations; by default as many as keep the page below 3 MB."),
     ] = None,
 ) -> Answer:
-    """Write one HTML page in which a solution can be looked at: no network, opens from disk.
-
-    Exit code 1 if the check fails.
+    """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit
+    code 1 if the check fails.
     """
     from acegames.report import write_report
 

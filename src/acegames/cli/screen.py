@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """What a verb found. It has told people already, by `out`, which is silent under --json."""
+    """The answer of a verb to machines; it told people by `out`, which is silent under --json."""
 
     data: Any  # for --json
     code: int = 0  # exit code

@@ -85,7 +85,7 @@ def solve(
 
 
 def _not_needed(run: str) -> str:
-    """What may be deleted of a checkpoint once its solution is written."""
+    """Says which part of a checkpoint may be deleted once its solution is written."""
     folder, others = os.path.dirname(run), other_runs(run)
     if not others:
         return f"The checkpoint in {folder} is not needed for this any more and may be deleted."
@@ -102,9 +102,8 @@ def bracket(
     concept: opt.Kind = "cce",
     objective: opt.Objective = "welfare",
 ) -> Answer:
-    """Solve with costs rounded down and rounded up, and say what is sure.
-
-    Exit code 3 if the game is infeasible for sure.
+    """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game
+    is infeasible for sure.
     """
     model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model)

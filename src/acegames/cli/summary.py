@@ -23,7 +23,7 @@ CERTIFICATE = (
     *("ok", "regret", "where", "share", "share_where", "max_spent", "counting", "allowance", "excess", "covers"),
     *("values", "accepted_share", "rounding", "pairs", "problems", "witness"),
 )
-"""What of a certificate is told in JSON, besides its tolerance."""
+"""The fields of a certificate that JSON has, besides the tolerance."""
 
 
 def solution_data(solution: ace.Solution) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """The costs of played episodes in whole numbers: as spent, and as the policy counts (spec 5).
 
-Each constraint has a unit. Its plain costs are whole multiples of the unit, and so are draws from a
-distribution on the integers or with listed values. A draw from any other distribution is moved to the
-next multiple, inside the support and inside the cell that the policy counts it in. As the unit is
-finer than a billionth of the distribution's size, only the last digit of the draw changes, and totals
-can be compared with budgets exactly.
+Each constraint has a unit. Its plain costs are whole multiples of the unit, and so are draws from
+a distribution on the integers or with listed values. A draw from any other distribution is moved to
+the next multiple, inside the support and inside the cell that the policy counts it in. As the unit
+is finer than a billionth of the distribution's size, only the last digit of the draw changes, and
+totals can be compared with budgets exactly.
 """
 
 from __future__ import annotations

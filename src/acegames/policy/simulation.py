@@ -207,7 +207,7 @@ def _ask_singly(game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, stat
 def _ask_together(
     game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints
 ) -> Answers | None:
-    """What `lookup` says; None where it counts otherwise than the game, or is not in order."""
+    """The answer of `lookup`; None where it counts otherwise than the game, or is not in order."""
     if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
         return None
     whole = costs.in_units(total, policy.tracker.units)

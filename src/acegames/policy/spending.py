@@ -1,4 +1,4 @@
-"""What every runner keeps between the steps of an episode: the time, the state, what was spent."""
+"""The memory of a runner between the steps of an episode: time, state and cumulative costs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class Spending:
     def __init__(self, horizon: int, tracker: CostTracker, state: Label) -> None:
         self.t, self.state = 0, state
         self._horizon, self._tracker = horizon, tracker
+        # cumulative costs, as they were and as the tracker counts them
         self.total: Amounts = (Fraction(0),) * len(tracker.constraints)
         self.total_counted = self.total
 
     @property
     def spent(self) -> Spent:
-        """What was spent so far, one exact number per constraint."""
+        """The cumulative cost so far, one exact number per constraint."""
         return tuple(map(plain, self.total))
 
     @property
     def counted(self) -> Spent:
-        """What is counted as spent; the same as `spent` unless costs are rounded."""
+        """The cumulative cost as it is counted; the same as `spent` unless costs are rounded."""
         return tuple(map(plain, self.total_counted))
 
     @property
@@ -52,7 +53,7 @@ class Spending:
             raise InvalidOption(f"next state {next_state!r}: {said}; give observe(action, cost, next_state)")
 
     def after(self, cost: Any, *, whole: bool = True) -> tuple[Amounts, Amounts]:
-        """What is spent, and counted, after one more cost; InvalidOption if it cannot be counted.
+        """The sums spent and counted after one more cost; InvalidOption if it cannot be counted.
 
         `whole`: the cost must count as whole units, as every cost of the game does.
         """

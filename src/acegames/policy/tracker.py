@@ -53,7 +53,7 @@ class CostTracker:
         return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:
-        """What an observed cost counts as, in the user's units; ValueError where it is no cost."""
+        """An observed cost after rounding, in the user's units; ValueError where it is no cost."""
         amounts = read_amounts(self.constraints, cost)
         rules = self.rounding or (None,) * len(amounts)
         return tuple(c if r is None else r.of(c) for c, r in zip(amounts, rules, strict=True))

@@ -126,7 +126,7 @@ def _intersected(allowed: Mask, axis: int) -> Mask:
 
 
 def _as_mask(subset: Ints, size: int) -> Mask:
-    """The subsets of a set of so many, counted as in `_intersected`, as masks (Q, size)."""
+    """Subsets of `size` entries, numbered as in `_intersected`, as masks (Q, size)."""
     return (subset[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
 
 

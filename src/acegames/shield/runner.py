@@ -31,7 +31,7 @@ class ShieldRunner(Spending):
 
     @property
     def left(self) -> Spent:
-        """What is left of each budget for the next step, exactly; `inf` where there is no bound."""
+        """The rest of each budget for the next step, exactly; `inf` where there is no bound."""
         bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
         return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
@@ -40,11 +40,11 @@ class ShieldRunner(Spending):
         return self._here().joint()
 
     def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> NDArray[np.bool_]:
-        """What the next player may choose here; see `Shield.turn`."""
+        """The mask of the next player here; see `Shield.turn`."""
         return self._here().turn(chosen, player)
 
     def product(self) -> tuple[NDArray[np.bool_], ...]:
-        """What each player may choose alone here; see `Shield.product`."""
+        """One mask per player here; see `Shield.product`."""
         return self.shield._product(self._here().number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
@@ -88,7 +88,7 @@ class ShieldRunner(Spending):
 
     @property
     def situation(self) -> Situation:
-        """Where it is, with the safe joint actions; InvalidOption at the end."""
+        """The present situation with its safe joint actions; InvalidOption at the end."""
         return self._here()
 
     def _here(self) -> Situation:

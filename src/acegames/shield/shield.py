@@ -131,7 +131,7 @@ class Shield(Sealed):
         return self._played_at(t, state, spent).allows(action)
 
     def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
-        """What the next player may choose, (n_i,): the rest can complete a safe joint action.
+        """The mask of the next player, (n_i,): the rest can always complete a safe joint action.
 
         Args:
             t, state, spent: the situation.
@@ -250,7 +250,7 @@ class Shield(Sealed):
 
     @property
     def mask_of(self) -> NDArray[np.int32]:
-        """Where each pair finds its answers in `masks`, `turns`, `products`, `repairs`.
+        """Each pair's entry in `masks`, `turns`, `products`, `repairs`: `masks[mask_of[pairs]]`.
 
         At the end nothing is allowed, and as the last pair is at the end, neither is it for -1.
         """
@@ -292,7 +292,7 @@ class Shield(Sealed):
     # -- inside -----------------------------------------------------------------------------------
 
     def at(self, t: int, state: Label, spent: Any) -> Situation:
-        """A safe pair with its safe joint actions, of which there are none at the end."""
+        """A safe pair with its safe joint actions; at the end there are none."""
         number = int(self._sets.of[self.pair(t, state, spent)])
         return Situation(self.game, t, state, spent, number, self._sets[number])
 
@@ -319,7 +319,7 @@ class Shield(Sealed):
 
 
 def _whole(what: str, given: Any, axes: int) -> Ints:
-    """Whole numbers in an array with so many axes."""
+    """An array of whole numbers with this number of axes; else InvalidOption."""
     array = np.asarray(given)
     if array.ndim != axes or (array.size and array.dtype.kind not in "iu"):
         raise InvalidOption(

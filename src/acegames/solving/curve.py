@@ -90,7 +90,7 @@ class BudgetCurve:
 
     @property
     def heads(self) -> list[str]:
-        """What the columns of `lines` are: the constraints that vary, then the players."""
+        """The columns of `lines`: the constraints that vary, then the players."""
         return [str(label) for label in self.constraints if label in self.constraint] + [*map(str, self.players)]
 
     @property

@@ -1,4 +1,4 @@
-"""What an answer promises, in words and in numbers."""
+"""The promise that comes with an answer, in words and in numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `solve` hands back: the policy, its values, what is promised and what it took."""
+"""The answer of `solve`: the policy, its values, the guarantee and the work it took."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Solution", "Stats"]
 
 @dataclass(frozen=True)
 class Stats:
-    """What a solve took."""
+    """The work that a solve took."""
 
     pairs: int  # stage games: (t, state, spent), spending that cannot matter any more counted once
     programs: int  # stage games that took a linear program
