@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import read_number, rebuilt
+from acegames.approximate.rounding import read_number, rebuilt, upper
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.assemble import RawLayer
 from acegames.model.costs.random import RandomCost
@@ -70,7 +70,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
             "discount: the budgets depend on time; infinite play needs one budget per constraint, for all times"
         )
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
-    worst = [max([Fraction(0), *map(_upper, costs)]) for costs in game.cost_values]
+    worst = [max([Fraction(0), *map(upper, costs)]) for costs in game.cost_values]
     by_reward = _steps(Fraction(float(size.max())), rate, small)
     by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small / 2 * (1 - CUT))
     horizon = max(1, by_reward, by_cost)
@@ -88,10 +88,6 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
 
 def _rate(what: str, value: Any) -> Fraction:
     return read_number(what, value, lambda x: 0 <= x < 1, "at least 0 and below 1, else what comes later never fades")
-
-
-def _upper(cost: Fraction | RandomCost) -> Fraction:
-    return cost.upper if isinstance(cost, RandomCost) else cost
 
 
 def _tail(size: Fraction, rate: Fraction, horizon: int) -> Fraction:

@@ -148,6 +148,11 @@ def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fract
     return min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
 
 
+def upper(cost: Cost) -> Fraction:
+    """The largest amount that a cost can be."""
+    return cost.upper if isinstance(cost, RandomCost) else cost
+
+
 def _rule(
     label: Label,
     schedule: Sequence[Bound],
@@ -159,7 +164,7 @@ def _rule(
 ) -> Rounding | None:
     """How the costs of one constraint are counted; None: as they are."""
     finite = [b for b in schedule if not isinstance(b, float)]
-    largest = max([Fraction(0), *(c.upper if isinstance(c, RandomCost) else c for c in costs)])
+    largest = max([Fraction(0), *map(upper, costs)])
     if not finite or (horizon * largest <= min(finite) and not any_budget):
         return Rounding(Fraction(1), "ignore")
     numbers = [c for c in costs if not isinstance(c, RandomCost)]
@@ -182,7 +187,7 @@ def _rule(
     if any_budget and least != -math.inf:
         return Rounding(cell, direction)
     # no budget below the horizon times the cheapest cost can be kept
-    cheapest = min(c.upper if isinstance(c, RandomCost) else c for c in costs)
+    cheapest = min(map(upper, costs))
     tightest = min(*finite, horizon * cheapest, Fraction(0)) if any_budget else min(finite)
     # what is cut off must not count as spending
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell

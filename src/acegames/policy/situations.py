@@ -19,6 +19,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.words import shown
 from acegames.policy.policy import Policy
+from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice, lattice
 
 Ints = NDArray[np.int64]
@@ -60,12 +61,10 @@ class View:
     def listed(self, t: int) -> tuple[Ints, Ints]:
         """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
 
-        Where the policy does not list what cannot bind any more, one spending stands for all such.
+        Where the policy does not list spendings that cannot bind any more, one stands for all.
         """
-        reached = self.policy.reached
-        space, dims = (
-            (self.policy.layers[t].space, self.policy.dims) if reached is None else (reached.layers[t], reached.dims)
-        )
+        policy, space = self.policy, self._space(t)
+        dims = policy.dims if policy.reached is None else policy.reached.dims
         assert space.cells is not None
         state, kept = space.spent(space.cells.listed(space.total))
         at = np.searchsorted(space.states, state)
@@ -76,10 +75,13 @@ class View:
 
     def number(self, t: int) -> int:
         """How many situations of time t there are."""
-        reached = self.policy.reached
-        cells = self.policy.layers[t].cells if reached is None else reached.layers[t].cells
+        cells = self._space(t).cells
         assert cells is not None
         return cells.number
+
+    def _space(self, t: int) -> LayerSpace:
+        reached = self.policy.reached
+        return self.policy.layers[t].space if reached is None else reached.layers[t]
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
         """The players' values in situations, (Q, N); NaN where no feasible play comes."""

@@ -13,6 +13,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
+from acegames.shield.safe_sets import sealed
 
 Mask = NDArray[np.bool_]
 Chosen = Sequence[Label] | Mapping[Label, Label]
@@ -38,8 +39,7 @@ class Situation:
         """The safe joint actions as a mask of `shape`."""
         mask = np.zeros(self.shape, dtype=bool)
         mask[tuple(self.safe.T)] = True
-        mask.setflags(write=False)
-        return mask
+        return sealed(mask)
 
     def allows(self, action: Sequence[Label]) -> bool:
         """Whether a joint action is safe."""
@@ -55,8 +55,7 @@ class Situation:
         i = self._next_player(given, player)
         mask = np.zeros(self.shape[i], dtype=bool)
         mask[following[:, i]] = True
-        mask.setflags(write=False)
-        return mask
+        return sealed(mask)
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
         """The safe joint action in which the fewest players change; of several the preferred."""
