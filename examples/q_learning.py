@@ -36,16 +36,16 @@ def learn(game: ace.MarkovGame, how: str, *, steps: int, seed: int) -> Iterator[
     tables = [np.zeros((len(shield.mask_of), n)) for n in shield.shape]
     while played < steps:
         explore = max(0.0, 1 - played / (LATE * steps))
-        rows = world.begin(rng)
+        pairs = world.begin(rng)
         for _ in range(game.horizon):
-            masks = [own[shield.mask_of[rows]] for own in shield.products]
-            chosen = [choose(q[rows], mask, explore, rng) for q, mask in zip(tables, masks, strict=True)]
-            after, rewards, over = world.step(rows, np.column_stack(chosen), rng)
+            masks = [own[shield.mask_of[pairs]] for own in shield.products]
+            chosen = [choose(q[pairs], mask, explore, rng) for q, mask in zip(tables, masks, strict=True)]
+            after, rewards, over = world.step(pairs, np.column_stack(chosen), rng)
             for i, q in enumerate(tables):
                 paid = rewards[:, i] - (FINE * over if how == FINED else 0.0)
                 later = best(q[after], shield.products[i][shield.mask_of[after]])
-                q[rows, chosen[i]] += RATE * (paid + later - q[rows, chosen[i]])
-            rows = after
+                q[pairs, chosen[i]] += RATE * (paid + later - q[pairs, chosen[i]])
+            pairs = after
         for total, over in zip(world.total, world.over, strict=True):
             played += game.horizon
             yield Episode(played, float(total), int(over))
@@ -83,7 +83,7 @@ class World:
         return found
 
     def begin(self, rng: np.random.Generator) -> np.ndarray:
-        """Begin episodes anew; return their rows in the shield."""
+        """Begin episodes anew; return their pairs in the shield."""
         first, weights = zip(*self.game.initial, strict=True)
         self.t, self.states = 0, rng.choice(first, TOGETHER, p=weights)
         self.spent = np.zeros((TOGETHER, len(self.game.constraints)), dtype=np.int64)
@@ -91,9 +91,9 @@ class World:
         return self.shield.pairs(0, self.states, self.spent)
 
     def step(
-        self, rows: np.ndarray, actions: np.ndarray, rng: np.random.Generator
+        self, pairs: np.ndarray, actions: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Play joint actions (B, N); return the next rows, rewards (B, N), and who is over (B,)."""
+        """Play joint actions (B, N); return the next pairs, rewards (B, N), and who is over (B,)."""
         number = self.game.layer_at[self.t]
         layer, below = self.game.layers[number], self.below[number]
         played = self.row_of[number][(self.states, *actions.T)]
@@ -101,7 +101,7 @@ class World:
         out = np.searchsorted(below, low + rng.random(TOGETHER) * (high - low), "right") - 1
         out = np.clip(out, layer.out_ptr[played], layer.out_ptr[played + 1] - 1)  # a sum may be rounded
         cost, self.states = self.costs[number][out], layer.next_state[out].astype(np.int64)
-        after = self.shield.step(rows, actions, self.states, cost)
+        after = self.shield.next_pairs(pairs, actions, cost, self.states)
         self.spent += cost
         over = (self.spent > self.limits[self.t]).any(axis=1)
         self.total += layer.reward[played].sum(axis=1)

@@ -1,6 +1,30 @@
-"""`python -m acegames` is the command-line program."""
+"""The program `acegames`, which `python -m acegames` runs too.
 
-from acegames.cli import main
+Loading it takes a moment, in which Ctrl-C must end it as at any other time: without a traceback,
+with exit code 130. `import acegames` loads nothing by itself, so `main` can see to that first.
+"""
+
+import os
+import signal
+from typing import Any
+
+
+def main() -> None:
+    """Load the program and run it."""
+    unchanged = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it is ignored
+    if unchanged:
+        signal.signal(signal.SIGINT, _leave)
+    from acegames.cli import main as run
+
+    if unchanged:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    run()
+
+
+def _leave(*_: Any) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -127,7 +127,7 @@ def test_relative_bounds_are_shares_of_the_budget(seed):
 @pytest.mark.parametrize("seed", range(400, 460))
 def test_a_bracket_says_only_what_is_true(seed):
     game = fine_game(seed)
-    found = ace.bracket(game, Fraction(1, 2))
+    found = ace.bracket(game, epsilon=Fraction(1, 2))
     truth = feasible_sets(game)[0]
     assert {"feasible": truth, "infeasible": not truth, "between": True}[found.verdict]
     assert (found.down is None) == (found.verdict == "infeasible") and (found.up is None) == (
@@ -157,7 +157,7 @@ def test_a_bracket_closes_around_the_exact_optimum():
     best = ace.solve(game).values[0]
     gaps = []
     for epsilon in (1, 0.3, 0.1, 0.002):
-        found = ace.bracket(game, epsilon)
+        found = ace.bracket(game, epsilon=epsilon)
         low = -math.inf if found.up is None else found.up.values[0]
         assert low <= best <= found.down.values[0]
         gaps.append(found.down.values[0] - low)
@@ -306,8 +306,8 @@ def test_infeasible_says_which_rounding_it_was():
     with pytest.raises(ace.Infeasible, match="rounded up") as error:
         ace.solve(game(0.31, 0.357), epsilon=0.9, rounding="up")
     assert float(error.value.minimal_budgets[0][0]) > 1
-    assert ace.bracket(game(0.31, 0.357), 0.9).verdict == "between"
-    assert ace.bracket(game(0.31, 0.357), 0.01).verdict == "feasible"
+    assert ace.bracket(game(0.31, 0.357), epsilon=0.9).verdict == "between"
+    assert ace.bracket(game(0.31, 0.357), epsilon=0.01).verdict == "feasible"
     with pytest.raises(ace.Infeasible, match="none does in truth"):
         ace.solve(game(0.43, 0.431), epsilon=0.1)
 
@@ -642,14 +642,14 @@ def test_negative_budgets_of_costs_without_a_lower_bound():
 
 def test_infeasible_is_said_even_where_no_budget_that_would_do_can_be_named():
     wide = [(0.5, "s", -(Fraction(10) ** 300)), (0.5, "s", Fraction(3, 2))]
-    assert ace.bracket(single({"a": wide}, [1]), 0.1).verdict == "infeasible"
+    assert ace.bracket(single({"a": wide}, [1]), epsilon=0.1).verdict == "infeasible"
     deep = [(0.5, "s", stats.uniform(-1e7, 1e7)), (0.5, "s", Fraction(3, 2))]
-    assert ace.bracket(single({"a": deep}, [1]), 0.1).verdict == "infeasible"
+    assert ace.bracket(single({"a": deep}, [1]), epsilon=0.1).verdict == "infeasible"
 
 
 def test_infinite_play_is_never_feasible_for_sure():
     short = ace.discount(single({"a": 1}, [2 - Fraction(1, 1000)], 3), Fraction(1, 2), epsilon=Fraction(1, 100))
-    found = ace.bracket(short, Fraction(1, 100000))  # forever it costs 2
+    found = ace.bracket(short, epsilon=Fraction(1, 100000))  # forever it costs 2
     assert found.verdict == "between" and found.up is not None and "for sure" in str(found)
 
 
@@ -684,3 +684,41 @@ def test_options_of_the_wrong_kind(wrong):
         ace.solve(drawn_twice(1, 2), **wrong)
     with pytest.raises(ace.InvalidOption):
         ace.budget_curve(drawn_twice(1, 2), rounding="up")
+
+
+def test_a_bracket_takes_the_order_of_solve_and_warns_about_the_old_one():
+    game = ace.catalog.get("intersection")
+    found = ace.bracket(game, ace.CE("fair"), epsilon=0.5)
+    assert found.down.concept == ace.CE("fair")
+    for old in (
+        lambda: ace.bracket(game, 0.5, ace.CE("fair")),
+        lambda: ace.bracket(game, 0.5, concept=ace.CE("fair")),
+    ):
+        with pytest.warns(DeprecationWarning, match=r"bracket\(game, concept, epsilon=epsilon\)"):
+            assert str(old()) == str(found)
+    assert str(ace.bracket(game, epsilon=0.5, concept=ace.CE("fair"))) == str(found)
+    assert ace.bracket(game=game, epsilon=0.5).down.concept == ace.CCE()
+
+
+def test_costs_are_rounded_up_for_safety_and_down_for_an_equilibrium():
+    game = single({"a": Fraction(7, 10), "b": Fraction(1, 10)}, [1], horizon=2)
+    directions = {
+        rule.direction
+        for tracker in (ace.solve(game, epsilon=0.4).policy.tracker, ace.Shield(game, epsilon=0.4).tracker)
+        for rule in tracker.rounding
+    }
+    assert directions == {"down", "up"}
+    assert ace.solve(game, epsilon=0.4, rounding="up").policy.tracker == ace.Shield(game, epsilon=0.4).tracker
+    for wrong in (lambda: ace.solve(game, rounding="up"), lambda: ace.Shield(game, rounding="down")):
+        with pytest.raises(ace.InvalidOption, match="give epsilon too"):
+            wrong()
+
+
+@pytest.mark.parametrize("wrong", [ace.CE, "ce", 3])
+def test_what_is_no_concept_is_an_invalid_option(wrong):
+    game = ace.catalog.get("intersection")
+    for ask in (ace.solve, ace.estimate, ace.budget_curve):
+        with pytest.raises(ace.InvalidOption, match="concept: got"):
+            ask(game, wrong)
+    with pytest.raises(ace.InvalidOption, match="episodes: got"):
+        ace.simulate(game, ace.solve(game).policy, episodes=0)

@@ -258,7 +258,7 @@ def test_what_is_said_of_rounded_games_is_sure_or_says_that_it_is_not():
 def test_brackets():
     path, game = fine_game()
     told = answer("bracket", path, "--epsilon", "0.3")
-    found = ace.bracket(game, 0.3)
+    found = ace.bracket(game, epsilon=0.3)
     assert told["verdict"] == found.verdict == "feasible"
     assert (
         told["down"]["values"]["rover"] == found.down.values[0] and told["up"]["values"]["rover"] == found.up.values[0]
@@ -413,6 +413,15 @@ def test_simulate_holds_what_the_file_states_against_what_is_played(solution):
     answer("simulate", "other.ace", "--game", "intersection", "--episodes", "5")  # of that game the file states nothing
 
 
+def test_the_earlier_name_of_prove_warns(solution):
+    told = run("certify", solution, "-o", "old.proof", "--json")
+    assert told.exit_code == 0 and "use acegames prove" in told.stderr
+    assert json.loads(told.stdout)["path"] == "old.proof"
+    assert "certify" not in works("--help") and "prove" in works("--help")
+    works("prove", solution, "-o", "new.proof")
+    assert Path("old.proof").read_bytes() == Path("new.proof").read_bytes()
+
+
 def test_simulate(solution):
     assert "2,000 episodes" in works("simulate", solution, "--episodes", "2000", "--seed", "3")
     told = answer("simulate", solution, "--episodes", "2000", "--seed", "3")
@@ -515,9 +524,9 @@ def test_damaged_solutions(solved):
 def test_a_game_is_no_solution():
     ace.catalog.get("intersection").save("game.npz")
     ace.catalog.get("intersection").save("game.yaml")
-    for verb in ("verify", "simulate", "certify", "report"):
+    for verb in ("verify", "simulate", "prove", "report"):
         for game in ("game.npz", "game.yaml", "intersection"):
-            said = fails(verb, game, *(["-o", "x"] if verb in ("certify", "report") else []))
+            said = fails(verb, game, *(["-o", "x"] if verb in ("prove", "report") else []))
             assert f"{game}: a game; give a solution of it" in said
 
 
@@ -619,7 +628,7 @@ def test_outputs_to_a_device(solution):
     os.symlink(os.devnull, "null.nfg")
     ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), np.ones((1, 2, 1)), None, None, horizon=1).save("g.yaml")
     works("solve", "six_cycle", "-o", os.devnull)
-    works("certify", solution, "-o", os.devnull)
+    works("prove", solution, "-o", os.devnull)
     works("report", solution, "-o", os.devnull, "--episodes", "3")
     works("export", "g.yaml", "-o", "null.nfg")
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode) and os.path.islink("null.nfg")
@@ -758,14 +767,14 @@ LATER = """
 import signal, sys
 sys.path.insert(0, sys.argv.pop(1))
 {prepare}
-import acegames_program
-acegames_program.main()
+from acegames.__main__ import main
+main()
 """
 SLOW_IMPORT = """
 import importlib.abc, os, time
 class Slow(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name == "acegames.cli":
+        if name == "{slow}":
             print("importing", flush=True)
             time.sleep(20)
 sys.meta_path.insert(0, Slow())
@@ -796,8 +805,9 @@ def interrupted(prepare, number, *words):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_interruption_while_it_loads():
-    status, said = interrupted(SLOW_IMPORT, signal.SIGINT, "catalog")
+@pytest.mark.parametrize("slow", ["numpy", "acegames.cli"])
+def test_interruption_while_it_loads(slow):
+    status, said = interrupted(SLOW_IMPORT.format(slow=slow), signal.SIGINT, "catalog")
     assert (status, said) == (130, "interrupted\n")
 
 

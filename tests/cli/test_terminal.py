@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.cli.terminal import filled_bar, one_line, out, speaking, unwatched
+from acegames.cli.screen import filled_bar, one_line, out, speaking, unwatched
 from acegames.cli.text_plot import plot_frontier
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")

@@ -838,7 +838,7 @@ def test_the_command_line_tells_what_may_be_deleted(tmp_path, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("verb", ["solve", "certify"])
+@pytest.mark.parametrize("verb", ["solve", "prove"])
 @pytest.mark.parametrize("place", ["folder", "missing/out.ace", "closed/out.ace"])
 def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp_path, monkeypatch):
     if place.startswith("closed") and hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -851,7 +851,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp
     def work(*args, **options):
         raise AssertionError("begun")
 
-    for name in ("solve", "certify"):
+    for name in ("solve", "prove"):
         monkeypatch.setattr(ace, name, work)
     result = CliRunner().invoke(app, [verb, "drones" if verb == "solve" else "solved.ace", "-o", place])
     assert result.exit_code == 2

@@ -388,7 +388,7 @@ def test_a_file_that_states_what_its_policy_is_not_is_refused(change, tmp_path):
         ["verify"],
         ["simulate"],
         ["report", "-o", str(tmp_path / "r.html")],
-        ["certify", "-o", str(tmp_path / "p")],
+        ["prove", "-o", str(tmp_path / "p")],
     ):
         shown = CliRunner().invoke(app, [verb[0], str(path), *verb[1:], "--json"])
         assert shown.exit_code == 2, verb

@@ -24,7 +24,7 @@ for prefer in (space._prefer_dense, lambda _: False):
         for frozen in (False, True):
             for array in (t, states, spent):
                 array.setflags(write=not frozen)
-            shield.step(shield.pairs(t, states, spent), None, states, spent)
+            shield.next_pairs(shield.pairs(t, states, spent), None, spent, states)
         shield.pairs(0, [0], spent[:1])
         shield.start().joint()
 ace.solve(ace.catalog.get("knapsack"))

@@ -615,7 +615,7 @@ def test_a_policy_that_rounds_costs_up_never_breaks_a_budget(given):
     assert runner.counted[0] > 0.13  # a cell is a thirtieth
     runner.observe(runner.act(), [0.010001, 0], "fresh")
     runner.observe(runner.act(), [0.010001, 0], "fresh")
-    assert runner._counted[0] == Fraction(4 + 1 + 1, 30)
+    assert runner.total_counted[0] == Fraction(4 + 1 + 1, 30)
 
 
 def test_a_policy_that_rounds_costs_up_is_verified():

@@ -371,14 +371,14 @@ def test_batches_say_what_single_questions_say(game):
     t = np.array([t for t, _, _ in sets])
     states = np.array([game.state_index(s) for _, s, _ in sets])
     spent = np.array([shield.units(c) for *_, c in sets]).reshape(len(sets), len(game.constraints))
-    rows = shield.pairs(t, states, spent)
-    assert sorted(rows.tolist()) == list(range(len(sets)))
-    back = shield.situations(rows)
+    pairs = shield.pairs(t, states, spent)
+    assert sorted(pairs.tolist()) == list(range(len(sets)))
+    back = shield.situations(pairs)
     assert all(np.array_equal(a, b) for a, b in zip(back, (t, states, spent), strict=True))
-    assert ((shield.first[t] <= rows) & (rows < shield.first[t + 1])).all()
-    numbers = shield.mask_of[rows]
+    assert ((shield.first[t] <= pairs) & (pairs < shield.first[t + 1])).all()
+    numbers = shield.mask_of[pairs]
     for k, (t1, state, c) in enumerate(sets):
-        assert shield.pairs(t1, states[k : k + 1], spent[k : k + 1])[0] == rows[k]
+        assert shield.pairs(t1, states[k : k + 1], spent[k : k + 1])[0] == pairs[k]
         assert np.array_equal(shield.masks[numbers[k]], shield.joint(t1, state, c))
         for mine, one in zip(shield.products, shield.product(t1, state, c), strict=True):
             assert np.array_equal(mine[numbers[k]], one)
@@ -400,18 +400,18 @@ def test_batches_say_what_single_questions_say(game):
 
 @settings(max_examples=60, deadline=None)
 @given(game=oracle.games(constraints=1))
-def test_rows_of_any_spending(game):
+def test_pairs_of_any_spending(game):
     shield, sets = shield_and_sets(game)
     if shield is None:
         return
     unit = shield.tracker.units[0]
     ask = list(itertools.product(range(-1, game.horizon + 2), range(-1, len(game.states) + 1), range(-40, 40)))
     t, states, spent = (np.array(column) for column in zip(*ask, strict=True))
-    rows = shield.pairs(t, states, spent[:, None])
+    pairs = shield.pairs(t, states, spent[:, None])
     at_end = {(game.state_index(s), exact(c)) for s, (c,) in shield.feasibility.states(game.horizon)}
-    for (t1, s, c), row in zip(ask, rows.tolist(), strict=True):
+    for (t1, s, c), pair in zip(ask, pairs.tolist(), strict=True):
         known = 0 <= s < len(game.states) and (t1, game.states[s], (c * unit,)) in sets
-        assert (row >= 0) == (known or (t1 == game.horizon and (s, c * unit) in at_end))
+        assert (pair >= 0) == (known or (t1 == game.horizon and (s, c * unit) in at_end))
 
 
 @settings(max_examples=40, deadline=None)
@@ -425,9 +425,9 @@ def test_steps_in_batches_follow_the_game(game, seed):
     for _ in range(4):
         state = int(rng.choice(roots))
         runner = shield.start(state=game.states[state])
-        rows = shield.pairs(0, np.array([state]), np.zeros((1, len(game.constraints)), dtype=np.int64))
+        pairs = shield.pairs(0, np.array([state]), np.zeros((1, len(game.constraints)), dtype=np.int64))
         while not runner.done:
-            mask = shield.masks[shield.mask_of[rows[0]]]
+            mask = shield.masks[shield.mask_of[pairs[0]]]
             assert np.array_equal(mask, runner.joint())
             a = np.argwhere(mask)[rng.integers(mask.sum())]
             layer = game.layer(runner.t)
@@ -436,32 +436,32 @@ def test_steps_in_batches_follow_the_game(game, seed):
             cost = [values[c] for values, c in zip(game.cost_values, layer.cost[k], strict=True)]
             units, after = shield.cost_units([cost]).reshape(1, -1), layer.next_state[k : k + 1]
             for bad in np.argwhere(~mask)[:2]:
-                assert shield.step(rows, bad[None], after, units)[0] == -1
+                assert shield.next_pairs(pairs, bad[None], units, after)[0] == -1
                 with pytest.raises(InvalidOption, match="is not safe; `repair`"):
-                    runner.step(labels(game, bad), game.states[after[0]], cost)
-            assert shield.step(rows, None, after, units) == shield.step(rows, a[None], after, units)
-            rows = shield.step(rows, a[None], after, units)
+                    runner.observe(labels(game, bad), cost, game.states[after[0]])
+            assert shield.next_pairs(pairs, None, units, after) == shield.next_pairs(pairs, a[None], units, after)
+            pairs = shield.next_pairs(pairs, a[None], units, after)
             before = [exact(x) for x in runner.spent]
-            runner.step(labels(game, a), game.states[after[0]], cost)
+            runner.observe(labels(game, a), cost, game.states[after[0]])
             assert [exact(x) for x in runner.spent] == [x + y for x, y in zip(before, cost, strict=True)]
-            assert shield.row(runner.t, runner.state, runner.spent) == rows[0] >= 0
+            assert shield.pair(runner.t, runner.state, runner.spent) == pairs[0] >= 0
             assert oracle.within([exact(x) for x in runner.spent], game.budgets[runner.t - 1])
-        assert not shield.masks[shield.mask_of[rows]].any()
-        assert shield.step(rows, None, after, units)[0] == -1
+        assert not shield.masks[shield.mask_of[pairs]].any()
+        assert shield.next_pairs(pairs, None, units, after)[0] == -1
 
 
 def test_large_batches_and_arrays_of_any_kind():
     game = ace.catalog.get("rendezvous")
     shield = ace.Shield(game)
-    rows = np.arange(shield.first[-1])
-    t, states, spent = shield.situations(rows)
+    pairs = np.arange(shield.first[-1])
+    t, states, spent = shield.situations(pairs)
     for kind in (np.int32, np.int16, np.int8, np.int64):
-        assert np.array_equal(shield.pairs(t.astype(kind), states.astype(kind), spent.astype(kind)), rows)
+        assert np.array_equal(shield.pairs(t.astype(kind), states.astype(kind), spent.astype(kind)), pairs)
     spread = np.asfortranarray(np.repeat(spent, 2, axis=0))[::2]
-    assert np.array_equal(shield.pairs(t.tolist(), states.tolist(), spread), rows)
+    assert np.array_equal(shield.pairs(t.tolist(), states.tolist(), spread), pairs)
     assert len(shield.pairs(0, np.zeros(0, int), np.zeros((0, 2), int))) == 0
     t.setflags(write=False)
-    assert np.array_equal(shield.pairs(t, states, spent), rows)
+    assert np.array_equal(shield.pairs(t, states, spent), pairs)
 
 
 def test_arrays_cannot_be_written_and_share_memory():
@@ -486,7 +486,7 @@ def test_copies_cannot_be_written_either_and_need_no_new_kernels(again):
     _ = shield.masks, shield.products, shield.product(0, "calm", (0, 0)), shield.situations([0])
     compiled = [len(kernel.signatures) for kernel in (kernels.find_rows, kernels.find_pairs)]
     other = again(shield)
-    assert other.row(0, "calm", (0, 0)) == 0 and np.array_equal(other.situations([0])[2], shield.situations([0])[2])
+    assert other.pair(0, "calm", (0, 0)) == 0 and np.array_equal(other.situations([0])[2], shield.situations([0])[2])
     assert [len(kernel.signatures) for kernel in (kernels.find_rows, kernels.find_pairs)] == compiled
     for array in (other.masks, other.mask_of, other.first, *other.products, *other.product(0, "calm", (0, 0))):
         with pytest.raises(ValueError, match="read-only"):
@@ -587,16 +587,16 @@ def test_continuous_costs_are_counted_as_they_are_rounded():
     ran = 0
     for _ in range(100):
         runner = shield.start()
-        rows = shield.pairs(0, np.array([0]), np.zeros((1, 1), dtype=int))
+        pairs = shield.pairs(0, np.array([0]), np.zeros((1, 1), dtype=int))
         while not runner.done:
             action = ("run",) if runner.safe(("run",)) else ("idle",)
             cost = rng.uniform(0, 0.9) if action == ("run",) else 0
             ran += action == ("run",)
-            runner.step(action, "s", cost)
-            rows = shield.step(rows, [[int(action == ("run",))]], np.array([0]), shield.cost_units([[cost]]))
+            runner.observe(action, cost, "s")
+            pairs = shield.next_pairs(pairs, [[int(action == ("run",))]], shield.cost_units([[cost]]), np.array([0]))
             assert exact(runner.spent[0]) <= exact(runner.counted[0]) <= 2
             assert exact(runner.left[0]) == 2 - exact(runner.spent[0])
-            assert shield.row(runner.t, "s", runner.counted) == rows[0]
+            assert shield.pair(runner.t, "s", runner.counted) == pairs[0]
     assert ran > 200
     with pytest.raises(InvalidOption, match="give epsilon too"):
         ace.Shield(game, rounding="down")
@@ -650,31 +650,31 @@ def test_errors_name_place_value_and_rule():
         with pytest.raises(InvalidOption, match=said):
             shield.pairs(t, states, spent)
     with pytest.raises(InvalidOption, match="actions: has the shape"):
-        shield.step(zeros, totals, zeros, totals)
+        shield.next_pairs(zeros, totals, totals, zeros)
     with pytest.raises(InvalidOption, match="costs: has the shape"):
-        shield.step(zeros, None, zeros, np.zeros((3, 2), dtype=int))
-    rows = shield.pairs(0, zeros, totals)
-    assert shield.step(rows, [[0, 1], [0, 9], [-1, 1]], zeros, totals).tolist() == [1, -1, -1]
+        shield.next_pairs(zeros, None, np.zeros((3, 2), dtype=int), zeros)
+    pairs = shield.pairs(0, zeros, totals)
+    assert shield.next_pairs(pairs, [[0, 1], [0, 9], [-1, 1]], totals, zeros).tolist() == [1, -1, -1]
 
 
 def test_a_runner_notices_that_the_game_does_not_describe_what_happens():
     runner = ace.Shield(two_players({(0, 1), (2, 2)})).start()
     with pytest.raises(UnknownPair, match=r"\(0, 1\) is safe, but came to 's' at a cost of 1"):
-        runner.step((0, 1), "s", 1)
+        runner.observe((0, 1), 1, "s")
     with pytest.raises(InvalidOption, match="state"):
-        runner.step((0, 1), "nowhere", 0)
+        runner.observe((0, 1), 0, "nowhere")
     with pytest.raises(InvalidOption, match="cost"):
-        runner.step((0, 1), "s", "much")
+        runner.observe((0, 1), "much", "s")
     assert (runner.t, runner.spent, runner.left) == (0, (0,), (0,))  # nothing has changed
     for action, state, cost in (("rest", "s", 1), ("dare", "s", 0), ("dare", "r", 1)):  # each could be afforded
         cautious = ace.Shield(two_ways()).start()
         with pytest.raises(
             UnknownPair, match=rf"came to '{state}' at a cost of {cost}, which no outcome of the game does$"
         ):
-            cautious.step((action,), state, cost)
-    cautious.step(("dare",), "r", 2)
+            cautious.observe((action,), cost, state)
+    cautious.observe(("dare",), 2, "r")
     assert cautious.spent == (2,)
-    runner.step((0, 1), "s", 0)
+    runner.observe((0, 1), 0, "s")
     assert runner.done
     with pytest.raises(InvalidOption, match="the episode is over"):
         runner.joint()
@@ -696,8 +696,8 @@ def two_ways(budget=9):
 def test_rounded_costs_are_explained_as_they_count():
     runner = ace.Shield(two_ways(4), epsilon=3).start()  # up: cells of one
     with pytest.raises(UnknownPair, match="no outcome of the game"):
-        runner.step(("rest",), "s", 2)
-    runner.step(("dare",), "s", 1)
+        runner.observe(("rest",), 2, "s")
+    runner.observe(("dare",), 1, "s")
     assert runner.counted == (1,)
 
 
@@ -769,7 +769,7 @@ def test_many_players_do_without_joint_masks():
     assert shield.repair(1, "s", 3, offered[9]) in [offered[k] for k in (0, 1, 2, 10)]
     assert shield.repair(1, "s", 3, offered[2]) == offered[2]
     assert [int(m.sum()) for m in shield.product(1, "s", 3)] == [1] * players
-    assert shield.step(shield.pairs(0, [0], [[0]]), None, [0], [[5]])[0] >= 0
+    assert shield.next_pairs(shield.pairs(0, [0], [[0]]), None, [[5]], [0])[0] >= 0
 
 
 @pytest.mark.parametrize("players", [64, 70])
@@ -788,10 +788,10 @@ def test_more_players_than_an_array_has_axes(players):
     for ask in (lambda: shield.masks, lambda: shield.repairs, lambda: shield.turns, lambda: shield.joint(0, "s", 0)):
         with pytest.raises(TooLarge, match=rf"at most \d+ axes, there are {players} players"):
             ask()
-    rows = shield.pairs(0, [0], [[0]])
-    with pytest.raises(TooLarge, match="`step` without actions"):
-        shield.step(rows, np.zeros((1, players), dtype=int), [0], [[0]])
-    assert shield.step(rows, None, [0], [[2]])[0] >= 0
+    pairs = shield.pairs(0, [0], [[0]])
+    with pytest.raises(TooLarge, match="`next_pairs` without actions"):
+        shield.next_pairs(pairs, np.zeros((1, players), dtype=int), [[0]], [0])
+    assert shield.next_pairs(pairs, None, [[2]], [0])[0] >= 0
 
 
 def test_more_joint_actions_than_a_word_has_bits():
@@ -822,3 +822,27 @@ def test_a_shield_can_be_pickled_and_says_what_it_is():
     assert np.array_equal(again.masks, shield.masks) and np.array_equal(again.mask_of, shield.mask_of)
     assert "53 safe situations, 3 distinct masks" in repr(shield)
     assert shield.feasible and shield.players == ("north", "east")
+
+
+# -- names of earlier versions ------------------------------------------------------------------------------------------
+
+
+def test_the_old_order_of_a_step_works_with_a_warning():
+    shield = ace.Shield(ace.catalog.get("intersection"))
+    old, new = shield.start(), shield.start()
+    new.observe(("dare", "yield"), 1, "ice")
+    with pytest.warns(DeprecationWarning, match=r"observe\(action, cost, next_state\)"):
+        old.step(("dare", "yield"), "ice", 1)
+    assert (
+        (old.t, old.state, old.spent, old.counted)
+        == (new.t, new.state, new.spent, new.counted)
+        == (1, "ice", (1,), (1,))
+    )
+    with pytest.raises(InvalidOption, match=r"give observe\(action, cost, next_state\)"):
+        new.observe(("yield", "yield"), "dry", 1)
+    first = shield.pairs(0, [0], [[0]])
+    after = shield.next_pairs(first, [[1, 0]], [[1]], [1])
+    with pytest.warns(DeprecationWarning, match="next_pairs"):
+        assert np.array_equal(shield.step(first, [[1, 0]], [1], [[1]]), after)
+    with pytest.warns(DeprecationWarning, match=r"Shield\.pair\b"):
+        assert shield.row(1, "ice", 1) == shield.pair(1, "ice", 1) == after[0]

@@ -197,7 +197,7 @@ def terminated(handle):
     signal.raise_signal(signal.SIGTERM)
 
 os.fsync = terminated
-for words in ("solve intersection -o out.ace", "report solved.ace -o out", "export solved.ace -o out.csv", "certify solved.ace -o out"):
+for words in ("solve intersection -o out.ace", "report solved.ace -o out", "export solved.ace -o out.csv", "prove solved.ace -o out"):
     sys.argv = ["acegames", *words.split()]
     try:
         cli.main()
@@ -215,5 +215,5 @@ def test_termination_while_a_file_is_written_leaves_nothing_behind(tmp_path):
     first, *lines = done.stdout.splitlines()
     assert first == "True ['solved.ace']", done.stderr
     ended = [line for line in lines if line.startswith("True ")]
-    assert ended == [f"True {verb} 143 ['solved.ace']" for verb in ("solve", "report", "export", "certify")], done
+    assert ended == [f"True {verb} 143 ['solved.ace']" for verb in ("solve", "report", "export", "prove")], done
     assert done.stderr.count("terminated; nothing was written") == 4

@@ -164,11 +164,11 @@ def test_the_command_line(tmp_path):
     solution, proof = tmp_path / "s.ace", tmp_path / "s.proof"
     run = CliRunner().invoke
     assert run(app, ["solve", "intersection", "-q", "-o", str(solution)]).exit_code == 0
-    done = run(app, ["certify", str(solution), "-o", str(proof)])
+    done = run(app, ["prove", str(solution), "-o", str(proof)])
     assert done.exit_code == 0 and "checker/ace_check.py" in done.output
     assert check(proof).returncode == 0
-    told = json.loads(run(app, ["certify", str(solution), "-o", str(proof), "--json"]).output)
+    told = json.loads(run(app, ["prove", str(solution), "-o", str(proof), "--json"]).output)
     assert told["game_digest"] == ace.catalog.get("intersection").digest and told["situations"] == 53
-    assert run(app, ["certify", str(proof), "-o", str(proof)]).exit_code == 2
+    assert run(app, ["prove", str(proof), "-o", str(proof)]).exit_code == 2
     with pytest.raises(BadFile):
         ace.Solution.load(proof)

@@ -1,4 +1,4 @@
-"""Games made easier, each with its bound: costs rounded to cells, and infinite discounted play cut short (spec 5 and 6)."""
+"""Easier games, each with its bound: rounded costs, and infinite play cut short (spec 5 and 6)."""
 
 from acegames.approximate.discounting import discount
 from acegames.approximate.rounding import Rounded, round_costs

@@ -1,8 +1,10 @@
 """Infinite discounted play as a finite game: cut where what comes later hardly counts (spec 6).
 
-The game is played forever with the same rules; at step t rewards count gamma^t and costs cost_gamma^t. After H steps the rest of a
-player's reward is at most max |r| gamma^H / (1 - gamma), and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma).
-Costs of late steps have very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted with the tail.
+The game is played forever with the same rules; at step t rewards count gamma^t and costs
+cost_gamma^t. After H steps the rest of a player's reward is at most max |r| gamma^H / (1 - gamma),
+and the rest of a cost at most max(c, 0) cost_gamma^H / (1 - cost_gamma). Costs of late steps have
+very many digits. They are cut, downwards, to multiples of a tiny grain; what is lost so is counted
+with the tail.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.approximate.rounding import read_number, rebuilt, upper
+from acegames.errors import InvalidGame, TooLarge
+from acegames.model.assemble import RawLayer
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
-from acegames.model.numbers import exact
 from acegames.model.tails import Tails
 
 __all__ = ["discount"]
@@ -37,18 +39,19 @@ DIGITS = 10**40
 """Denominators up to this are kept as they are."""
 
 LONGEST_FACTOR = 10**4000
-"""Denominators of factors that can still be written down (Python refuses to write integers beyond 4,300 digits)."""
+"""Largest denominator of a factor: Python refuses to write integers beyond 4,300 digits."""
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
-    """Return the finite game that stands for infinite discounted play, with bounds on what was cut off in its `tails`.
+    """Return the finite game that stands for infinite discounted play; `tails` bounds the rest.
 
     Args:
-        game: rules that do not depend on time, with constant budgets. Its own horizon plays no part, but every state that can occur
-            must have occurred within it.
+        game: its rules and budgets do not depend on time. Its own horizon plays no part,
+            but every state that can occur must have occurred within it.
         gamma: discount of rewards per step, at least 0 and below 1.
-        epsilon: the tail of rewards stays at or below this, that of costs at or below half of it. `solve` leaves the rest to the rounding
-            of costs, so that budgets are exceeded by no more than epsilon in all, unless it is given an epsilon of its own.
+        epsilon: bounds the tail of rewards; the tail of costs stays at or below half of it. `solve`
+            leaves the rest to the rounding of costs, so that budgets are exceeded by no more than
+            epsilon in all, unless it is given an epsilon of its own.
         cost_gamma: discount of costs; the same as `gamma` by default.
 
     Raises:
@@ -59,14 +62,15 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     check_game(game)
     rate = _rate("gamma", gamma)
     cost_rate = rate if cost_gamma is None else _rate("cost_gamma", cost_gamma)
-    small = _positive(epsilon)
+    above_zero = "a number above 0 (between 1e-100 and 1e100)"
+    small = read_number("epsilon", epsilon, lambda x: SMALLEST <= x <= 1 / SMALLEST, above_zero)
     rules = _stationary(game)
     if any(row != game.budgets[0] for row in game.budgets):
         raise InvalidGame(
             "discount: the budgets depend on time; infinite play needs one budget per constraint, for all times"
         )
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
-    worst = [max([Fraction(0), *map(_upper, costs)]) for costs in game.cost_values]
+    worst = [max([Fraction(0), *map(upper, costs)]) for costs in game.cost_values]
     by_reward = _steps(Fraction(float(size.max())), rate, small)
     by_cost = _steps(max(worst, default=Fraction(0)), cost_rate, small / 2 * (1 - CUT))
     horizon = max(1, by_reward, by_cost)
@@ -83,27 +87,7 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
 
 
 def _rate(what: str, value: Any) -> Fraction:
-    try:
-        rate = exact(value)
-    except ValueError as error:
-        raise InvalidOption(f"{what}: {error}") from None
-    if not 0 <= rate < 1:
-        raise InvalidOption(f"{what}: got {value}, must be at least 0 and below 1, else what comes later never fades")
-    return rate
-
-
-def _positive(epsilon: Any) -> Fraction:
-    try:
-        amount = exact(epsilon)
-    except ValueError as error:
-        raise InvalidOption(f"epsilon: {error}") from None
-    if not SMALLEST <= amount <= 1 / SMALLEST or isinstance(epsilon, (bool, np.bool_)):
-        raise InvalidOption(f"epsilon: got {epsilon}, must be a number above 0 (between 1e-100 and 1e100)")
-    return amount
-
-
-def _upper(cost: Fraction | RandomCost) -> Fraction:
-    return cost.upper if isinstance(cost, RandomCost) else cost
+    return read_number(what, value, lambda x: 0 <= x < 1, "at least 0 and below 1, else what comes later never fades")
 
 
 def _tail(size: Fraction, rate: Fraction, horizon: int) -> Fraction:
@@ -138,7 +122,7 @@ def _above(amount: Fraction) -> float:
 
 
 def _stationary(game: MarkovGame) -> Layer:
-    """The rules of every time as one layer: what is known of each state at the first time that has it."""
+    """The rules of every time as one layer: those of each state at the first time that has it."""
     states = len(game.states)
     source = np.full(states, -1)
     for k, layer in enumerate(game.layers):
@@ -163,40 +147,34 @@ def _stationary(game: MarkovGame) -> Layer:
     return _joined([game.layers[k] for k in source.tolist()])
 
 
+def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
+    """The part of a layer that is about one state; counts instead of pointers."""
+    rows = slice(int(layer.row_ptr[state]), int(layer.row_ptr[state + 1]))
+    outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
+    parts = {"row_ptr": np.array([rows.stop - rows.start])}
+    parts["out_ptr"] = np.diff(layer.out_ptr[rows.start : rows.stop + 1])
+    parts |= {f: getattr(layer, f)[rows] for f in ("action", "reward")}
+    return parts | {f: getattr(layer, f)[outs] for f in ("prob", "next_state", "cost")}
+
+
 def _same_rules(a: Layer, b: Layer, state: int) -> bool:
     if a is b:
         return True
-    rows = [slice(x.rows(state).start, x.rows(state).stop) for x in (a, b)]
-    outs = [slice(int(x.out_ptr[r.start]), int(x.out_ptr[r.stop])) for x, r in zip((a, b), rows, strict=True)]
-    same = all(np.array_equal(getattr(a, f)[rows[0]], getattr(b, f)[rows[1]]) for f in ("action", "reward"))
-    lengths = [np.diff(x.out_ptr[r.start : r.stop + 1]) for x, r in zip((a, b), rows, strict=True)]
-    return (
-        same
-        and np.array_equal(lengths[0], lengths[1])
-        and all(np.array_equal(getattr(a, f)[outs[0]], getattr(b, f)[outs[1]]) for f in ("prob", "next_state", "cost"))
-    )
+    one, other = _rules_of(a, state), _rules_of(b, state)
+    return all(np.array_equal(one[f], other[f]) for f in LAYER_FIELDS)
 
 
 def _joined(layers: list[Layer]) -> Layer:
-    """One layer from the s-th layer's rows of each state s."""
-    parts: dict[str, list[NDArray[Any]]] = {f: [] for f in LAYER_FIELDS}
-    for s, layer in enumerate(layers):
-        rows = slice(layer.rows(s).start, layer.rows(s).stop)
-        outs = slice(int(layer.out_ptr[rows.start]), int(layer.out_ptr[rows.stop]))
-        parts["row_ptr"].append(np.array([rows.stop - rows.start]))
-        parts["out_ptr"].append(np.diff(layer.out_ptr[rows.start : rows.stop + 1]))
-        for f in ("action", "reward"):
-            parts[f].append(getattr(layer, f)[rows])
-        for f in ("prob", "next_state", "cost"):
-            parts[f].append(getattr(layer, f)[outs])
-    whole = {f: np.concatenate(found) for f, found in parts.items()}
+    """One layer with the rules of each state s from the s-th layer."""
+    parts = [_rules_of(layer, s) for s, layer in enumerate(layers)]
+    whole = {f: np.concatenate([part[f] for part in parts]) for f in LAYER_FIELDS}
     for f in ("row_ptr", "out_ptr"):
         whole[f] = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(whole[f])])
     return Layer(**whole)
 
 
 def _cut(up: int, down: int, grain: Fraction) -> Fraction:
-    """The fraction up / down, cut downwards to a multiple of the grain where it has very many digits (and is slow to reduce)."""
+    """The fraction up / down, cut downwards to the grain where it has very many digits."""
     return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
 
 
@@ -216,15 +194,7 @@ def _truncated(
         reward = rules.reward * float(rate) ** t
         up, down = up * cost_rate.numerator, down * cost_rate.denominator
         raw.append(RawLayer((t,), owner, rules.action, reward, row, rules.prob, rules.next_state, rules.cost + offset))
-    return assemble(
-        Names(game.players, game.states, game.actions, game.constraints),
-        raw,
-        values,
-        horizon=horizon,
-        initial={game.states[s]: p for s, p in game.initial},
-        budgets=(game.budgets[0],) * horizon,
-        name=game.name,
-    )
+    return rebuilt(game, raw, values, horizon)
 
 
 def _times(cost: Fraction | RandomCost, up: int, down: int, grain: Fraction) -> Fraction | RandomCost:

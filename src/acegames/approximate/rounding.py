@@ -1,14 +1,15 @@
-"""Algorithm 4's first step: round every cost to a whole number of cells, so that few totals remain (spec 5).
+"""Algorithm 4, step 1: round costs to whole numbers of cells, so that few totals remain (spec 5).
 
-With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon. What is infeasible with costs rounded
-down is infeasible in truth, and every deviation that is safe in truth is safe there, so an equilibrium of the rounded game deters it.
-Rounded up, the true total never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+With H steps and cells of epsilon / H the true total exceeds the rounded one by less than epsilon.
+What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
+in truth is safe there, so an equilibrium of the rounded game deters it. Rounded up, the true total
+never exceeds the rounded one: what keeps the budgets there keeps them in truth.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -29,14 +30,15 @@ from acegames.model.written import unknown
 __all__ = ["Rounded", "Rounding", "round_costs"]
 
 MOST_OUTCOMES = 3e7
-"""Outcomes of one time that random costs may be spread over: about two gigabytes while the game is built."""
+"""Most outcomes of one time after random costs were spread over cells: about two gigabytes."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """How the costs of one constraint are counted: as multiples of `cell`, at least `lowest`; or not at all.
+    """How the costs of one constraint count: as multiples of `cell`, at least `lowest`; or not.
 
-    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as zero.
+    `direction` is "down", "up", or "ignore" for a constraint that cannot bind: its costs count as
+    zero.
     """
 
     cell: Fraction
@@ -44,7 +46,7 @@ class Rounding:
     lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
 
     def of(self, cost: Fraction) -> Fraction:
-        """What a cost counts as."""
+        """The rounded cost."""
         if self.direction == "ignore":
             return Fraction(0)
         whole = math.floor(cost / self.cell) if self.direction == "down" else math.ceil(cost / self.cell)
@@ -54,7 +56,7 @@ class Rounding:
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A game whose costs are rounded. `game` has finitely many costs and can be handed to everything that is exact."""
+    """A game with rounded costs: `game` has finitely many, so whatever is exact can take it."""
 
     original: MarkovGame
     game: MarkovGame
@@ -68,13 +70,15 @@ def round_costs(
 
     Args:
         game: the game; its costs may be fine or given by distributions.
-        epsilon: how far over its budget a constraint may go with costs rounded down: one number for all, one per constraint, or
-            {constraint: number}. Zero leaves a constraint's costs as they are.
-        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of zero leaves its constraint unrounded.)
+        epsilon: how far over its budget a constraint may go with costs rounded down: one number for
+            all, one per constraint, or {constraint: number}. Zero leaves costs as they are.
+        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of
+            zero leaves its constraint unrounded.)
         rounding: "down", or "up" for budgets that are never exceeded at all.
-        any_budget: whether the result is to serve smaller budgets than the game's own too. By default a constraint that cannot bind is not
-            counted, and very low costs are cut off where it cannot bind any more; with smaller budgets it might. (Costs without a
-            lower bound are cut off in any case, with a view to the smallest budget that could be kept.)
+        any_budget: whether the result also serves budgets smaller than the game's own. By default a
+            constraint that cannot bind is not counted, and very low costs are cut off where it
+            cannot bind any more; with smaller budgets it might. (Costs without a lower bound are
+            always cut off, with a view to the smallest budget that could be kept.)
 
     Raises:
         InvalidOption: naming the constraint and the rule.
@@ -121,22 +125,32 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     return [_read_epsilon(f"epsilon of {label!r}", e) for label, e in zip(labels, given, strict=True)]
 
 
-def _read_epsilon(what: str, value: Any) -> Fraction:
+def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
+    """An exact number; InvalidOption saying what it must be."""
     try:
         amount = exact(value)
     except ValueError as error:
         raise InvalidOption(f"{what}: {error}") from None
-    if amount < 0 or isinstance(value, (bool, np.bool_)):
-        raise InvalidOption(f"{what}: got {value}, must be a number of at least 0")
+    if not allowed(amount) or isinstance(value, (bool, np.bool_)):
+        raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount
 
 
+def _read_epsilon(what: str, value: Any) -> Fraction:
+    return read_number(what, value, lambda x: x >= 0, "a number of at least 0")
+
+
 def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fraction:
-    """The largest cell with which the error after t + 1 steps stays within epsilon at every finite budget; 0: do not round."""
+    """The largest cell whose error stays within epsilon at every finite budget; 0: do not round."""
     finite = [(t, b) for t, b in enumerate(schedule) if not isinstance(b, float)]
     if not finite:
         return Fraction(0)
     return min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
+
+
+def upper(cost: Cost) -> Fraction:
+    """The largest amount that a cost can be."""
+    return cost.upper if isinstance(cost, RandomCost) else cost
 
 
 def _rule(
@@ -150,7 +164,7 @@ def _rule(
 ) -> Rounding | None:
     """How the costs of one constraint are counted; None: as they are."""
     finite = [b for b in schedule if not isinstance(b, float)]
-    largest = max([Fraction(0), *(c.upper if isinstance(c, RandomCost) else c for c in costs)])
+    largest = max([Fraction(0), *map(upper, costs)])
     if not finite or (horizon * largest <= min(finite) and not any_budget):
         return Rounding(Fraction(1), "ignore")
     numbers = [c for c in costs if not isinstance(c, RandomCost)]
@@ -172,13 +186,11 @@ def _rule(
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
     if any_budget and least != -math.inf:
         return Rounding(cell, direction)
-    cheapest = min(
-        c.upper if isinstance(c, RandomCost) else c for c in costs
-    )  # no budget below that many times it can be kept
+    # no budget below the horizon times the cheapest cost can be kept
+    cheapest = min(map(upper, costs))
     tightest = min(*finite, horizon * cheapest, Fraction(0)) if any_budget else min(finite)
-    lowest = (
-        min(0, math.floor((tightest - horizon * counted) / cell)) * cell
-    )  # what is cut off must not count as spending
+    # what is cut off must not count as spending
+    lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
 
 
@@ -195,19 +207,24 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         _expanded(layer, owner[k], cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
         for k, layer in enumerate(game.layers)
     ]
+    return rebuilt(game, raw, values, game.horizon)
+
+
+def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], horizon: int) -> MarkovGame:
+    """The game with other layers and costs; later than its own horizon the last budgets hold."""
     return assemble(
         Names(game.players, game.states, game.actions, game.constraints),
         raw,
         values,
-        horizon=game.horizon,
+        horizon=horizon,
         initial={game.states[s]: p for s, p in game.initial},
-        budgets=game.budgets,
+        budgets=(*game.budgets, *[game.budgets[-1]] * horizon)[:horizon],
         name=game.name,
     )
 
 
 def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
-    """What a cost counts as, with probabilities."""
+    """The rounded values of a cost, with probabilities."""
     if not isinstance(cost, RandomCost):
         return [(cost if rule is None else rule.of(cost), 1.0)]
     assert rule is not None
@@ -218,7 +235,7 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """For each old cost code of one constraint, the new codes first[c] : first[c] + count[c] and their probabilities."""
+    """The new codes first[c] : first[c] + count[c] of each old cost code c, with probabilities."""
 
     first: NDArray[np.int64]
     count: NDArray[np.int64]

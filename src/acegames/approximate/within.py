@@ -1,35 +1,73 @@
-"""How the costs of a game are counted: as they are, or rounded by an epsilon, and what "infeasible" then means (spec 5)."""
+"""The options epsilon, relative and rounding: whether and how costs are rounded (spec 5)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from acegames.approximate.rounding import Rounding, round_costs
+from acegames.approximate.rounding import Rounded, round_costs
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
+from acegames.model.numbers import exact, is_scalar, plain
 
-__all__ = ["count_costs", "default_epsilon"]
-
-
-def count_costs(
-    game: MarkovGame, epsilon: Any, relative: bool, rounding: str, *, usual: str = "down"
-) -> tuple[MarkovGame, tuple[Rounding | None, ...]]:
-    """The game with costs as they are counted, and how; the game itself and nothing where that is exactly. `usual` is the default."""
-    if epsilon is None and game.tails is not None and relative:
-        raise InvalidOption(
-            "relative: the epsilon of a discounted game is an amount; give an epsilon of your own to make it relative"
-        )
-    epsilon = default_epsilon(game, epsilon)
-    if epsilon is None:
-        if relative is not False or not isinstance(rounding, str) or rounding != usual:
-            raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
-        return game, ()
-    rounded = round_costs(game, epsilon, relative=relative, rounding=rounding)
-    return (game, ()) if not any(rounded.rounding) else (rounded.game, rounded.rounding)
+__all__ = ["Within"]
 
 
-def default_epsilon(game: MarkovGame, epsilon: Any) -> Any:
-    """A game from `discount` brings its own: what its tails leave of the epsilon that it was cut with."""
-    if epsilon is not None or game.tails is None:
-        return epsilon
-    return game.tails.shares
+@dataclass(frozen=True)
+class Within:
+    """How far budgets may be exceeded: epsilon, relative and rounding, as every function has them.
+
+    One rule says which rounding None stands for. Where an equilibrium is asked for (`solve`,
+    `estimate`, `budget_curve`) costs are rounded down: every deviation that is safe in truth is
+    deterred, and what is infeasible is infeasible in truth. Where safety is promised (`Shield`)
+    they are rounded up: no true budget is ever exceeded.
+    """
+
+    epsilon: Any = None
+    relative: bool = False
+    rounding: str | None = None
+    safety: bool = False
+
+    @property
+    def direction(self) -> str:
+        """Which way costs are rounded."""
+        return self._default if self.rounding is None else self.rounding
+
+    @property
+    def _default(self) -> str:
+        return "up" if self.safety else "down"
+
+    def rounded(self, game: MarkovGame, *, any_budget: bool = False) -> Rounded | None:
+        """The game with rounded costs; None without an epsilon (`discount` gives its games one)."""
+        epsilon, direction = self.epsilon, self.direction
+        if epsilon is None and game.tails is not None:
+            if self.relative:
+                raise InvalidOption(
+                    "relative: the epsilon of a discounted game is an amount; "
+                    "give an epsilon of your own to make it relative"
+                )
+            epsilon = game.tails.shares
+        if epsilon is None:
+            if self.relative is not False or not isinstance(direction, str) or direction != self._default:
+                raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
+            return None
+        return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)
+
+    def count(self, game: MarkovGame) -> Rounded:
+        """The game as costs are counted; itself, with no rules, where every cost is exact."""
+        found = self.rounded(game)
+        return Rounded(game, game, ()) if found is None or not any(found.rounding) else found
+
+    def in_words(self, game: MarkovGame) -> str:
+        """The epsilon in words; empty where an exact answer was asked for."""
+        epsilon = self.epsilon
+        if epsilon is None and game.tails is not None:
+            return f"epsilon {plain(game.tails.epsilon)} in all"
+        if epsilon is None or (is_scalar(epsilon) and not epsilon):
+            return ""
+        if isinstance(epsilon, Mapping):
+            shown = ", ".join(f"{c} {plain(exact(e))}" for c, e in epsilon.items())
+        else:
+            shown = ", ".join(str(plain(exact(e))) for e in ([epsilon] if is_scalar(epsilon) else epsilon))
+        return f"epsilon {shown}" + (" of each budget" if self.relative else "")

@@ -1,4 +1,4 @@
-"""How fast is acegames on this machine? A few sized games, solved and verified. `acegames bench` prints the table."""
+"""How fast is acegames on this machine? A few games of growing size, solved and verified."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Measurement:
 def random_game(
     states: int, horizon: int, budget: int, *, actions: int = 3, constraints: int = 2, largest: int = 5, seed: int = 0
 ) -> MarkovGame:
-    """Two players, `actions` each, random sparse transitions and rewards, integer costs up to `largest`; (0, 0) is free."""
+    """Two players with random sparse transitions, rewards and integer costs; (0, 0) is free."""
     rng = np.random.default_rng(seed)
     shape = (states, actions, actions)
     transition = rng.dirichlet(np.ones(states), size=shape)

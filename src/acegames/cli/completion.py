@@ -1,4 +1,4 @@
-"""What a shell offers when a word is completed."""
+"""The words that a shell offers for completion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", ".ace")
 
 
 def games(incomplete: str) -> list[str]:
-    """Catalog games and game files. Folders only besides others: a shell completes a lone one better by itself."""
+    """Catalog games and game files, and folders beside them. (A shell completes lone folders.)"""
     head = incomplete[: incomplete.rfind("/") + 1]
     try:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))

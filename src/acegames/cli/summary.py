@@ -1,4 +1,4 @@
-"""What `solve` ends with: values, worst spending against the budgets as bars, the verdict, and what it took."""
+"""A solution on one screen: values, worst spending as bars, the verdict, and what it took."""
 
 from __future__ import annotations
 
@@ -13,18 +13,41 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.terminal import escape, filled_bar, number, one_line, out, own_budget
+from acegames.cli.screen import by_label, escape, filled_bar, number, one_line, out, own_budget
 from acegames.model.numbers import exact, nearest_float
 
-__all__ = ["show_summary"]
-
 KINDS = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
+
+
+CERTIFICATE = (
+    *("ok", "regret", "where", "share", "share_where", "max_spent", "counting", "allowance", "excess", "covers"),
+    *("values", "accepted_share", "rounding", "pairs", "problems", "witness"),
+)
+"""The fields of a certificate that JSON has, besides the tolerance."""
+
+
+def solution_data(solution: ace.Solution) -> dict[str, Any]:
+    """A solution for JSON."""
+    return {
+        "values": by_label(solution.game.players, solution.values),
+        "concept": repr(solution.concept),
+        "guarantee": str(solution.guarantee),
+        "excess": by_label(solution.game.constraints, solution.guarantee.excess),
+        "stats": vars(solution.stats),
+    }
+
+
+def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | None:
+    """A certificate for JSON."""
+    if certificate is None:
+        return None
+    return {**{name: getattr(certificate, name) for name in CERTIFICATE}, "tolerance": certificate.tol}
 
 
 def show_summary(
     solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
 ) -> None:
-    """Print a solution on one screen; all that is promised where it is approximate, and all that was found where a check failed."""
+    """Print a solution; in full the promise if it is approximate, and what a failed check found."""
     name = one_line(solution.game.name)
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
     parts: list[Any] = [_title(solution), "", _values(solution)]
@@ -52,7 +75,7 @@ def _values(solution: ace.Solution) -> Table:
 
 
 def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
-    """The most that any possible history spends, as a share of the budget where that is one positive number."""
+    """The most that any possible history spends; a bar where the budget is one positive number."""
     table = _grid("budget", "worst spending")
     columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
     for (label, budget), spent, over, allowed in zip(*columns, strict=True):
@@ -77,7 +100,7 @@ def _said(spent: Any, budget: Any) -> str:
 
 
 def _amount(x: Any) -> str:
-    """A number to read: as it is where that is short, else to six digits, never below the true one."""
+    """A number as it is where that is short, else to six digits, never below the true one."""
     shown = number(x)
     if len(shown) <= 8 or x in (np.inf, -np.inf):
         return shown
@@ -105,10 +128,7 @@ def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds
     repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
     solved = "" if stats.seconds is None else f", {stats.seconds:.2f} s"
     checked = "" if certificate is None else f", checked in {seconds_to_check:.2f} s"
-    return Text(
-        f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.",
-        "dim",
-    )
+    return Text(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.", "dim")
 
 
 def _grid(first: str, second: str) -> Table:

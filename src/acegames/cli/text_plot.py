@@ -1,4 +1,4 @@
-"""A frontier of two budgets drawn with characters: which budgets are enough, and where the game's own lies."""
+"""A frontier of two budgets drawn with characters: which are enough, where the game's own lies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAID = {
 
 @dataclass(frozen=True)
 class Axis:
-    """Amounts from `low` to `high` on so many characters."""
+    """Amounts from `low` to `high` along `cells` characters."""
 
     low: float
     high: float
@@ -39,7 +39,7 @@ class Axis:
 
     @staticmethod
     def over(amounts: Floats, most: int, stretch: int) -> Axis:
-        """An axis of at most so many characters; a unit takes at most `stretch` of them."""
+        """An axis of at most `most` characters; a unit takes at most `stretch` of them."""
         low, high = float(amounts.min()), float(amounts.max())
         if high == low:
             high = low + 1.0
@@ -63,7 +63,7 @@ class Axis:
 def plot_frontier(
     names: tuple[str, str], points: Floats, own: tuple[float, float], *, enough: bool, width: int, ascii_only: bool
 ) -> list[Text]:
-    """Lines of a plot of minimal budgets (k, 2), the first constraint along the bottom; `enough`: the game's own budget is."""
+    """Lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
     ink = ASCII if ascii_only else GLYPHS
     drawn = _near(points, own)
     amounts = np.vstack([points, drawn])
@@ -87,7 +87,7 @@ def plot_frontier(
 
 
 def _near(points: Floats, own: tuple[float, float]) -> Floats:
-    """Where the game's own budget is drawn: at the edge where it lies so far away that the frontier would shrink to a spot."""
+    """Where the game's own budget is drawn: at the edge if it is too far away."""
     low, high = points.min(axis=0), points.max(axis=0)
     room = np.where(high > low, FAR * (high - low), np.inf)
     near: Floats = np.clip(own, low - room, high + room)
@@ -95,7 +95,7 @@ def _near(points: Floats, own: tuple[float, float]) -> Floats:
 
 
 def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> list[list[str]]:
-    """What is drawn at each row, from the bottom, and column; empty where budgets are too small."""
+    """The mark at each line, from the bottom, and column; empty where budgets are too small."""
     row, column = up.at(points[:, 1]), along.at(points[:, 0])
     field = np.full((up.cells, along.cells), "", dtype=object)
     reached = np.zeros(field.shape, dtype=bool)
@@ -127,7 +127,7 @@ def _written(marks: Iterable[tuple[int, str]], margin: int, width: int) -> str:
 
 
 def _legend(ink: dict[str, str], kinds: list[str], remark: str, width: int) -> list[Text]:
-    """What the characters mean, on one line where it fits."""
+    """The legend, on one line where it fits."""
     parts = [Text.assemble((ink[kind], STYLES[kind]), f" {SAID[kind]}") for kind in kinds]
     parts[-1].append(remark)
     line = Text("   ").join(parts)

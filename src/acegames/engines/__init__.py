@@ -64,7 +64,6 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-Report = OnProgress
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.model.user_functions import check_function
+from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.feasible import Feasibility, feasibility
 
@@ -111,55 +111,36 @@ class SafePolicy:
         return f"<SafePolicy of {self.inner!r}>"
 
 
-class SafeRunner:
+class SafeRunner(Spending):
     """Plays one episode in the true game: `act` draws a joint action, `observe` takes in what happened."""
 
     def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
+        super().__init__(policy.game.horizon, policy.tracker, state)
         self.policy, self.rng = policy, rng
-        self.t, self.state = 0, state
-        self.total = self._counted = (Fraction(0),) * len(policy.game.constraints)  # spent so far, exactly; as counted
-
-    @property
-    def spent(self) -> Spent:
-        """What was spent so far, one exact number per constraint."""
-        return tuple(map(plain, self.total))
 
     @property
     def counted(self) -> Spent:
-        """What the policy reads this as; more than `spent` after a cost that was never seen, or that was rounded up."""
-        return self.policy.counted(self.t, self.state, self._counted)
-
-    @property
-    def done(self) -> bool:
-        """Whether the horizon is reached."""
-        return self.t >= self.policy.game.horizon
+        """What the policy reads as spent: more than `spent` after a cost never seen, or rounded up."""
+        return self.policy.counted(self.t, self.state, self.total_counted)
 
     def act(self) -> JointAction:
         """Draw the joint action to play now; UnknownPair where the data says nothing about what is safe."""
-        self._check_running()
-        choices = self.policy.distribution(self.t, self.state, self._counted)
+        self.check_running()
+        choices = self.policy.distribution(self.t, self.state, self.total_counted)
         bounds = np.cumsum(list(choices.values()))
         return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state, whether foreseen or not."""
-        self._check_running()
-        try:
-            step = read_amounts(self.policy.game.constraints, {} if cost is None else cost)
-        except (ValueError, TypeError) as error:
-            raise InvalidOption(f"cost {cost!r}: {error}") from None
-        counted = self.policy.tracker.counted(step)
-        self.total = tuple(a + b for a, b in zip(self.total, step, strict=True))
-        self._counted = tuple(a + b for a, b in zip(self._counted, counted, strict=True))
-        self.t, self.state = self.t + 1, next_state
+        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+
+        They may be such as the data never showed.
+        """
+        self.check_running()
+        self.move(self.after(cost, whole=False), next_state)
 
     def __repr__(self) -> str:
         at = "over" if self.done else place(self.t, self.state)
         return f"<SafeRunner: {at}, spent {self.spent!r}>"
-
-    def _check_running(self) -> None:
-        if self.done:
-            raise InvalidOption(f"the episode is over: the horizon is {self.policy.game.horizon}")
 
 
 def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:

@@ -1,9 +1,10 @@
-"""The costs of played episodes as whole numbers: what is truly spent, and what the policy counts as spent (spec 5).
+"""The costs of played episodes in whole numbers: as spent, and as the policy counts (spec 5).
 
-Each constraint has a unit, of which its numbers are whole multiples, and so are the values of a distribution on the integers or of one that
-lists them. Any other draw is brought to the next unit inside its support that counts alike. That unit is finer than a billionth of the
-distribution's size, so totals are compared with budgets exactly, and what is compared is a play of the game in every respect but for
-that last digit of a draw.
+Each constraint has a unit. Its plain costs are whole multiples of the unit, and so are draws from
+a distribution on the integers or with listed values. A draw from any other distribution is moved to
+the next multiple, inside the support and inside the cell that the policy counts it in. As the unit
+is finer than a billionth of the distribution's size, only the last digit of the draw changes, and
+totals can be compared with budgets exactly.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 FINEST, COARSEST = 44, 32
-"""Binary digits of a draw that are kept: as many as fit into 64-bit totals. Where fewer would be left, totals are Python integers."""
+"""Binary digits kept of a draw. Where 64-bit totals hold fewer, totals are Python integers."""
 
 
 class EpisodeCosts:
-    """Costs of a game, and what they count as for a policy that rounds them by `rounding` (one rule or None per constraint)."""
+    """Costs of a game, and what they count as by `rounding` (one rule or None per constraint)."""
 
     def __init__(self, game: MarkovGame, rounding: Sequence[Any] = ()) -> None:
         rules = tuple(rounding) or (None,) * len(game.constraints)
@@ -56,7 +57,7 @@ class EpisodeCosts:
         return true, true if self.exact else counted
 
     def over(self, total: Ints, t: int, *, within_error: bool = False) -> NDArray[np.bool_]:
-        """Return which totals (E, M) break a budget after acting at t; or break it by more than the policy's rounding explains."""
+        """Which totals (E, M) break a budget after acting at t, or more than rounding explains."""
         broken = np.zeros(len(total), dtype=bool)
         for m, (bound, k) in enumerate(zip(self.budgets[t], self.scale, strict=True)):
             if not isinstance(bound, float):
@@ -85,7 +86,7 @@ class EpisodeCosts:
         return rounded
 
     def in_units(self, counted: Ints, units: Any) -> Ints | None:
-        """Return counted amounts (E, M) in whole numbers of other units; None when they are none, or do not fit."""
+        """Counted amounts (E, M) in whole numbers of other units; None where that is impossible."""
         whole = np.empty(counted.shape, dtype=np.int64)
         for m, (k, unit) in enumerate(zip(self.counted_scale, units, strict=True)):
             up, down = (1 / (k * Fraction(unit))).as_integer_ratio()
@@ -98,7 +99,7 @@ class EpisodeCosts:
 
 
 class _Column:
-    """One constraint's costs in whole numbers of 1 / scale, and what they count as in whole numbers of 1 / counted_scale."""
+    """One constraint's costs in multiples of 1 / scale, counted ones of 1 / counted_scale."""
 
     def __init__(self, values: Sequence[Cost], rule: Any, horizon: int) -> None:
         self.rule = rule
@@ -133,7 +134,7 @@ class _Column:
         return true, counted
 
     def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
-        """Draws at the next unit in the same cell, strictly inside the support: its ends have probability zero."""
+        """Draws at the next unit in the same cell, strictly inside the support."""
         moved, rest = divmod(cost.offset * self.scale, 1)
         inwards = np.ceil if self.rule is not None and self.rule.direction == "up" else np.floor
         scaled = inwards(cost.draw(size, rng) * float(cost.unit * self.scale) + float(rest))
@@ -175,7 +176,7 @@ def _values(cost: RandomCost) -> list[Fraction]:
 
 
 def _scale(grid: int, total: Fraction, drawn: Any) -> int:
-    """Units per one: a multiple of `grid`, with enough digits for draws, as many as let `total` fit into 64 bits where possible."""
+    """Units per one: a multiple of `grid`, as fine as lets `total` fit into 64 bits if it can."""
     grid = math.lcm(grid, common_denominator(v for cost in drawn for v in _values(cost)))
     known = [cost for cost in drawn if cost.on_integers or cost.atoms is not None]
     smooth = [cost.depth if cost.has_atoms else cost.bulk for cost in drawn if cost not in known]

@@ -1,8 +1,8 @@
-"""The policy: what to play at (t, state, spent), and a runner that keeps track of what was spent."""
+"""The policy: what to play at (t, state, spent), and a runner that keeps track of spending."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept, Nash
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_amounts, read_pair
+from acegames.model.amounts import read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.numbers import plain
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, project
-from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
+from acegames.policy.spending import Spending
+from acegames.policy.tracker import AT_AN_END, CostTracker
 
 __all__ = ["Policy", "Runner"]
 
@@ -31,11 +31,13 @@ Ints = NDArray[np.int64]
 class Policy:
     """A joint policy that reads (t, state, spent). It needs no game to be run.
 
-    `spent` is what the policy's tracker counts: with an exact policy what was spent, with an approximate one the sum of the rounded costs.
+    `spent` is what the policy's tracker counts: with an exact policy what was spent, with an
+    approximate one the sum of the rounded costs.
 
-    Spending so little that a budget cannot bind any more is all alike and is stored once. `reached` knows which spendings occur; it is None
-    where listing them would take far more than the policy itself, and then the policy answers, in that range, for every spending between
-    the least and the largest with which the state can be entered.
+    All spending so low that a budget cannot bind any more is stored once. `reached` knows which
+    spendings occur. It is None where listing them would take far more than the policy itself; in
+    that range the policy then answers for every spending between the least and the largest that can
+    occur in the state.
     """
 
     players: tuple[Label, ...]
@@ -60,33 +62,32 @@ class Policy:
         return self.tracker.constraints
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action that may be played; KeyError where no feasible play comes."""
+        """Probability of each joint action in the support; KeyError where no safe play comes."""
         layer, rows, prob = self._strategy(t, state, spent)
         return {self.joint_action(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
-        """What each player draws from by itself under a Nash policy: {action: probability}, in the order of `players`.
+        """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
 
         Raises:
-            InvalidOption: the policy draws joint actions together; what each player would draw alone loses the correlation.
+            InvalidOption: the policy draws joint actions together, so no player has a strategy of
+                its own.
         """
         if any(layer.offsets is None for layer in self.layers):
             raise InvalidOption(
                 f"strategies: under {self.concept!r} joint actions are drawn together, so no player has a strategy of its own; "
                 "use distribution or act, or solve with Nash()"
             )
-        layer, rows, _ = self._strategy(t, state, spent)
-        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
+        layer, index, pair = self._find(t, state, spent)
+        _, rows, _ = layer.strategies(index, pair)
         if len(rows) == 1:
-            for own, label in zip(found, self.joint_action(layer.action[rows[0]]), strict=True):
-                own[label] = 1.0
-            return found
-        _, _, pair = self._find(t, state, spent)
+            return tuple({label: 1.0} for label in self.joint_action(layer.action[rows[0]]))
         _, number, share = layer.records(pair)
-        assert layer.offsets is not None
+        labels = [(i, label) for i, own in enumerate(self.actions) for label in own]
+        found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
         for x, p in zip(number.tolist(), share.tolist(), strict=True):
-            i = int(np.searchsorted(layer.offsets, x, side="right")) - 1
-            found[i][self.actions[i][x - int(layer.offsets[i])]] = p
+            i, label = labels[x]
+            found[i][label] = p
         return found
 
     def act(self, t: int, state: Label, spent: Any, rng: np.random.Generator | int | None = None) -> JointAction:
@@ -105,7 +106,8 @@ class Policy:
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
 
-        Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,). KeyError where no feasible play comes.
+        Returns pointers (Q+1,), joint actions (E, N) as action indices and probabilities (E,).
+        KeyError where no feasible play comes.
         """
         layer = self.layers[t]
         ptr, row, prob = layer.strategies(state, self.known_pairs(t, state, total))
@@ -128,10 +130,10 @@ class Policy:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Policy:
-        """Read a policy or the policy inside a solution file; BadFile when it is damaged or of another kind.
+        """Read a policy, also that of a solution file; BadFile if it is damaged or of another kind.
 
-        The policy of a solution file is held against the game inside. Some policy files of earlier versions are refused, because
-        their joint actions may be mixed up.
+        The policy of a solution file is compared with the game inside. Some policy files of earlier
+        versions are refused, because their joint actions may be mixed up.
         """
         from acegames.files.solution import load_policy
 
@@ -181,57 +183,32 @@ class Policy:
         return f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} pairs, for game {self.game_digest[:12]}>"
 
 
-class Runner:
-    """Plays one episode: `act` draws a joint action, `observe` takes in what happened. Costs are tracked here."""
+class Runner(Spending):
+    """Plays one episode: `act` draws a joint action, `observe` takes in what happened."""
 
     def __init__(self, policy: Policy, rng: np.random.Generator, state: Label) -> None:
+        super().__init__(policy.horizon, policy.tracker, state)
         self.policy, self.rng = policy, rng
-        self.t, self.state = 0, state
-        self._total = policy.tracker.start()
-        self._spent = (Fraction(0),) * len(policy.constraints)
-
-    @property
-    def spent(self) -> Spent:
-        """What was spent so far, one exact number per constraint."""
-        return tuple(map(plain, self._spent))
-
-    @property
-    def counted(self) -> Spent:
-        """What the policy counts as spent; the same as `spent` unless the policy rounds costs."""
-        return self.policy.tracker.spent(self._total)
-
-    @property
-    def done(self) -> bool:
-        """Whether the horizon is reached."""
-        return self.t >= self.policy.horizon
 
     def act(self) -> JointAction:
         """Draw the joint action to play now."""
-        self._check_running()
+        self.check_running()
         return self.policy.act(self.t, self.state, self.counted, self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+        """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
 
-        Whether this could happen in the game is not checked here; `act` raises where no feasible play comes.
+        Whether this could happen in the game is not checked here; `act` raises where no feasible
+        play comes.
         """
-        self._check_running()
-        if len(action) != len(self.policy.players) or any(
-            a not in labels for a, labels in zip(action, self.policy.actions, strict=False)
+        self.check_running()
+        policy = self.policy
+        if len(action) != len(policy.players) or any(
+            a not in labels for a, labels in zip(action, policy.actions, strict=True)
         ):
-            raise InvalidOption(f"action {action!r}: must be one known action per player {list(self.policy.players)!r}")
-        if not isinstance(next_state, Hashable) or next_state not in self.policy.state_numbers:
-            raise InvalidOption(
-                f"next state {next_state!r}: not a state of the game; give observe(action, cost, next_state)"
-            )
-        self._total = self.policy.tracker.add(self._total, cost)
-        step = read_amounts(self.policy.constraints, {} if cost is None else cost)
-        self._spent = tuple(a + b for a, b in zip(self._spent, step, strict=True))
-        self.t, self.state = self.t + 1, next_state
-
-    def _check_running(self) -> None:
-        if self.done:
-            raise InvalidOption(f"the episode is over: the horizon is {self.policy.horizon}")
+            raise InvalidOption(f"action {action!r}: must be one known action per player {list(policy.players)!r}")
+        self.check_next_state(policy.state_numbers, next_state)
+        self.move(self.after(cost), next_state)
 
 
 def build_policy(
@@ -243,7 +220,7 @@ def build_policy(
     reached: Reached | None,
     rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
-    """Put a policy's layers together with the labels of its game. Under Nash their mixed records are by player, see `product`."""
+    """A policy of these layers with the labels of its game; under Nash records are by player."""
     if isinstance(concept, Nash):
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding)

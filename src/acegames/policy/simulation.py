@@ -1,11 +1,13 @@
 """Play a policy many times: vectorised, seeded, with exact spending.
 
-Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of them together where
-the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole numbers of a unit per constraint, so a
-violation is decided exactly and never by a float. Costs given by a distribution are drawn from it; a policy that rounds
-costs is asked with what it counts, and judged by what was spent (see `episode_costs`).
+Episodes run side by side. At each step those in the same (state, spent) ask the policy once, all of
+them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
+numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
+given by a distribution are drawn from it; a policy that rounds costs is asked with what it counts,
+and judged by what was spent (see `episode_costs`).
 
-Time is linear in episodes times horizon (times log for sorting), plus one question to the policy per pair.
+Time is linear in episodes times horizon (times log for sorting), plus one question to the policy
+per pair.
 """
 
 from __future__ import annotations
@@ -45,22 +47,22 @@ class Rollouts:
     action: NDArray[np.int32]
     """(E, T, N) action index of each player."""
     excess: Floats
-    """(M,) the largest amount by which a budget was exceeded at any time of any episode; 0 where it never was."""
+    """(M,) the largest amount by which a budget was ever exceeded in any episode; 0 if never."""
     beyond: int
-    """Number of episodes that break some budget by more than the policy's rounding allows: after acting at t, t + 1 cells for
-    costs rounded down, nothing for others. A policy that rounds nothing is allowed nothing, so this is then `violations`."""
+    """Number of episodes that break some budget by more than the policy's rounding allows: after
+    acting at t, t + 1 cells for costs rounded down, else nothing (then it is `violations`)."""
     counted: Floats
-    """(E, T, M) what the policy counts as spent after acting at t, in the user's units; `spent` where it rounds nothing."""
+    """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
 
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
         return f"<Rollouts: {len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget>"
 
     def summary(self) -> dict[str, Any]:
-        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess (M,), beyond}.
+        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess, beyond}.
 
-        `mean` and `std_error` are of the returns (the error is NaN for a single episode); `max_spent` is the
-        largest cumulative cost at any time of any episode.
+        `mean` and `std_error` are of the returns (the error is NaN for a single episode);
+        `max_spent` is the largest cumulative cost at any time of any episode.
         """
         episodes, n = self.returns.shape
         error = self.returns.std(axis=0, ddof=1) / math.sqrt(episodes) if episodes > 1 else np.full(n, np.nan)
@@ -80,22 +82,22 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
 
     Args:
         game: the game.
-        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`. Where it has a `tracker` that
-            rounds costs, `spent` is what that counts.
+        policy: any object with `distribution(t, state, spent) -> {joint action: probability}`; if
+            it has a `tracker` that rounds costs, `spent` is what that counts.
         episodes: how many, at least 1.
-        rng: a Generator, a seed, or None for fresh randomness. The same seed gives the same episodes.
+        rng: a Generator, a seed, or None for fresh randomness. A seed gives the same episodes.
 
     Raises:
         InvalidGame: `game` is no MarkovGame.
-        InvalidOption: `policy` has no `distribution(t, state, spent)`.
-        ValueError: `episodes` is not a whole number of at least 1, or an answer of the policy is no
-            distribution over legal joint actions.
+        InvalidOption: `policy` has no `distribution(t, state, spent)`, or `episodes` is not a whole
+            number of at least 1.
+        ValueError: an answer of the policy is no distribution over legal joint actions.
         KeyError: from the policy, where it is not defined.
     """
     check_game(game)
     _check_policy(policy)
     if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-        raise ValueError(f"episodes: got {episodes!r}, must be a whole number of at least 1")
+        raise InvalidOption(f"episodes: got {episodes!r}, must be a whole number of at least 1")
     rng = np.random.default_rng(rng)
     costs = EpisodeCosts(game, getattr(getattr(policy, "tracker", None), "rounding", ()))
     e, n = int(episodes), len(game.players)
@@ -120,11 +122,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         beyond |= over if costs.exact else costs.over(total, t, within_error=True)
         excess = list(map(max, excess, costs.excess(total, t)))
         returns += layer.reward[row]
-        state[:, t + 1], action[:, t], spent[:, t] = (
-            layer.next_state[out],
-            layer.action[row],
-            costs.in_user_units(total),
-        )
+        state[:, t + 1], action[:, t] = layer.next_state[out], layer.action[row]
+        spent[:, t] = costs.in_user_units(total)
         if not costs.exact:
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
@@ -142,9 +141,10 @@ def _check_policy(policy: Any) -> None:
 
 
 def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
-    """Return an index from first[e] : first[e] + count[e] for each e, with probability proportional to the weights.
+    """Draw an index from first[e] : first[e] + count[e] for each e, in proportion to the weights.
 
-    It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times the total.
+    It is where the cumulative weight, summed from the first on, exceeds uniform[e] in [0, 1) times
+    the total.
     """
     picked = first.copy()
     some = np.flatnonzero(count > 1)
@@ -174,7 +174,7 @@ def _choose(
 
 
 def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
-    """Number equal (state, total) alike: return one episode per number (G,), and the number of each episode (E,)."""
+    """Number equal (state, total) alike: one episode per number (G,), the number of each (E,)."""
     key, size = state, int(state.max()) + 1
     for column in total.T:
         least, most = int(column.min()), int(column.max())
@@ -207,7 +207,7 @@ def _ask_singly(game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, stat
 def _ask_together(
     game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints
 ) -> Answers | None:
-    """Return what `lookup` says; None where there is none that counts as the game does, or its answer is not in order."""
+    """The answer of `lookup`; None where it counts otherwise than the game, or is not in order."""
     if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
         return None
     whole = costs.in_units(total, policy.tracker.units)
@@ -223,7 +223,7 @@ def _ask_together(
 
 
 def _has_lookup(policy: Any) -> bool:
-    """Whether the class that gives the policy its `distribution` gives it a `lookup` too: one replaced alone would differ."""
+    """Whether one class gives both `distribution` and `lookup`: one replaced alone would differ."""
     methods = {"distribution", "lookup"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False
@@ -232,7 +232,7 @@ def _has_lookup(policy: Any) -> bool:
 
 
 def _rows(game: MarkovGame, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
-    """Return the row of each joint action, given by state (Z,) and indices (Z, N); None when one is not legal."""
+    """The row of each joint action, of states (Z,) and indices (Z, N); None if one is not legal."""
     layer = game.layer(t)
     sizes = [len(labels) for labels in game.actions]
     if len(game.states) * math.prod(sizes) >= 2**62 or action.shape != (len(state), len(sizes)):

@@ -1,7 +1,7 @@
 """Situations of a policy: which legal joint actions are feasible there, and what each is worth.
 
-A joint action is feasible when every outcome keeps the budgets now and leads to a situation from which they can be kept. Its worth is
-its reward plus the policy's expected value of what follows.
+A joint action is feasible when every outcome keeps the budgets now and leads to a situation from
+which they can be kept. Its worth is its reward plus the policy's expected value of what follows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.words import shown
 from acegames.policy.policy import Policy
+from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice, lattice
 
 Ints = NDArray[np.int64]
@@ -31,7 +32,7 @@ MOST_OUTCOMES = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A game, the game with costs as counted (the same where nothing is rounded), and its policy."""
+    """A game, the same with costs as counted, and its policy."""
 
     game: MarkovGame
     counted: MarkovGame
@@ -60,12 +61,10 @@ class View:
     def listed(self, t: int) -> tuple[Ints, Ints]:
         """The situations of time t, state by state: states (Q,) and whole units spent (Q, M).
 
-        Where the policy does not list what cannot bind any more, one spending stands for all such.
+        Where the policy does not list spendings that cannot bind any more, one stands for all.
         """
-        reached = self.policy.reached
-        space, dims = (
-            (self.policy.layers[t].space, self.policy.dims) if reached is None else (reached.layers[t], reached.dims)
-        )
+        policy, space = self.policy, self._space(t)
+        dims = policy.dims if policy.reached is None else policy.reached.dims
         assert space.cells is not None
         state, kept = space.spent(space.cells.listed(space.total))
         at = np.searchsorted(space.states, state)
@@ -76,10 +75,13 @@ class View:
 
     def number(self, t: int) -> int:
         """How many situations of time t there are."""
-        reached = self.policy.reached
-        cells = self.policy.layers[t].cells if reached is None else reached.layers[t].cells
+        cells = self._space(t).cells
         assert cells is not None
         return cells.number
+
+    def _space(self, t: int) -> LayerSpace:
+        reached = self.policy.reached
+        return self.policy.layers[t].space if reached is None else reached.layers[t]
 
     def values(self, t: int, state: Ints, total: Ints) -> Floats:
         """The players' values in situations, (Q, N); NaN where no feasible play comes."""
@@ -100,7 +102,7 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """Situations of one time. An *entry* is a legal joint action of one of them; entries of p are first[p] : first[p+1]."""
+    """Situations of one time. An *entry* is a legal joint action: first[p] : first[p+1] are p's."""
 
     t: int
     state: Ints  # (P,)
@@ -153,6 +155,6 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
 
 
 def spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """The numbers start[0] .. stop[0]-1, then start[1] .. stop[1]-1, and so on; and where each run begins."""
+    """The numbers start[0] .. stop[0]-1, start[1] .. stop[1]-1, ...; and where each run begins."""
     first = np.concatenate([[0], np.cumsum(stop - start)])
     return np.arange(first[-1]) + np.repeat(start - first[:-1], stop - start), first

@@ -1,6 +1,7 @@
-"""What a policy remembers between steps: how much was spent of each constraint, counted as the policy counts it (spec 5).
+"""The cumulative cost of each constraint as a policy counts it: its memory between steps (spec 5).
 
-An exact policy counts every cost as it is. An approximate one rounds each observed cost to a whole number of *cells* before adding it.
+An exact policy counts every cost as it is. An approximate one rounds each observed cost to a whole
+number of *cells* before adding it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ __all__ = ["CostTracker", "Spent"]
 Spent = tuple[int | float | Fraction, ...]
 
 AT_AN_END = (
-    "if the cost is drawn from a continuous distribution and lies exactly at an end of it, which happens with probability zero, "
-    "report one that is a little further inside"
+    "if the cost is drawn from a continuous distribution and lies exactly at an end of it, which happens with "
+    "probability zero, report one that is a little further inside"
 )
 
 
@@ -43,7 +44,7 @@ class CostTracker:
         return (0,) * len(self.units)
 
     def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
-        """Return the new total; InvalidOption when the cost is none that this policy can count. (Whether it can occur is not checked.)"""
+        """The new total; InvalidOption for what cannot be counted, whether it can occur or not."""
         try:
             step = self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
@@ -52,7 +53,7 @@ class CostTracker:
         return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:
-        """What an observed cost counts as, in the user's units; ValueError where it is no cost."""
+        """An observed cost after rounding, in the user's units; ValueError where it is no cost."""
         amounts = read_amounts(self.constraints, cost)
         rules = self.rounding or (None,) * len(amounts)
         return tuple(c if r is None else r.of(c) for c, r in zip(amounts, rules, strict=True))
@@ -62,5 +63,5 @@ class CostTracker:
         return from_units(self.units, total)
 
     def total(self, spent: Any) -> tuple[int, ...]:
-        """Whole units of what was spent, as counted (a number, a sequence or a dict); ValueError where it is none."""
+        """Whole units of a counted spending (number, sequence or dict); ValueError for others."""
         return to_units(self.constraints, self.units, spent)

@@ -1,11 +1,9 @@
-"""The error for a game that no policy plays safely: which budgets would do, and what rounded costs have to do with it."""
+"""The error for a game that no policy plays safely: it says which budgets would do."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from acegames.approximate.rounding import Rounding, round_costs
-from acegames.approximate.within import default_epsilon
+from acegames.approximate.rounding import Rounding
+from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain_array
@@ -15,7 +13,7 @@ __all__ = ["infeasible", "infeasible_as_counted"]
 
 
 def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
-    """The error for a game without a feasible policy, with help in it; `how` says how costs were counted."""
+    """The error for a game without a feasible policy; `how` says how costs were counted."""
     verdict = "no policy keeps every budget with probability one" + (f", {how}" if how else "")
     try:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
@@ -32,15 +30,18 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     )
 
 
-def infeasible_as_counted(
-    game: MarkovGame, rules: tuple[Rounding | None, ...], epsilon: Any, relative: bool, rounding: str
-) -> Infeasible:
-    """The error, with the minimal budgets of the game as it was counted, but with nothing left out for the sake of its own budget."""
+def infeasible_as_counted(game: MarkovGame, within: Within) -> Infeasible:
+    """The error for a game whose costs may be rounded.
+
+    The budgets that would do come from costs rounded for every budget: the rounding for the game's
+    own leaves out what cannot break that one, but might break a smaller one.
+    """
+    rules = within.count(game).rounding
     if not rules:
         return infeasible(game)
     try:
-        options: dict[str, Any] = {"relative": relative, "rounding": rounding, "any_budget": True}
-        again = round_costs(game, default_epsilon(game, epsilon), **options)
+        again = within.rounded(game, any_budget=True)
+        assert again is not None
         return infeasible(again.game, _how(again.rounding))
     except TooLarge:
         return Infeasible(

@@ -1,4 +1,4 @@
-"""Safety for learners and for rules of one's own: the safe joint actions of a game, from feasibility alone."""
+"""Safety for learners and for rules of one's own: the safe joint actions of a game."""
 
 from acegames.shield.runner import ShieldRunner
 from acegames.shield.shield import Shield

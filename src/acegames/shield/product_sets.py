@@ -1,20 +1,24 @@
 """Products inside a set of joint actions, for players who choose at once without talking.
 
-Given the safe joint actions X, find sets U_1, ..., U_N with U_1 x ... x U_N inside X. Then whatever each player i picks from its own
-U_i, the joint action is safe. What is found is always *maximal*: no action can be added to any U_i.
+Given the safe joint actions X, find sets U_1, ..., U_N with U_1 x ... x U_N inside X. Then whatever
+each player i picks from its own U_i, the joint action is safe. What is found is always *maximal*:
+no action can be added to any U_i.
 
     "largest"   as many joint actions in the product as possible
     "fair"      the smallest U_i as large as possible, then as many joint actions as possible
 
-Ties go to the product whose sets hold the earlier actions: U_1 is compared first, then U_2 and so on, each by its first action that the
-other lacks. Finding the largest product is NP-hard (two players: the biclique with the most edges), so there are two ways:
+Ties go to the product whose sets hold the earlier actions: U_1 is compared first, then U_2 and so
+on, each by its first action that the other lacks. Finding the largest product is NP-hard (two
+players: the biclique with the most edges), so there are two ways:
 
-*Exact*, where subsets can be listed (MOST_CELLS). Actions of a player that are safe with the same actions of the others are one *kind*.
-Intersecting X over every subset of a player's kinds, for all players but the one with the most, leaves for each choice of subsets what the
-last player may do. An optimum is maximal: one action more would raise the number of joint actions and shrink no set.
+*Exact*, where subsets can be listed (MOST_CELLS). Actions of a player that are safe with the same
+actions of the others are one *kind*. Intersecting X over every subset of a player's kinds, for all
+players but the one with the most, leaves for each choice of subsets what the last player may do. An
+optimum is maximal: one action more would raise the number of joint actions and shrink no set.
 
-*Greedy*, beyond that: from each of the SEEDS safe joint actions that have the most safe ones beside them (one player changed), add the
-action that gives the best product, again and again until none can be added; keep the best end. Maximal, because it stops nowhere else.
+*Greedy*, beyond that: from each of the SEEDS safe joint actions that have the most safe ones beside
+them (one player changed), add the action that gives the best product, again and again until none
+can be added; keep the best end. Maximal, because it stops nowhere else.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ Sets = tuple[Mask, ...]  # N masks
 
 CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
-"""Bytes that listing subsets may take: two players with 16 kinds of actions each, three with 8, four with 5, or ten with 2."""
+"""Bytes that listing subsets may take: two players with 16 kinds of actions, or four with 5."""
 SEEDS = 16
 
 
@@ -47,32 +51,24 @@ def check_criterion(criterion: Any) -> str:
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
-    """A maximal product inside the safe joint actions, one mask per player; nothing where none is safe."""
+    """A maximal product inside the safe joint actions, a mask per player; empty if none is safe."""
+    sets = tuple(np.zeros(n, dtype=bool) for n in shape)
     if not len(safe):
-        return tuple(np.zeros(n, dtype=bool) for n in shape)
-    used = [np.unique(safe[:, i], return_inverse=True) for i in range(len(shape))]
-    found = _found([inverse for _, inverse in used], [len(own) for own, _ in used], criterion)
-    sets = []
-    for (own, _), n, chosen in zip(used, shape, found, strict=True):
-        mask = np.zeros(n, dtype=bool)
-        mask[own[chosen]] = True
-        sets.append(mask)
-    return tuple(sets)
-
-
-def _found(safe: list[NDArray[Any]], sizes: list[int], criterion: str) -> list[Mask]:
-    """The same where every action of every player occurs, one column per player; those with one action are left out of the search."""
-    search = [i for i, n in enumerate(sizes) if n > 1]
-    found = [np.ones(n, dtype=bool) for n in sizes]
+        return sets
+    used = [np.unique(column, return_inverse=True) for column in safe.T]
+    for mask, (own, _) in zip(sets, used, strict=True):
+        mask[own] = True
+    search = [i for i, (own, _) in enumerate(used) if len(own) > 1]  # the others have no choice
     if search:
-        best = _best(np.column_stack([safe[i] for i in search]), tuple(sizes[i] for i in search), criterion)
-        for i, mask in zip(search, best, strict=True):
-            found[i] = mask
-    return found
+        inside = np.column_stack([used[i][1] for i in search])
+        best = _best(inside, tuple(len(used[i][0]) for i in search), criterion)
+        for i, chosen in zip(search, best, strict=True):
+            sets[i][used[i][0]] = chosen
+    return sets
 
 
 def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
-    """The same for players who have a choice."""
+    """The same where every action of every player occurs, and each player has more than one."""
     if math.prod(sizes) <= MOST_CELLS:
         allowed = np.zeros(sizes, dtype=bool)
         allowed[tuple(safe.T)] = True
@@ -83,7 +79,7 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Ma
 
 
 def _kinds(allowed: Mask, player: int) -> Ints:
-    """Actions of a player that are safe with the same actions of the others have the same number; in order of the first of a kind."""
+    """The kind of each action: those of a kind are safe with the same actions of the others."""
     rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
@@ -96,7 +92,7 @@ def _cells(kinds: list[int]) -> float:
 
 
 def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
-    """The best product. Actions of a kind are in it together or not at all, or it could be added to."""
+    """The best product. It holds all actions of a kind or none, or it could be added to."""
     players = range(allowed.ndim)
     last = max(players, key=lambda i: (int(kinds[i].max()), -i))
     order = [i for i in players if i != last]
@@ -116,7 +112,7 @@ def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
 
 
 def _intersected(allowed: Mask, axis: int) -> Mask:
-    """An axis replaced by its subsets, counted in binary with the first entry as the highest digit: what all entries of a subset allow.
+    """An axis replaced by its subsets, in binary, the first entry highest: what all entries allow.
 
     The empty subset allows nothing.
     """
@@ -130,7 +126,7 @@ def _intersected(allowed: Mask, axis: int) -> Mask:
 
 
 def _as_mask(subset: Ints, size: int) -> Mask:
-    """The subsets of a set of so many, counted as in `_intersected`, as masks (Q, size)."""
+    """Subsets of `size` entries, numbered as in `_intersected`, as masks (Q, size)."""
     return (subset[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
 
 
@@ -154,7 +150,7 @@ def _badness(sizes: tuple[int, ...], criterion: str) -> tuple[int, ...]:
 
 
 def _best_connected(safe: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """The SEEDS joint actions with the most safe ones beside them, the earlier first where equal."""
+    """The SEEDS joint actions with the most safe ones beside them, the earlier first of equals."""
     beside = np.zeros(len(safe), dtype=np.int64)
     for i in range(len(sizes)):
         others = np.delete(safe, i, axis=1)

@@ -1,13 +1,14 @@
 """The safe joint actions of every safe pair, each distinct set of them held once.
 
-A pair of FS_t gets a number, its *row*; a joint action is safe there when every outcome of it keeps the budgets of time t and leads to
-a pair of FS_{t+1} (spec 2). Four bytes per pair are kept. Time is linear in pairs, and in joint actions times
-outcomes of each line of pairs where spending is held as boxes, of each pair where it is listed.
+The pairs of FS_t are numbered; a joint action is safe at one when every outcome of it keeps the
+budgets of time t and leads to a pair of FS_{t+1} (spec 2). Four bytes per pair are kept. Time is
+linear in pairs, and in joint actions times outcomes of each line of pairs where spending is held as
+boxes, of each pair where it is listed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,18 +28,18 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-FIRST_SETS = 1 << 10  # room for so many distinct sets to begin with
+FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of the array, read-only. (Kernels are compiled for such alone: for arrays that can be written they would be again.)"""
+    """A read-only view of the array: kernels are compiled for those only."""
     array = np.ascontiguousarray(array).view()
     array.setflags(write=False)
     return array
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """The array, read-only for good, for users: so is what it is a view of."""
+    """The array, read-only for good, also what it is a view of: users get it."""
     array = np.ascontiguousarray(array)
     for part in (array.base, array):
         if isinstance(part, np.ndarray):
@@ -47,7 +48,7 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class Sealed:
-    """Seals its arrays again after it was pickled or copied, which makes them writable (and kernels compile anew for such)."""
+    """Seals its arrays again after it was pickled or copied, which makes them writable."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take in the attributes."""
@@ -64,7 +65,7 @@ def _sealed_again(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Sealed):
+class PairNumbers(Sealed):
     """The safe pairs of t = 0 .. H, numbered through. Arrays are read-only."""
 
     place: Place  # where the kernels find them
@@ -73,32 +74,32 @@ class Rows(Sealed):
 
     @property
     def first(self) -> Ints:
-        """The rows of time t are first[t] : first[t+1], (H+2,)."""
+        """The pairs of time t are first[t] : first[t+1], (H+2,)."""
         return self.place[5]
 
     def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The row of each pair: t one or (B,), state (B,), spent (B, M) whole units; -1 where no safe play comes."""
+        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
         from acegames.kernels import shielding as kernels
 
-        row = np.empty(len(state), dtype=np.int64)
-        kernels.find_rows(frozen(t), frozen(state), frozen(spent), self.dims, self.place, row)
-        return row
+        number = np.empty(len(state), dtype=np.int64)
+        kernels.find_rows(frozen(t), frozen(state), frozen(spent), self.dims, self.place, number)
+        return number
 
-    def pairs(self, row: Ints) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state (B,) and spent (B, M) of each row; t = -1 for what is none."""
+    def situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
+        """Time (B,), state (B,) and spent (B, M) of numbered pairs; t = -1 where there is none."""
         from acegames.kernels import shielding as kernels
 
-        t, state = np.empty(len(row), dtype=np.int64), np.zeros(len(row), dtype=np.int64)
-        spent = np.zeros((len(row), self.constraints), dtype=np.int64)
-        kernels.find_pairs(frozen(row), self.dims, self.place, t, state, spent)
+        t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
+        spent = np.zeros((len(number), self.constraints), dtype=np.int64)
+        kernels.find_pairs(frozen(number), self.dims, self.place, t, state, spent)
         return t, state, spent
 
 
 @dataclass(frozen=True, eq=False)
 class SafeSets(Sealed):
-    """The distinct sets of safe joint actions, and which of them each row has. The last set is empty: nothing is played at the end."""
+    """The distinct sets of safe joint actions, and which one each pair has; the last is empty."""
 
-    of: NDArray[np.int32]  # (rows,)
+    of: NDArray[np.int32]  # by pair
     ptr: Ints  # (D+1,) the joint actions of set d are action[ptr[d] : ptr[d+1]], in lexicographic order
     action: NDArray[np.int32]  # (E, N)
 
@@ -109,13 +110,13 @@ class SafeSets(Sealed):
         return self.action[self.ptr[d] : self.ptr[d + 1]]
 
 
-def number_rows(space: Space) -> Rows:
+def number_pairs(space: Space) -> PairNumbers:
     """Number the safe pairs of a feasible space in which nothing is clipped."""
     first = sealed(np.concatenate([[0], np.cumsum([cells.number for cells in space.cells])]))
     words, counts, keys, word = _cells_joined(space.cells)
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
     place: Any = tuple(frozen(array) for array in arrays)
-    return Rows(place, frozen(np.array(space.dims, dtype=np.int64)), len(space.game.constraints))
+    return PairNumbers(place, frozen(np.array(space.dims, dtype=np.int64)), len(space.game.constraints))
 
 
 def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
@@ -133,10 +134,10 @@ def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
     return words, np.concatenate([*counts, before[-1:]]), nothing, word
 
 
-def find_safe_sets(space: Space, rows: Rows) -> SafeSets:
-    """Find the safe joint actions of every row; TooLarge where four bytes for each do not fit."""
-    game, tables = space.game, space.tables
-    number = int(rows.first[-1])
+def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
+    """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
+    game = space.game
+    number = int(pairs.first[-1])
     if 4 * number > available_memory():
         raise TooLarge(
             f"shield: {number:,} safe situations take {4 * number / 2**30:.3g} GiB, more than can be used; "
@@ -144,125 +145,76 @@ def find_safe_sets(space: Space, rows: Rows) -> SafeSets:
         )
     blocks, lists = _action_lists(game)
     code = np.empty(number, dtype=np.int32)
-    known = _Known.empty(tables.widest[0])
+    rows = space.tables.widest[0]
+    known = _with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), max(FIRST_SETS, 2 * rows), 0)
+    count = 0
     for t in range(game.horizon):
-        into = code[rows.first[t] : rows.first[t + 1]]
-        sets = _dense_layer if space.dense else _sparse_layer
-        known = sets(space, t, blocks[game.layer_at[t]], known, into)
-    return _merged(rows, code, known.sets[: known.count], known.lists[: known.count], lists)
+        kernel, at, end, layer = _layer(space, t)
+        into = code[pairs.first[t] : pairs.first[t + 1]]
+        while at[0] < end:
+            *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
+            if at[0] < end:  # there was no room for another set
+                known = _with_room(known.bits, known.block, len(known.bits), count)
+    return _merged(int(pairs.first[-2]), code, known, count, lists)
 
 
-@dataclass(frozen=True, eq=False)
-class _Known:
-    """The sets found so far, with room for more; see the kernels."""
+def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> Sets:
+    """The first `count` sets with room for `more`; see the kernels."""
+    from acegames.kernels.safe_sets import Sets, index_sets
 
-    sets: Words  # (C, W)
-    lists: NDArray[np.int32]  # (C,)
-    index: NDArray[np.int32]
-    count: int
-
-    @staticmethod
-    def empty(rows: int) -> _Known:
-        """Room for sets of so many joint actions, a few times as many as one line can have."""
-        room = max(FIRST_SETS, 2 * rows)
-        return _Known._with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), 0, room)
-
-    @property
-    def kernel_sets(self) -> Sets:
-        """The same for kernels."""
-        from acegames.kernels.safe_sets import Sets
-
-        return Sets(self.sets, self.lists, self.index)
-
-    def larger(self) -> _Known:
-        """Twice the room."""
-        return self._with_room(self.sets, self.lists, self.count, len(self.sets))
-
-    @staticmethod
-    def _with_room(sets: Words, lists: NDArray[np.int32], count: int, more: int) -> _Known:
-        from acegames.kernels.safe_sets import Sets, index_sets
-
-        sets = np.concatenate([sets, np.zeros((more, sets.shape[1]), dtype=np.uint64)])
-        lists = np.concatenate([lists, np.zeros(more, dtype=np.int32)])
-        index = np.full(1 << (2 * len(sets)).bit_length(), -1, dtype=np.int32)
-        index_sets(Sets(sets, lists, index), count)
-        return _Known(sets, lists, index, count)
+    bits = np.concatenate([bits, np.zeros((more, bits.shape[1]), dtype=np.uint64)])
+    block = np.concatenate([block, np.zeros(more, dtype=np.int32)])
+    found = Sets(bits, block, np.full(1 << (2 * len(bits)).bit_length(), -1, dtype=np.int32))
+    index_sets(found, count)
+    return found
 
 
-def _dense_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
-    """Number the sets of the pairs of time t, line by line."""
-    from acegames.kernels.safe_sets import dense_sets
+def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
+    """The kernel that numbers the sets of time t, where it begins and ends, and what it reads.
 
-    here = space.layers[t]
-    assert here.cells is not None
-    layer = (here.boxes(), here.cells.marks(here.total), space.steps(t), space.following(t + 1), space.tables.widest)
-    a = nth = pair = 0
-    while True:
-        a, nth, pair, count = dense_sets(a, nth, pair, *layer, block, known.kernel_sets, known.count, code)
-        known = replace(known, count=count)
-        if a == len(here.states):
-            return known
-        known = known.larger()
+    It goes line by line where spending is held as boxes, pair by pair where it is listed.
+    """
+    from acegames.kernels.safe_sets import dense_sets, sparse_sets
 
-
-def _sparse_layer(space: Space, t: int, block: NDArray[np.int32], known: _Known, code: NDArray[np.int32]) -> _Known:
-    """Number the sets of the pairs of time t, one by one."""
-    from acegames.kernels.safe_sets import sparse_sets
-
-    here, after = space.layers[t], space.layers[t + 1]
-    assert (
-        here.cells is not None
-        and here.cells.keys is not None
-        and after.cells is not None
-        and after.cells.keys is not None
-    )
-    keys = here.cells.keys
-    layer = (keys, here.boxes(), space.steps(t), space.following(t + 1), listed(after.cells.keys))
-    pair = 0
-    while True:
-        pair, count = sparse_sets(pair, *layer, block, known.kernel_sets, known.count, code)
-        known = replace(known, count=count)
-        if pair == len(keys):
-            return known
-        known = known.larger()
+    here, after = space.layers[t], space.layers[t + 1].cells
+    assert here.cells is not None and after is not None
+    both = (space.steps(t), space.following(t + 1))
+    if space.dense:
+        layer = (here.boxes(), here.cells.marks(here.total), *both, space.tables.widest)
+        return dense_sets, [0, 0, 0], len(here.states), layer
+    assert here.cells.keys is not None and after.keys is not None
+    return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
 
 
 def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-    """The distinct lists of joint actions of states, and for each layer which of them a state has, (S,)."""
-    lists: dict[bytes, int] = {}
+    """For each layer which list of joint actions each state has, (S,); and the distinct lists."""
+    numbers: dict[bytes, int] = {}
     found: list[NDArray[np.int32]] = []
     blocks = []
     for layer in game.layers:
         block = np.zeros(len(game.states), dtype=np.int32)
         for s in range(len(game.states)):
             actions = layer.action[layer.row_ptr[s] : layer.row_ptr[s + 1]]
-            key = actions.tobytes()
-            if key not in lists:
-                lists[key] = len(found)
+            block[s] = numbers.setdefault(actions.tobytes(), len(found))
+            if block[s] == len(found):
                 found.append(actions)
-            block[s] = lists[key]
         blocks.append(block)
     return blocks, found
 
 
-def _merged(
-    rows: Rows, code: NDArray[np.int32], known: Words, block: NDArray[np.int32], lists: list[NDArray[np.int32]]
-) -> SafeSets:
-    """Sets that are equal although their states offer different joint actions become one."""
+def _merged(end: int, code: NDArray[np.int32], known: Sets, count: int, lists: list[NDArray[np.int32]]) -> SafeSets:
+    """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
     numbers: dict[bytes, int] = {}
     parts: list[NDArray[np.int32]] = []
-    final = np.empty(len(known), dtype=np.int32)
-    bits = np.unpackbits(
-        known.astype("<u8", copy=False).view(np.uint8).reshape(len(known), -1), axis=1, bitorder="little"
-    )
-    for k in range(len(known)):
-        actions = lists[block[k]]
+    final = np.empty(count, dtype=np.int32)
+    words = known.bits[:count].astype("<u8", copy=False)
+    bits = np.unpackbits(words.view(np.uint8).reshape(count, -1), axis=1, bitorder="little")
+    for k in range(count):
+        actions = lists[known.block[k]]
         safe = actions[bits[k, : len(actions)].astype(bool)]
-        number = numbers.setdefault(safe.tobytes(), len(parts))
+        final[k] = number = numbers.setdefault(safe.tobytes(), len(parts))
         if number == len(parts):
             parts.append(safe)
-        final[k] = number
-    end = int(rows.first[-2])
     code[:end] = final[code[:end]]
     code[end:] = len(parts)
     ptr = np.cumsum([0, *(len(part) for part in parts), 0])

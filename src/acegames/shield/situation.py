@@ -1,4 +1,4 @@
-"""What may be played in one situation: the ways to ask about one set of safe joint actions, in the user's labels."""
+"""One situation of a shield: questions about its safe joint actions, in the user's labels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
+from acegames.shield.safe_sets import sealed
 
 Mask = NDArray[np.bool_]
 Chosen = Sequence[Label] | Mapping[Label, Label]
@@ -38,15 +39,14 @@ class Situation:
         """The safe joint actions as a mask of `shape`."""
         mask = np.zeros(self.shape, dtype=bool)
         mask[tuple(self.safe.T)] = True
-        mask.setflags(write=False)
-        return mask
+        return sealed(mask)
 
     def allows(self, action: Sequence[Label]) -> bool:
         """Whether a joint action is safe."""
         return bool((self.safe == self._indices(action)).all(axis=1).any())
 
     def turn(self, chosen: Chosen, player: Label) -> Mask:
-        """The actions of the next player that some safe joint action has, together with what was chosen."""
+        """The next player's actions that complete what was chosen to a safe joint action."""
         given, following = self._given(chosen), self.safe
         for i, a in given.items():
             following = following[following[:, i] == a]
@@ -55,16 +55,15 @@ class Situation:
         i = self._next_player(given, player)
         mask = np.zeros(self.shape[i], dtype=bool)
         mask[following[:, i]] = True
-        mask.setflags(write=False)
-        return mask
+        return sealed(mask)
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
-        """The safe joint action in which the fewest players change, the preferred one of several, then the first."""
+        """The safe joint action in which the fewest players change; of several the preferred."""
         nearest = self.nearest(self._indices(action))
         return self.game.joint_action(nearest[int(np.argmax(self._scores(prefer, nearest)))])
 
     def nearest(self, action: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The safe joint actions in which the fewest players change from these indices; -1 is an action that the game does not know."""
+        """The safe joint actions in which the fewest players change; -1: an unknown action."""
         changed = (self.safe != action).sum(axis=1)
         return np.asarray(self.safe[changed == changed.min()])
 

@@ -1,16 +1,14 @@
-"""The answers for every distinct set of safe joint actions in arrays, to be indexed in batches: `table[mask_of[rows]]`."""
+"""Answers for every distinct set of safe joint actions, in arrays: `table[mask_of[pairs]]`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.amounts import to_units
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import available_memory
@@ -24,7 +22,7 @@ PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with ea
 
 MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 DO_WITHOUT = (
-    "asked about one situation, `turn`, `product`, `repair` and `safe` do without, and so does `step` without actions"
+    "asked about one situation, `turn`, `product`, `repair` and `safe` do without; so does `next_pairs` without actions"
 )
 
 
@@ -59,7 +57,7 @@ def turn_masks(masks: Mask) -> tuple[Mask, ...]:
 
 
 def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The nearest safe joint action to every joint action, (D, *shape, N) indices; -1 where nothing is safe."""
+    """The safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe."""
     check_size("repairs", len(sets), shape, 4 * len(shape))
     wanted = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T
     nearest = np.full((len(sets), len(wanted), len(shape)), -1, dtype=np.int32)
@@ -75,7 +73,7 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
 
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
-    """Whole units of amounts, (M,), or (B, M) of an array or of sequences; costs are rounded first where the tracker rounds."""
+    """Whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
     try:
         many = np.ndim(amounts) == 2
         if not many:
@@ -91,7 +89,7 @@ def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
 
 
 def _as_array(amounts: Any) -> NDArray[Any]:
-    """An array of the amounts as they are: a float32 in a list is not made a float64, which would be another number."""
+    """The amounts as they are: a float32 of a list made a float64 would be another number."""
     arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
     return np.asarray(amounts, dtype=None if arrays else object)
 
@@ -101,9 +99,5 @@ def _column(tracker: CostTracker, m: int, column: NDArray[Any], costs: bool) -> 
     rule = tracker.rounding[m] if costs and tracker.rounding else None
     one = CostTracker(tracker.constraints[m : m + 1], tracker.units[m : m + 1], (rule,))
     values, inverse = np.unique(column, return_inverse=True)
-    return np.array(list(_each(one, values)), dtype=np.int64)[inverse.reshape(-1)]
-
-
-def _each(tracker: CostTracker, values: Iterable[Any]) -> Iterable[int]:
-    for value in values:
-        yield to_units(tracker.constraints, tracker.units, tracker.counted([value]))[0]
+    whole = [one.total(one.counted([value]))[0] for value in values]
+    return np.array(whole, dtype=np.int64)[inverse.reshape(-1)]

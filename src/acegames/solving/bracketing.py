@@ -1,15 +1,19 @@
-"""What is known of a game that is too fine to be solved exactly: costs rounded down and rounded up enclose the truth (spec 5)."""
+"""Bounds on a game too fine to be solved exactly: costs rounded down and up enclose it (spec 5)."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec
 
 from acegames.concepts import Concept
-from acegames.engines import Engine, Report
+from acegames.engines import Engine, OnProgress
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
-from acegames.solving.pipeline import Solution, solve
+from acegames.solving.pipeline import solve
+from acegames.solving.solution import Solution
+from acegames.system.deprecation import deprecated
 
 __all__ = ["Bracket", "bracket"]
 
@@ -18,7 +22,8 @@ __all__ = ["Bracket", "bracket"]
 class Bracket:
     """The solutions with costs rounded down and up, and what they say together.
 
-    With one player the true optimum lies between the two values. With more it need not: equilibria are not ordered by safety.
+    With one player the true optimum lies between the two values. With more players it need not:
+    equilibria are not ordered by safety.
     """
 
     game: MarkovGame
@@ -27,7 +32,10 @@ class Bracket:
 
     @property
     def verdict(self) -> str:
-        """ "feasible" or "infeasible" for sure, or "between": this epsilon cannot tell (nor any, that infinite play is feasible)."""
+        """ "feasible" or "infeasible" for sure, or "between": this epsilon cannot tell.
+
+        No epsilon can tell that infinite play is feasible.
+        """
         if self.up is not None and self.game.tails is None:
             return "feasible"
         return "infeasible" if self.down is None else "between"
@@ -35,57 +43,77 @@ class Bracket:
     def __str__(self) -> str:
         if self.down is None:
             return "Infeasible for sure: even with costs rounded down no policy keeps the budgets."
-        said = {
-            "feasible": "Feasible for sure: with costs rounded up some policy keeps every true budget.",
-            "between": "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell."
-            if self.up is None
-            else "Between: the first steps are feasible for sure, what comes after play was cut short may exceed the budgets by its tail.",
-        }[self.verdict]
-        over = ", ".join(
-            f"{c} {e}" for c, e in zip(self.game.constraints, self.down.guarantee.excess, strict=True) if e
-        )
-        kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
-        lines = [said, f"Rounded down: {self._values(self.down)}; {kept}."]
+        if self.verdict == "feasible":
+            said = "Feasible for sure: with costs rounded up some policy keeps every true budget."
+        elif self.up is None:
+            said = (
+                "Between: feasible with costs rounded down, infeasible with costs rounded up; "
+                "a smaller epsilon may tell."
+            )
+        else:
+            said = (
+                "Between: the first steps are feasible for sure, "
+                "what comes after play was cut short may exceed the budgets by its tail."
+            )
+        lines = [said, f"Rounded down: {self._side(self.down, str)}."]
         if self.up is not None:
-            lines.append(f"Rounded up:   {self._values(self.up)}; {self._kept(self.up)}.")
+            lines.append(f"Rounded up:   {self._side(self.up, lambda e: f'{float(e):.6g}')}.")
             if len(self.game.players) == 1 and self.game.tails is None:
                 lines.append("With one player the true optimum lies between the two values.")
         return "\n".join(lines)
 
-    def _kept(self, solution: Solution) -> str:
-        excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
-        over = ", ".join(f"{c} {float(e):.6g}" for c, e in excess if e)
-        return f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
-
-    def _values(self, solution: Solution) -> str:
+    def _side(self, solution: Solution, amount: Callable[[Any], str]) -> str:
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))
-        return f"values {each}"
+        excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
+        over = ", ".join(f"{c} {amount(e)}" for c, e in excess if e)
+        kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
+        return f"values {each}; {kept}"
 
 
+P = ParamSpec("P")
+
+
+def _taking_the_old_order(function: Callable[P, Bracket]) -> Callable[P, Bracket]:
+    """Calls as bracket(game, epsilon, concept) go on working for one version, with a warning."""
+
+    @functools.wraps(function)
+    def wrapped(*given: Any, **named: Any) -> Bracket:
+        game, *more = given if given else (named.pop("game"),)
+        if len(more) > 1 or (more and not isinstance(more[0], Concept | None)):
+            deprecated("bracket(game, epsilon, concept)", "bracket(game, concept, epsilon=epsilon)")
+            named["epsilon"], *more = more
+        call: Any = function
+        found: Bracket = call(game, *more, **named)
+        return found
+
+    return wrapped
+
+
+@_taking_the_old_order
 def bracket(
     game: MarkovGame,
-    epsilon: Any = None,
     concept: Concept | None = None,
     *,
+    epsilon: Any = None,
     relative: bool = False,
     engine: Engine | None = None,
-    progress: Report | None = None,
+    progress: OnProgress | None = None,
 ) -> Bracket:
     """Solve with costs rounded down and rounded up, and say what is known of the true game.
 
     Args:
         game: the game.
-        epsilon: as in `solve`; only a game from `discount` needs none.
+        epsilon: as in `solve`, but required unless the game comes from `discount`.
         concept, relative, engine, progress: as in `solve`.
     """
     if epsilon is None and game.tails is None:
         raise InvalidOption("epsilon: bracket needs one; an exact solve needs no bracket")
 
+    options: dict[str, Any] = {"epsilon": epsilon, "relative": relative, "engine": engine, "progress": progress}
+
     def one(rounding: str) -> Solution | None:
         try:
-            return solve(
-                game, concept, epsilon=epsilon, relative=relative, rounding=rounding, engine=engine, progress=progress
-            )
+            return solve(game, concept, rounding=rounding, **options)
         except Infeasible:
             return None
 

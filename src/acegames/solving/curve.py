@@ -1,13 +1,16 @@
-"""The value of budget: what an equilibrium is worth, as a function of the budget that the game begins with. One solve gives it all.
+"""The value of budget: equilibrium values as a function of the initial budget, all from one solve.
 
-What is played at (t, s) with b left depends on b alone, not on how b came about. To begin with b is therefore to begin with
-more, `top`, of which `top - b` is spent already. The policy of a solved game does not hold that: it begins with nothing spent. So one
-step is put in front of the game in which chance spends `top - b`, for every b of the curve, and the game goes on under the budget
-`top`. The values right behind that step are the curve; pairs that several budgets lead to are solved once.
+What is played at (t, s) with b left depends on b alone, not on how b came about. To begin with b is
+therefore to begin with more, `top`, of which `top - b` is spent already. The policy of a solved
+game does not hold that: it begins with nothing spent. So one step is put in front of the game in
+which chance spends `top - b`, for every b of the curve, and the game goes on under the budget
+`top`. The values right behind that step are the curve; pairs that several budgets lead to are
+solved once.
 
-A budget that cannot be kept would make the whole step infeasible; these are left out beforehand, by the minimal budgets, which are exact.
-A schedule is shifted as a whole, as in `feasibility.frontier`: a budget stands for its last finite entry. The values are a step
-function of the budget: nothing changes between two whole multiples of the unit.
+A budget that cannot be kept would make the whole step infeasible; these are left out beforehand, by
+the minimal budgets, which are exact. A schedule is shifted as a whole, as in
+`Feasibility.frontier`: a budget stands for its last finite entry. The values are a step function of
+the budget: nothing changes between two whole multiples of the unit.
 """
 
 from __future__ import annotations
@@ -21,17 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import round_costs
-from acegames.concepts import CCE, Concept
-from acegames.engines import Engine, Report, check_rewards
+from acegames.approximate.within import Within
+from acegames.concepts import Concept
+from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
-from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
+from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
-from acegames.solving.curve_rows import Row, Scale, given_rows, varied_constraints
-from acegames.solving.pipeline import check_run
+from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
+from acegames.solving.pipeline import check_asked
 
 __all__ = ["BudgetCurve", "budget_curve"]
 
@@ -46,15 +49,16 @@ class BudgetCurve:
 
     players: tuple[Label, ...]
     constraints: tuple[Label, ...]
-    constraint: tuple[Label, ...]  # those whose budget varies; the others have the game's own
+    constraint: tuple[Label, ...]  # the constraints whose budget varies; the others have the game's own
     concept: Concept
     budgets: NDArray[Any]  # (k, M) float64 where that is exact, else exact objects
     values: NDArray[np.float64]  # (k, N) NaN where infeasible, and where no Nash equilibrium was found
     feasible: NDArray[np.bool_]  # (k,)
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
-    steps: int  # budgets in the range at which the values can change; where there are more than are shown, the curve is thinned
-    schedule: bool  # the budgets of the game change with time: a row stands for their last finite entries, the others shifted along
-    remarks: tuple[str, ...] = ()  # further sentences on what the rows stand for
+    steps: int  # how many budgets in the range can change the values; the curve may show fewer
+    # the budgets change with time: a line stands for the last finite ones, the rest shifted along
+    schedule: bool
+    remarks: tuple[str, ...] = ()  # further sentences on what the lines stand for
 
     @property
     def thinned(self) -> bool:
@@ -63,21 +67,20 @@ class BudgetCurve:
 
     @cached_property
     def is_minimal(self) -> NDArray[np.bool_]:
-        """Which rows are minimal budgets, (k,)."""
+        """Which budgets are minimal, (k,)."""
         known = set(map(tuple, self.minimal.tolist()))
-        return np.array([tuple(row) in known for row in self.budgets.tolist()], dtype=bool)
+        return np.array([tuple(budget) in known for budget in self.budgets.tolist()], dtype=bool)
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what the rows stand for."""
+        """Sentences on what the lines stand for."""
         said = list(self.remarks)
         if self.thinned:
-            said.append(
-                f"Thinned: {len(self.budgets):,} of the {self.steps:,} budgets at which values can change; points= shows more."
-            )
+            shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
+            said.append(f"Thinned: {shown}; points= shows more.")
         if self.schedule:
             said.append(
-                "The budget is a schedule: a row stands for its last finite entry, the others are shifted along."
+                "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
             )
         if self.concept.objective is None:
             said.append(
@@ -85,13 +88,24 @@ class BudgetCurve:
             )
         return said
 
-    def __str__(self) -> str:
+    @property
+    def heads(self) -> list[str]:
+        """The columns of `lines`: the constraints that vary, then the players."""
+        return [str(label) for label in self.constraints if label in self.constraint] + [*map(str, self.players)]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The curve as text, one line per budget."""
         shown = [k for k, label in enumerate(self.constraints) if label in self.constraint]
-        heads = [*(str(self.constraints[k]) for k in shown), *map(str, self.players), ""]
-        lines = [heads]
-        for row, values, possible, least in zip(self.budgets, self.values, self.feasible, self.is_minimal, strict=True):
-            worth = [("none found" if math.isnan(v) else f"{v:.6g}") if possible else "infeasible" for v in values]
-            lines.append([*(_number(row[k]) for k in shown), *worth, "minimal" if least else ""])
+        missing = np.where(self.feasible, "none found", "infeasible")
+        return [
+            [_number(budget[k]) for k in shown] + [gone if math.isnan(v) else f"{v:.6g}" for v in values]
+            for budget, values, gone in zip(self.budgets, self.values, missing, strict=True)
+        ]
+
+    def __str__(self) -> str:
+        marks = ["minimal" if least else "" for least in self.is_minimal]
+        lines = [[*self.heads, ""], *([*line, mark] for line, mark in zip(self.lines, marks, strict=True))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
@@ -110,64 +124,63 @@ def budget_curve(
     points: int = 100,
     epsilon: Any = None,
     relative: bool = False,
-    rounding: str = "down",
+    rounding: str | None = None,
     engine: Engine | None = None,
-    progress: Report | None = None,
+    progress: OnProgress | None = None,
 ) -> BudgetCurve:
     """Equilibrium values as a function of the initial budget, all from one solve.
 
-    Time and memory are linear in the pairs that the budgets reach together: a few times those of the largest budget alone.
+    Time and memory are linear in the pairs that the budgets reach together: a few times those of
+    the largest budget alone.
 
     Args:
         game: the game.
-        concept: `CCE()` (the default), `CE()` or `Nash()`. With the objective None each budget gets the values of some equilibrium.
-        constraint: the constraint whose budget varies, or a list of two for a grid; the others keep the game's own. May be left
-            out where there are no more than two.
-        budgets: which budgets: numbers for the one constraint that varies, or rows of one number per constraint, `inf` allowed. By default
-            all at which the values can change, from the smallest feasible one to the game's own.
-        points: of these at most so many, evenly spread; the curve says when it is thinned.
-        epsilon, relative, rounding: as in `solve`, for costs too fine to be counted; the curve is that of the game with rounded costs.
+        concept: `CCE()` (the default), `CE()` or `Nash()`. With the objective None each budget gets
+            the values of some equilibrium.
+        constraint: the constraint whose budget varies, or a list of two for a grid; the others keep
+            the game's own. May be left out where there are no more than two.
+        budgets: numbers for the one constraint that varies, or sequences of one number per
+            constraint, `inf` allowed. By default all at which the values can change, from the
+            smallest feasible one to the game's own.
+        points: how many of these at most, evenly spread; the curve says when it is thinned.
+        epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
         engine: where layers are computed; by default on this machine.
         progress: called with a `Progress` after each layer.
 
     Raises:
-        Infeasible: when the game's own budget is not feasible; give `budgets` then. (Single infeasible budgets have NaN values.)
-        NoEquilibrium: when no Nash equilibrium is found under any of the budgets. (Single ones without have NaN values; a note names them.)
-        InvalidOption: for an unknown constraint, or budgets that cannot be read.
-        TooLarge: as in `solve`, or where there are too many minimal budgets.
+        Infeasible: the game's own budget is not feasible; give `budgets`. (Single infeasible ones
+            have NaN values.)
+        NoEquilibrium: no Nash equilibrium is found under any of the budgets. (Single ones without
+            have NaN values; a note names them.)
+        InvalidOption: the constraint is unknown, or the budgets cannot be read.
+        TooLarge: as in `solve`, or there are too many minimal budgets.
     """
-    check_game(game)
-    concept = CCE() if concept is None else concept
-    if not isinstance(concept, Concept):
-        raise TypeError(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
-    concept.weights(game.players)
+    concept = check_asked(game, concept, engine, progress)
     check_rewards(game, concept)
-    check_run(engine, progress)
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
     remarks: tuple[str, ...] = ()
-    if epsilon is None and (relative is not False or rounding != "down"):
-        raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
-    if epsilon is None and game.tails is not None:
-        epsilon = game.tails.shares
-    if epsilon is not None:
-        game = round_costs(game, epsilon, relative=relative, rounding=rounding, any_budget=True).game
-        remarks = (f"Costs are rounded {rounding} with epsilon {epsilon}{' of the budget' if relative else ''}.",)
+    within = Within(epsilon, relative, rounding)
+    rounded = within.rounded(game, any_budget=True)
+    if rounded is not None:
+        asked = within.in_words(game)
+        remarks = (f"Costs are rounded {within.direction} with {asked}.",) if asked else ()
+        game = rounded.game
     scale = Scale(game)
     if budgets is None:
         varied = varied_constraints(game, constraint)
-        rows, steps = scale.default_rows(varied, int(points))
+        shown, steps = scale.default_budgets(varied, int(points))
     else:
-        varied, rows = given_rows(game, scale, constraint, budgets)
-        steps = len(rows)
+        varied, shown = given_budgets(game, scale, constraint, budgets)
+        steps = len(shown)
     minimal = scale.minimal(varied)
-    whole = np.array([scale.whole(row) for row in rows], dtype=np.int64).reshape(len(rows), len(scale.units))
-    feasible = np.array([(scale.needs <= row).all(axis=1).any() for row in whole], dtype=bool)
-    values = np.full((len(rows), len(game.players)), np.nan)
+    whole = np.array([scale.whole(budget) for budget in shown], dtype=np.int64).reshape(len(shown), len(scale.units))
+    feasible = np.array([(scale.needs <= budget).all(axis=1).any() for budget in whole], dtype=bool)
+    values = np.full((len(shown), len(game.players)), np.nan)
     if feasible.any():
         distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
         values[feasible] = _solve_parts(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
-        without = [row for row, missing in zip(rows, feasible & np.isnan(values[:, 0]), strict=True) if missing]
+        without = [budget for budget, missing in zip(shown, feasible & np.isnan(values[:, 0]), strict=True) if missing]
         remarks += _none_found(game, varied, without)
     width = len(game.constraints)
     return BudgetCurve(
@@ -175,29 +188,31 @@ def budget_curve(
         game.constraints,
         tuple(game.constraints[m] for m in varied),
         concept,
-        plain_array(rows, width),
+        plain_array(shown, width),
         values,
         feasible,
-        plain_array([scale.exactly(row) for row in minimal.tolist()], width),
+        plain_array([scale.exactly(budget) for budget in minimal.tolist()], width),
         steps,
         len(set(game.budgets)) > 1,
         remarks,
     )
 
 
-def _none_found(game: MarkovGame, varied: list[int], without: list[Row]) -> tuple[str, ...]:
+def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> tuple[str, ...]:
     """The sentence on budgets without an equilibrium, if there are any."""
     if not without:
         return ()
-    shown = [", ".join(f"{game.constraints[m]} {_number(plain(row[m]))}" for m in varied) for row in without[:NAMED]]
+    shown = [
+        ", ".join(f"{game.constraints[m]} {_number(plain(budget[m]))}" for m in varied) for budget in without[:NAMED]
+    ]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
     return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
 
 
 def _solve_parts(
-    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: Report | None
+    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: OnProgress | None
 ) -> NDArray[np.float64]:
-    """As `_solve_all`, NaN for budgets under which no Nash equilibrium is found: where the solve fails, each half by itself.
+    """As `_solve_all`; where no Nash equilibrium is found, each half by itself, in the end NaN.
 
     Raises NoEquilibrium where that leaves no budget.
     """
@@ -216,11 +231,13 @@ def _solve_parts(
 
 
 def _solve_all(
-    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: Report | None
+    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: OnProgress | None
 ) -> NDArray[np.float64]:
     """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve."""
     top = whole.max(axis=0)
-    spent = [[(b - x) * u for b, x, u in zip(top.tolist(), row, scale.units, strict=True)] for row in whole.tolist()]
+    spent = [
+        [(b - x) * u for b, x, u in zip(top.tolist(), budget, scale.units, strict=True)] for budget in whole.tolist()
+    ]
     longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
     counted = lattice(longer)
     try:
@@ -243,7 +260,9 @@ def _solve_all(
             error.state,
         ) from None
     assert found is not None, "every budget was found feasible beforehand"
-    total = np.array([[int(x / u) for x, u in zip(row, counted.units, strict=True)] for row in spent], dtype=np.int64)
+    total = np.array(
+        [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent], dtype=np.int64
+    )
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
     state, total = np.tile(start, len(whole)), np.repeat(total, len(start), axis=0)
     layer = found.layers[1]
@@ -252,14 +271,14 @@ def _solve_all(
 
 
 def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
-    """The game under the budget `top`, begun by a step in which chance spends one of the rows of `spent`. State 0 stands for the start."""
+    """The game under the budget `top` after a step in which chance spends one of `spent`."""
     costs = exact_costs(game)
     values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
     code = [{v: k for k, v in enumerate(column)} for column in values]
     later = [_recoded(layer, costs, code) for layer in game.layers]
     outcomes = sorted(
-        (s, tuple(c[x] for c, x in zip(code, row, strict=True)), p / len(spent))
-        for row in spent
+        (s, tuple(c[x] for c, x in zip(code, budget, strict=True)), p / len(spent))
+        for budget in spent
         for s, p in game.initial
     )
     first = Layer(
@@ -272,7 +291,9 @@ def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent:
         cost=np.array([c for _, c, _ in outcomes], dtype=np.int32),
     )
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
-    budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
+    budgets = [
+        tuple(b if b == math.inf else b + x for b, x in zip(budget, shift, strict=True)) for budget in game.budgets
+    ]
     return replace(
         game,
         horizon=game.horizon + 1,

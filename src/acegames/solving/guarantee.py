@@ -1,4 +1,4 @@
-"""What an answer promises, in words and in numbers."""
+"""The promise that comes with an answer, in words and in numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"CE": "correlated", "CCE": "coarse correlated", "Nash": "Nash"}
 
 @dataclass(frozen=True)
 class Guarantee:
-    """`str` says it in words; `excess` is the most by which each constraint may exceed its budgets, zero where it never does."""
+    """The promise in words, and `excess`: the most by which each budget may be exceeded."""
 
     text: str
     excess: tuple[Number, ...] = ()
@@ -33,7 +33,7 @@ class Guarantee:
 def guarantee(
     game: MarkovGame, concept: Concept, rounding: Sequence[Rounding | None] = (), asked: str = ""
 ) -> Guarantee:
-    """The promise of an equilibrium of `game` found with costs counted by `rounding` (empty: as they are).
+    """The promise of an equilibrium of `game`, costs counted by `rounding` (empty: as they are).
 
     `asked` says in words which epsilon was asked for, if any.
     """

@@ -39,7 +39,7 @@ from acegames.verifier._reading import Reader
 from acegames.verifier._rounding import Rule, read_rules
 from acegames.verifier._units import Units
 
-__all__ = ["Proof", "certify"]
+__all__ = ["Proof", "certify", "prove"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -76,7 +76,7 @@ class Proof:
         )
 
 
-def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
+def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
     """Write a proof of a solution: game, policy and claims, for `python checker/ace_check.py PROOF` to confirm.
 
     The solution is verified first. The claims are about the game with its true costs, also where the policy rounds them.
@@ -185,3 +185,6 @@ def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[bytes]:
     yield line
     for array in little.values():
         yield array.tobytes()
+
+
+certify = prove  # the name of earlier versions

@@ -173,7 +173,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             if answer.over:  # perhaps sooner than the game thinks
                 self._check_last(played, cost)
             else:
-                runner.step(played, next_state, cost)
+                runner.observe(played, cost, next_state)
             self._look(answer.observations, answer.infos)
         except (InvalidOption, UnknownPair, ValueError) as error:
             message = f"the environment left the shield's game, and safety can be promised no longer: {error}"

@@ -1,4 +1,4 @@
-"""Which budgets a curve is made of: read from what the user asks for, in whole units between which nothing changes."""
+"""The budgets of a curve: as the user asks for them, in units between which nothing changes."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.infeasible import infeasible
 
 Ints = NDArray[np.int64]
-Row = tuple[Bound, ...]
+Budget = tuple[Bound, ...]
 
 
 class Scale:
-    """Budgets of a game as whole units, between which nothing changes; a constraint that is never bounded stays at zero."""
+    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero."""
 
     def __init__(self, game: MarkovGame) -> None:
         frontier = Frontier(game)
         self.game, self.units, self.reference = game, frontier.units, frontier.reference
-        self.bounded = [any(isinstance(row[m], Fraction) for row in game.budgets) for m in range(len(self.units))]
+        self.bounded = [any(isinstance(budget[m], Fraction) for budget in game.budgets) for m in range(len(self.units))]
         self.range = [self._where_it_matters(m) for m in range(len(self.units))]
-        self.own: Row = tuple(r if b else math.inf for r, b in zip(self.reference, self.bounded, strict=True))
-        needs = [self.whole(row) for row in frontier.at_root()]
+        self.own: Budget = tuple(r if b else math.inf for r, b in zip(self.reference, self.bounded, strict=True))
+        needs = [self.whole(budget) for budget in frontier.at_root()]
         self.needs: Ints = np.array(needs, dtype=np.int64).reshape(len(needs), len(self.units))
 
-    def whole(self, row: Iterable[Bound]) -> tuple[int, ...]:
+    def whole(self, budget: Iterable[Bound]) -> tuple[int, ...]:
         """Whole units of a budget, rounded down, and cut to the range in which it matters."""
         return tuple(
             most if isinstance(bound, float) else max(least, min(math.floor(bound / unit), most))
-            for bound, unit, (least, most) in zip(row, self.units, self.range, strict=True)
+            for bound, unit, (least, most) in zip(budget, self.units, self.range, strict=True)
         )
 
-    def exactly(self, whole: Sequence[int]) -> Row:
+    def exactly(self, whole: Sequence[int]) -> Budget:
         """The budget of whole units."""
         return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
 
     def minimal(self, varied: list[int]) -> Ints:
-        """The smallest feasible budgets when the constraints that do not vary keep the game's own, (j, M)."""
+        """The smallest feasible budgets, (j, M); constraints that do not vary keep their own."""
         held = [m for m in range(len(self.units)) if m not in varied]
         own = np.array(self.whole(self.own), dtype=np.int64)
         fitting = self.needs[(self.needs[:, held] <= own[held]).all(axis=1)]
         fitting[:, held] = own[held]
         return minimal_elements(fitting) if len(fitting) else fitting
 
-    def default_rows(self, varied: list[int], points: int) -> tuple[list[Row], int]:
-        """All budgets at which something can change, up to the game's own, thinned to so many; and how many there are."""
+    def default_budgets(self, varied: list[int], points: int) -> tuple[list[Budget], int]:
+        """All budgets at which something changes, to the game's own, thinned; and their number."""
         lowest, own = self.minimal(varied), self.whole(self.own)
         lowest = lowest[(lowest <= own).all(axis=1)]
         if not len(lowest):
@@ -75,7 +75,7 @@ class Scale:
         if not self.bounded[m]:
             return 0, 0
         largest = self.game.horizon * max(map(abs, exact_costs(self.game)[m]))
-        shifts = [row[m] - self.reference[m] for row in self.game.budgets if isinstance(row[m], Fraction)]
+        shifts = [budget[m] - self.reference[m] for budget in self.game.budgets if isinstance(budget[m], Fraction)]
         lowest, highest = (-largest - max(shifts)) / self.units[m], (largest - min(shifts)) / self.units[m]
         return math.floor(lowest) - 1, math.ceil(highest)
 
@@ -107,13 +107,13 @@ def varied_constraints(game: MarkovGame, constraint: Any) -> list[int]:
         raise InvalidOption(f"constraint: got {constraint!r}, name one or two of {list(labels)!r}")
     found = [labels.index(c) for c in chosen]
     for m in found:
-        if not any(isinstance(row[m], Fraction) for row in game.budgets):
+        if not any(isinstance(budget[m], Fraction) for budget in game.budgets):
             raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget, which could vary")
     return sorted(found)
 
 
-def given_rows(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Row]]:
-    """The constraints that vary and the exact rows, from `budgets` as the user gives them."""
+def given_budgets(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
+    """The constraints that vary and the exact budgets, from `budgets` as the user gives them."""
     entries = [budgets] if is_scalar(budgets) else list(budgets)
     single = bool(entries) and all(map(is_scalar, entries))
     varied = (
@@ -123,19 +123,19 @@ def given_rows(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any) ->
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
     if not entries or (single and len(varied) > 1):
         raise InvalidOption(
-            f"budgets: got {budgets!r}, must be rows of one number per constraint {list(game.constraints)!r}, or numbers "
+            f"budgets: got {budgets!r}, must be sequences of one number per constraint {list(game.constraints)!r}, or numbers "
             "for the one constraint that varies"
         )
-    rows = []
+    found = []
     for k, entry in enumerate(entries):
         given = [entry] if single else list(entry) if not is_scalar(entry) else []
         if len(given) not in (len(varied), len(scale.own)):
-            raise InvalidOption(f"budgets: row {k} is {entry!r}, must have one number per constraint")
-        row = list(scale.own)
-        for m, value in zip(varied if len(given) == len(varied) else range(len(row)), given, strict=True):
-            row[m] = _bound(f"budgets: row {k}: budget of {game.constraints[m]!r}", value, scale.bounded[m])
-        rows.append(tuple(row))
-    return varied, rows
+            raise InvalidOption(f"budgets: entry {k} is {entry!r}, must have one number per constraint")
+        budget = list(scale.own)
+        for m, value in zip(varied if len(given) == len(varied) else range(len(budget)), given, strict=True):
+            budget[m] = _bound(f"budgets: entry {k}: budget of {game.constraints[m]!r}", value, scale.bounded[m])
+        found.append(tuple(budget))
+    return varied, found
 
 
 def _bound(what: str, value: Any, bounded: bool) -> Bound:

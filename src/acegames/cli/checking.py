@@ -1,0 +1,185 @@
+"""Verbs about safety alone: check, frontier, reduce."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import acegames as ace
+from acegames.approximate.within import Within
+from acegames.cli import options as opt
+from acegames.cli.screen import Answer, escape, out, say_written, solve_with_bar, working
+from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
+from acegames.concepts import Concept
+from acegames.model.remarks import free, free_in_words
+
+QUICK = 100_000
+"""Below this many stage games the value of a budget is shown without being asked for."""
+
+
+def check(
+    game: opt.Game, epsilon: opt.Epsilon = None, relative: opt.Relative = False, rounding: opt.Rounding = "down"
+) -> Answer:
+    """Check a game for errors and say whether it can be played safely at all. Exit code 3 if it
+    cannot.
+    """
+    model = opt.read_game(game)
+    rounded = Within(opt.read_epsilon(epsilon, model), relative, rounding).rounded(model)
+    facts = {**describe(model), "costs": "exact" if rounded is None else f"rounded {rounding}"}
+    counted = model if rounded is None else rounded.game
+    try:
+        with working("judging what safe play can reach"):
+            found, needs = ace.feasibility(counted), ace.estimate(counted)
+    except ace.TooLarge as error:
+        raise ace.TooLarge(f"the game is in order, but too large to be judged: {error}") from None
+    except ace.InvalidOption as error:  # costs given by distributions
+        if rounded is not None:
+            raise
+        why = f"The game is in order, but cannot be judged exactly. {error}"
+        show_game(model)
+        out.print(escape(why), soft_wrap=True)
+        return Answer({**facts, "feasible": None, "sure": False, "why": why})
+    exactly = None if rounded is None else rounding
+    verdict, sure = _verdict(found.feasible, exactly, forever=model.tails is not None)
+    show_game(model, to_solve=needs)
+    if found.feasible:
+        out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
+    else:
+        out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
+    for label in free(model):
+        out.print(f"[yellow]Note:[/] {escape(free_in_words(label))}.", soft_wrap=True)
+    facts |= {"feasible": found.feasible, "sure": sure, "pairs": found.pairs}
+    needed = {**vars(needs), "memory": needs.memory}
+    return Answer({**facts, "estimate": needed, "free": free(model)}, code=0 if found.feasible else 3)
+
+
+def _verdict(feasible: bool, rounding: str | None, *, forever: bool) -> tuple[str, bool]:
+    """The verdict on the true game, and whether it is sure. (Infinite play is judged in part.)"""
+    if rounding is None:
+        return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
+    if feasible and rounding == "up":
+        later = ", but for what comes later" if forever else ""
+        return f"Feasible for sure, even with costs rounded up{later}", not forever
+    if feasible:
+        return "Feasible with costs rounded down, within epsilon", False
+    if rounding == "down":
+        return "Infeasible for sure: even with costs rounded down no policy keeps every budget", True
+    return "Infeasible with costs rounded up; with true costs it may be feasible", False
+
+
+MEANING = {
+    None: "each line is enough, nothing below it is",
+    "down": "with costs rounded down; nothing below a line is enough for the true costs",
+    "up": "with costs rounded up; each line is enough for the true costs",
+}
+"""The meaning of the lines of a frontier, by the direction in which costs are rounded."""
+
+
+def frontier(
+    game: opt.Game,
+    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
+    curve: Annotated[
+        bool | None,
+        typer.Option(
+            "--curve/--no-curve",
+            help="Solve, and show what the players get with each budget up to the game's own; by default where that is quick.",
+        ),
+    ] = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
+    ] = None,
+    points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
+    concept: opt.Kind | None = None,
+    objective: opt.Objective | None = None,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    rounding: opt.Rounding = "down",
+) -> Answer:
+    """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
+    what a budget is worth.
+    """
+    given = opt.read_game(game)
+    rounded = Within(opt.read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
+    model, how = (given, None) if rounded is None else (rounded.game, rounding)
+    wanted = _solved_for(game) if concept is objective is None else None
+    wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
+    worth = _curve(model, wanted, curve, constraint, points)
+    with working("finding the smallest budgets"):
+        own = ace.feasibility(model)
+        budgets = own.minimal_budgets
+    if not model.constraints:
+        out.print("This game has no budgets: every legal play is safe.")
+    else:
+        show_frontier(model, budgets, most, MEANING[how], feasible=own.feasible)
+        if worth:
+            show_curve(worth)
+    facts = {"constraints": model.constraints, "feasible": own.feasible}
+    facts["costs"] = "exact" if how is None else f"rounded {how}"
+    facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
+    found = {"curve": curve_data(worth)} if worth else {}
+    return Answer({**facts, "minimal_budgets": budgets, **found})
+
+
+def _solved_for(name: str) -> Concept | None:
+    """The concept of a solution file; None where the name is no such file."""
+    try:
+        return ace.Solution.load(name).concept if Path(name).is_file() else None
+    except ace.BadFile:
+        return None
+
+
+def _curve(
+    game: ace.MarkovGame, concept: Concept, asked: bool | None, constraint: list[str] | None, points: int
+) -> ace.BudgetCurve | None:
+    """The value of budget where it is asked for, or where nothing is said and it is quick."""
+    if asked is False:
+        if constraint:
+            raise ace.InvalidOption("--constraint: goes with --curve")
+        return None
+
+    def solve(chosen: Any = None) -> ace.BudgetCurve:
+        return solve_with_bar(lambda bar: ace.budget_curve(game, concept, chosen, points=points, progress=bar))
+
+    if asked is None and constraint is None:
+        with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
+            return solve() if _quick_curve(game) else None
+        return None
+    labels = {str(c): c for c in game.constraints}
+    if not constraint and len(labels) > 2:
+        raise ace.InvalidOption(
+            f"--curve: say whose budget varies: --constraint, once or twice, of {', '.join(labels)}"
+        )
+    return solve([labels.get(c, c) for c in constraint] if constraint else None)
+
+
+def _quick_curve(game: ace.MarkovGame) -> bool:
+    """Whether the value of budget takes a moment only, and is a line or a grid."""
+    bounded = [c for c in zip(*game.budgets, strict=True) if any(b != np.inf for b in c)]
+    return (
+        len(game.constraints) == len(bounded) in (1, 2)
+        and ace.feasibility(game).feasible
+        and ace.estimate(game).pairs < QUICK
+    )
+
+
+def reduce(
+    game: opt.Game,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
+    ] = None,
+) -> Answer:
+    """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
+    ones.
+    """
+    with working("reducing"):
+        reduced = ace.reduce(opt.read_game(game)).game
+    if output is not None:
+        reduced.save(output)
+    show_game(reduced)
+    out.print("Its states are (state, spent); every legal joint action is safe, whatever follows.")
+    return Answer({**describe(reduced), "file": say_written(output)})

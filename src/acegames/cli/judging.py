@@ -1,0 +1,108 @@
+"""Verbs that judge a solution: verify, prove, simulate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import acegames as ace
+from acegames.cli import options as opt
+from acegames.cli.screen import Answer, by_label, err, escape, number, out, own_budget, table, working
+from acegames.cli.summary import certificate_data
+from acegames.files.played import check_played
+from acegames.files.stated import as_stated
+
+
+def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None) -> Answer:
+    """Check a policy independently of the solver: every budget, and every player's best safe
+    deviation. Exit code 1 if it fails.
+    """
+    opt.check_tolerance(tol)
+    model, policy, stated = opt.read_policy(file, against)
+    with working("checking"):
+        certificate = ace.verify(model, policy, policy.concept, tol=tol)
+        if stated is not None:
+            certificate = as_stated(certificate, stated.values)
+    out.print(escape(str(certificate)))
+    return Answer(certificate_data(certificate), code=0 if certificate.ok else 1)
+
+
+ProvedArg = Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")]
+ProofOption = Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")]
+
+
+def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
+    """Write a proof that others can check without acegames: python checker/ace_check.py PROOF.
+
+    The checker is in the repository and in the source distribution (pip download --no-deps
+    --no-binary :all: acegames), not in the wheel.
+    """
+    opt.check_tolerance(tol)
+    opt.refuse_game(file)
+    opt.check_place(output)
+    with working("checking, and writing the proof"):
+        proof = ace.prove(ace.Solution.load(file), output, tol=tol)
+    out.print(escape(str(proof)), soft_wrap=True)
+    return Answer({**vars(proof), "path": str(proof.path)})
+
+
+def certify(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
+    """Write a proof; the earlier name of `prove`."""
+    err.print(
+        "acegames certify is deprecated and will be removed in the next version; use acegames prove", soft_wrap=True
+    )
+    return prove(file, output, tol)
+
+
+def simulate(
+    file: opt.SolutionFile,
+    against: opt.Against = None,
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to play.")] = 1000,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same episodes.")
+    ] = None,
+) -> Answer:
+    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one
+    breaks, beyond the policy's rounding.
+
+    What a solution file states is compared with what is played; exit code 2 if they differ.
+    """
+    model, policy, stated = opt.read_policy(file, against)
+    with working(f"playing {episodes:,} episodes"):
+        try:
+            rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+        except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
+            raise ace.InvalidOption(f"{file}: {wrong}") from None
+        if stated is not None:
+            try:
+                check_played(stated, rollouts)
+            except ace.BadFile as wrong:
+                raise ace.BadFile(f"{file}: {wrong}") from None
+    mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
+    largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
+    returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]
+    out.print(table(("player", "mean return", "standard error"), returns, title=f"{episodes:,} episodes", left=1))
+    for (label, budget), most, last in zip(own_budget(model).items(), largest, at_end, strict=True):
+        ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
+        out.print(f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})")
+    if model.constraints:
+        out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
+    for label, most in zip(model.constraints, rollouts.excess, strict=True):
+        if most > 0:
+            out.print(f"Largest excess over the budget of {escape(str(label))}: {number(most)}")
+    if rollouts.violations:
+        out.print(f"Episodes that broke it by more than the policy's rounding allows: {rollouts.beyond:,}")
+    data = {
+        "episodes": episodes,
+        "mean_return": by_label(model.players, mean),
+        "standard_error": by_label(model.players, error),
+        "largest_spending": by_label(model.constraints, largest),
+        "largest_spending_at_end": by_label(model.constraints, at_end),
+        "violations": rollouts.violations,
+        "largest_excess": by_label(model.constraints, rollouts.excess),
+        "beyond_guarantee": rollouts.beyond,
+    }
+    return Answer(data, code=1 if rollouts.beyond else 0)

@@ -1,0 +1,119 @@
+"""Verbs that show and write things: export, report, catalog, bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import acegames as ace
+from acegames.cli import options as opt
+from acegames.cli.completion import game_names, games
+from acegames.cli.screen import Answer, err, escape, out, say_written, table, working
+
+
+def export(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A solution or policy file, a game file, or a catalog game.", autocompletion=games
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="A table, .csv or .parquet; or .nfg for Gambit.")
+    ],
+    game: Annotated[bool, typer.Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
+    outside: Annotated[
+        float | None, typer.Option(help="With .nfg: the payoff of joint actions that are not feasible.")
+    ] = None,
+) -> Answer:
+    """Write the policy of a solution, or a game, as a table that other programs read, or a game of
+    one step for Gambit.
+    """
+    from acegames.files.exporting import export_file
+
+    what, lines = export_file(source, output, opt.read_game, game=game, outside=outside)
+    out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
+    return Answer({"what": what, "lines": lines, "file": str(output)})
+
+
+def report(
+    file: opt.SolutionFile,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")] = Path(
+        "report.html"
+    ),
+    against: Annotated[
+        str | None, typer.Option("--game", metavar="GAME", help="The game of the policy, where FILE has none.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to simulate for it.")] = 1000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")
+    ] = 0,
+    most: Annotated[
+        int | None,
+        typer.Option(min=1, help="Show at most this many situations; by default as many as keep the page below 3 MB."),
+    ] = None,
+) -> Answer:
+    """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit
+    code 1 if the check fails.
+    """
+    from acegames.report import write_report
+
+    opt.refuse_game(file)
+    answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
+    game = None if against is None else opt.read_game(against)
+    written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
+    out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
+    out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
+    for note in written.notes:
+        out.print(escape(note), style="yellow")
+    if not written.ok:
+        err.print("[bold red]The policy was not certified;[/] the page says why.")
+    return Answer({**vars(written), "path": str(written.path)}, code=0 if written.ok else 1)
+
+
+def catalog(
+    name: Annotated[str | None, typer.Argument(help="Tell the story of this game.", autocompletion=game_names)] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the game as .yaml, .json or .npz.")
+    ] = None,
+) -> Answer:
+    """List the ready games, tell the story of one, or write it to a file."""
+    if name is None:
+        if output is not None:
+            raise ace.InvalidOption("-o needs the name of a game: acegames catalog NAME -o FILE")
+        entries = [ace.catalog.describe(n) for n in ace.catalog.names()]
+        title = "Catalog: use a name wherever a GAME is asked for"
+        out.print(table(("name", "what it is"), [(e.name, e.title) for e in entries], title=title, left=2))
+        return Answer([{"name": e.name, "title": e.title} for e in entries])
+    entry = ace.catalog.describe(name)
+    if output is not None:
+        ace.catalog.get(name).save(output)
+    out.print(
+        f"[bold]{escape(entry.title)}[/] ({entry.name})\n\n{escape(entry.story)}\n\nSource: {escape(entry.source)}"
+    )
+    for fact in entry.facts:
+        out.print(f"- {escape(fact)}")
+    return Answer({**vars(entry), "file": say_written(output)})
+
+
+def bench() -> Answer:
+    """Measure this machine: solve and verify random two-player games of growing size."""
+    from acegames.cli.bench import measurements
+
+    with working("measuring"):
+        found = list(measurements())
+    heads = ("stage games", "solve, s", "per second", "verify, s", "verified")
+    rows = [
+        (
+            f"{m.pairs:,}",
+            f"{m.solve_seconds:.3f}",
+            f"{m.pairs / m.solve_seconds:,.0f}",
+            f"{m.verify_seconds:.3f}",
+            "yes" if m.ok else "NO",
+        )
+        for m in found
+    ]
+    out.print(table(heads, rows))
+    return Answer([vars(m) for m in found], code=0 if all(m.ok for m in found) else 1)

@@ -1,0 +1,199 @@
+"""Options and arguments that verbs share, and what their words mean: words in, objects out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import acegames as ace
+from acegames.cli.completion import concepts, games, objectives
+from acegames.concepts import Concept
+from acegames.engines import Engine
+from acegames.files.exporting import GAMES
+from acegames.model.written import read_exact
+
+Game = Annotated[
+    str,
+    typer.Argument(
+        metavar="GAME", help="A game file, a solution file, or the name of a catalog game.", autocompletion=games
+    ),
+]
+SolutionFile = Annotated[
+    Path,
+    typer.Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game."),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
+    ),
+]
+Kind = Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)]
+Objective = Annotated[
+    str,
+    typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0.",
+    ),
+]
+Relative = Annotated[bool, typer.Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
+Rounding = Annotated[
+    str, typer.Option(help="down (infeasible then is infeasible in truth) or up (budgets are never exceeded).")
+]
+Gamma = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER", help="Play forever, rewards and costs discounted by this per step; needs --epsilon."
+    ),
+]
+CostGamma = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
+Tol = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
+
+CONCEPTS: dict[str, type[Any]] = {"ce": ace.CE, "cce": ace.CCE, "nash": ace.Nash}
+ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
+
+
+def read_game(name: str) -> ace.MarkovGame:
+    """A file if there is one of that name, else a catalog game."""
+    path = Path(name)
+    if path.is_file():
+        return ace.load(name)
+    if name in ace.catalog.names():
+        return ace.catalog.get(name)
+    if path.is_dir():
+        raise IsADirectoryError(f"{name}: a folder, not a file")
+    if path.exists():
+        raise ace.InvalidOption(f"{name}: not an ordinary file (a pipe or a device); save what comes from it to a file")
+    if path.suffix or "/" in name:
+        raise FileNotFoundError(f"{name}: no such file")
+    raise ace.InvalidOption(
+        f"{name}: neither a file nor a catalog game; `acegames catalog` lists {', '.join(ace.catalog.names())}"
+    )
+
+
+def read_policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy, ace.Solution | None]:
+    """Game, policy and solution of a file; with --game that game, the policy, no solution."""
+    refuse_game(file)
+    if against is None:
+        solution = ace.Solution.load(file)
+        return solution.game, solution.policy, solution
+    return read_game(against), ace.Policy.load(file), None
+
+
+def refuse_game(file: Path) -> None:
+    """InvalidOption where a game is given in place of a solution or a policy."""
+    if file.suffix.lower() in GAMES or (not file.exists() and str(file) in ace.catalog.names()):
+        raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
+
+
+def check_place(output: Path) -> None:
+    """Refuse, before the work, a place where no file can be written after it."""
+    folder = Path(os.path.realpath(output)).parent
+    if not folder.is_dir():
+        missing = folder if output.is_symlink() else output.parent
+        raise FileNotFoundError(f"-o {output}: the folder {missing} does not exist")
+    if output.is_dir():
+        raise IsADirectoryError(f"-o {output}: is a folder, must be the name of a file")
+    ordinary = output.is_file() or not output.exists()  # a device or a pipe needs nothing of its folder
+    if not os.access(folder if ordinary else output, os.W_OK):
+        raise PermissionError(f"-o {output}: {f'the folder {folder}' if ordinary else 'it'} cannot be written")
+
+
+def read_concept(
+    kind: str, objective: str, game: ace.MarkovGame, floor: float = 1.0, backend: str | None = None
+) -> Concept:
+    """The concept; its objective may be a word, the name of a player or weights."""
+    name, (*others, last) = kind.lower(), CONCEPTS
+    if name not in CONCEPTS:
+        raise ace.InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
+    players = {str(p): p for p in game.players}
+    chosen: Any = None if objective.lower() == "none" else players.get(objective, objective)
+    if objective not in players and "," in objective:
+        with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
+            chosen = tuple(float(w) for w in objective.split(","))
+    options: dict[str, Any] = {}
+    if backend is not None:
+        if name != "nash":
+            raise ace.InvalidOption(f"--backend {backend}: goes with --concept nash")
+        options["backend"] = backend
+    if name != "nash":
+        options["floor"] = floor
+    elif floor != 1.0:
+        raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
+    found: Concept = CONCEPTS[name](chosen, **options)
+    return found
+
+
+def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
+    """The engine of that name; threads and memory are the local one's."""
+    if name not in ENGINES:
+        raise ace.InvalidOption(f"--engine {name}: must be {' or '.join(ENGINES)}")
+    limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
+    engine: Engine = ENGINES[name](**limits if name == "local" else {})
+    return engine
+
+
+def read_bytes(text: str) -> int:
+    """Bytes from 500MB, 4 GiB or a plain number."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(I?)B?\s*", text.upper())
+    if match is None:
+        raise ace.InvalidOption(f"--memory {text}: must be a number of bytes such as 500MB or 4GiB")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " KMGT".index(match[2] or " "))
+
+
+def read_epsilon(text: str | None, game: ace.MarkovGame) -> Any:
+    """A number, or {constraint: number} from name=number,name=number."""
+    if text is None:
+        return None
+    if "=" not in text:
+        return _exact("--epsilon", text)
+    labels = {str(c): c for c in game.constraints}
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if len({name.strip() for name, *_ in pairs}) < len(pairs):
+        raise ace.InvalidOption(f"--epsilon {text}: a constraint is named twice")
+    return {labels.get(name.strip(), name.strip()): _exact("--epsilon", value) for name, _, value in pairs}
+
+
+def discounted(
+    game: ace.MarkovGame, epsilon: str | None, gamma: str | None, cost_gamma: str | None
+) -> tuple[ace.MarkovGame, Any]:
+    """The game, cut short where it is played forever, and the epsilon for its costs."""
+    small = read_epsilon(epsilon, game)
+    if gamma is None:
+        if cost_gamma is not None:
+            raise ace.InvalidOption("--cost-gamma needs --gamma")
+        return game, small
+    if small is None or isinstance(small, dict):
+        raise ace.InvalidOption("--gamma needs --epsilon with one number: what comes after the cut stays below it")
+    rates = [None if r is None else _exact("--gamma", r) for r in (gamma, cost_gamma)]
+    return ace.discount(game, rates[0], epsilon=small, cost_gamma=rates[1]), None  # it brings its own
+
+
+def _exact(option: str, text: str) -> Any:
+    try:
+        return read_exact(text)
+    except ValueError as error:
+        raise ace.InvalidOption(f"{option} {text}: {error}") from None
+
+
+def check_tolerance(tol: float | None) -> None:
+    """A tolerance is finite; that it is not negative the option says already."""
+    if tol is not None and not np.isfinite(tol):
+        raise ace.InvalidOption(f"--tol {tol}: must be a finite number")

@@ -1,0 +1,166 @@
+"""How the program speaks: consoles, bars, tables, numbers and labels for people, and JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from rich import markup
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+import acegames as ace
+from acegames.model.budgets import is_almost_sure
+from acegames.model.numbers import plain
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """The answer of a verb to machines; it told people by `out`, which is silent under --json."""
+
+    data: Any  # for --json
+    code: int = 0  # exit code
+
+
+@contextmanager
+def speaking(*, quiet: bool, as_json: bool) -> Iterator[None]:
+    """Silence `out` under --json and --quiet, under --quiet also notes on standard error."""
+    log = logging.getLogger("acegames")
+    level = log.level
+    out.quiet = quiet or as_json
+    if quiet:
+        log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        out.quiet = False
+        log.setLevel(level)
+
+
+def unwatched() -> bool:
+    """Whether nobody would see a bar."""
+    return out.quiet or not sys.stderr.isatty()
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Show on a terminal what goes on, and for how long; it goes when the work is done."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
+        bar.add_task(text, total=None)
+        yield
+
+
+def solve_with_bar(work: Callable[[ace.OnProgress], T]) -> T:
+    """Run one solve or several with a bar on a terminal; the bar goes when the work is done."""
+    columns = (TextColumn("solving"), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
+        task = bar.add_task("finding the situations that safe play can reach", total=None)
+
+        def show(state: ace.Progress) -> None:
+            text = (
+                f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
+                f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, "
+                f"{state.seconds_left:,.0f} s left"
+            )
+            bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)
+
+        return work(show)
+
+
+def memory_used() -> int:
+    """Largest memory that this process has held so far, in bytes."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def say_written(output: Any) -> str | None:
+    """Say where something was written; return the place for --json, None where nothing was."""
+    if output is None:
+        return None
+    out.print(f"Written to {escape(str(output))}.")
+    return str(output)
+
+
+def table(heads: Sequence[Any], rows: Iterable[Sequence[str]], *, title: str | None = None, left: int = 0) -> Table:
+    """A table of text; all but the first `left` columns hold numbers, aligned at the right."""
+    found = Table(title=title)
+    for k, head in enumerate(heads):
+        found.add_column(escape(str(head)), justify="left" if k < left else "right")
+    for row in rows:
+        found.add_row(*map(escape, row))
+    return found
+
+
+def filled_bar(share: float, width: int, style: str) -> Text:
+    """A bar that is empty only at nothing and full only at the whole."""
+    full, left = ("#", ".") if out.options.ascii_only else ("█", "░")
+    drawn = 0 if share <= 0 else max(1, min(width - (share < 1), round(share * width)))
+    return Text.assemble((full * drawn, style), (left * (width - drawn), "dim"))
+
+
+def escape(text: str) -> str:
+    """Text that prints as it is: no markup, no control characters that a terminal would obey."""
+    return markup.escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text))
+
+
+def one_line(label: Any) -> str:
+    """A label without line breaks and control characters."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(label))
+
+
+def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
+    """{label: value} with text as keys; where two labels look alike, as Python writes them."""
+    known = list(labels)
+    alike = len({str(x) for x in known}) < len(known)
+    return dict(zip(map(repr if alike else str, known), values, strict=True))
+
+
+def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
+    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
+    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
+    shown = [column[0] if len(set(column)) == 1 else column for column in columns]
+    return dict(zip(game.constraints, shown, strict=True))
+
+
+def number(x: Any) -> str:
+    """A number, or a schedule of them, for people."""
+    if isinstance(x, list):
+        if is_almost_sure(x):
+            return f"{number(x[-1])} at the end"
+        shown = [*map(number, x)] if len(x) <= 8 else [*map(number, x[:4]), "...", *map(number, x[-3:])]
+        return f"[{', '.join(shown)}]"
+    return f"{x:.10g}" if isinstance(x, float) else str(x)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object, now, so that what goes wrong with that is noticed here."""
+    print(json.dumps(_plain(value), indent=2, allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN or infinity, no tuples as keys and no Fractions: write them as text."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)

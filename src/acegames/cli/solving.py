@@ -1,0 +1,114 @@
+"""Verbs that compute equilibria: solve, bracket."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import acegames as ace
+from acegames.cli import options as opt
+from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
+from acegames.cli.summary import certificate_data, show_summary, solution_data
+from acegames.engines.checkpoint import other_runs
+
+
+def solve(
+    game: opt.Game,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the solution: game, policy, values, options, guarantee."
+        ),
+    ] = None,
+    concept: opt.Kind = "cce",
+    objective: opt.Objective = "welfare",
+    backend: Annotated[
+        str | None, typer.Option(help="With nash: quantecon or gambit, to be asked about product stages.")
+    ] = None,
+    floor: Annotated[
+        float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
+    ] = 1.0,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    rounding: opt.Rounding = "down",
+    gamma: opt.Gamma = None,
+    cost_gamma: opt.CostGamma = None,
+    verify: Annotated[bool, typer.Option(help="Check the answer independently before writing it.")] = True,
+    engine: Annotated[str, typer.Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads; all processors by default.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="Refuse games that need more, e.g. 4GB; the free memory by default.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Store layers here as they are solved; the same command goes on after a crash, and the policy stays out of memory.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the whole certificate and all that is promised.")
+    ] = False,
+) -> Answer:
+    """Compute an equilibrium policy in which no player gains by any safe deviation."""
+    if output is not None:
+        if output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
+            raise ace.InvalidOption(
+                f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
+            )
+        opt.check_place(output)
+    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    wanted = opt.read_concept(concept, objective, model, floor, backend)
+    options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
+    options["engine"] = opt.read_engine(engine, threads, memory)
+    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
+    begun = time.perf_counter()
+    with working("checking"):
+        certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
+    seconds_to_check = time.perf_counter() - begun
+    good = certificate is None or certificate.ok
+    output = output if good else None
+    if output is not None:
+        solution.save(output)
+    show_summary(solution, certificate, seconds_to_check=seconds_to_check, verbose=verbose)
+    written = say_written(output)
+    if written is not None and solution.checkpoint is not None:
+        out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)
+    if not good:
+        err.print("[bold red]The independent check failed; nothing was written.[/] Please report this game.")
+    data = {**solution_data(solution), "certificate": certificate_data(certificate), "file": written}
+    return Answer(data, code=0 if good else 1)
+
+
+def _not_needed(run: str) -> str:
+    """Says which part of a checkpoint may be deleted once its solution is written."""
+    folder, others = os.path.dirname(run), other_runs(run)
+    if not others:
+        return f"The checkpoint in {folder} is not needed for this any more and may be deleted."
+    held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
+    return f"{run} is not needed for this any more and may be deleted; {folder} holds layers of {held} too."
+
+
+def bracket(
+    game: opt.Game,
+    epsilon: opt.Epsilon = None,
+    relative: opt.Relative = False,
+    gamma: opt.Gamma = None,
+    cost_gamma: opt.CostGamma = None,
+    concept: opt.Kind = "cce",
+    objective: opt.Objective = "welfare",
+) -> Answer:
+    """Solve with costs rounded down and rounded up, and say what is sure. Exit code 3 if the game
+    is infeasible for sure.
+    """
+    model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
+    wanted = opt.read_concept(concept, objective, model)
+    found = solve_with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
+    out.print(escape(str(found)))
+    sides = {"down": found.down, "up": found.up}
+    data = {"verdict": found.verdict, **{k: None if s is None else solution_data(s) for k, s in sides.items()}}
+    return Answer(data, code=3 if found.verdict == "infeasible" else 0)

@@ -1,0 +1,61 @@
+"""The public names, in the order of the pipeline; `acegames` loads them when the first is used."""
+
+import acegames.baselines as baselines
+import acegames.catalog as catalog
+import acegames.learn as learn
+import acegames.plot as plot
+from acegames.approximate import Rounded, discount, round_costs
+from acegames.concepts import CCE, CE, Nash
+from acegames.engines import OnProgress, Progress
+from acegames.engines.forecast import Estimate
+from acegames.engines.local import LocalEngine
+from acegames.engines.reference import ReferenceEngine
+from acegames.errors import (
+    AceError,
+    BadFile,
+    CheckpointError,
+    Infeasible,
+    InvalidGame,
+    InvalidOption,
+    MissingExtra,
+    NoEquilibrium,
+    TooLarge,
+    UnknownPair,
+)
+from acegames.files.loading import load
+from acegames.model.budgets import almost_sure
+from acegames.model.costs.random import RandomCost, random_cost
+from acegames.model.game import MarkovGame
+from acegames.policy.policy import Policy, Runner
+from acegames.policy.simulation import Rollouts, simulate
+from acegames.policy.tracker import CostTracker
+from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.reduction import Reduction, reduce
+from acegames.shield import Shield, ShieldRunner
+from acegames.solving.bracketing import Bracket, bracket
+from acegames.solving.curve import BudgetCurve, budget_curve
+from acegames.solving.guarantee import Guarantee
+from acegames.solving.pipeline import Solution, Stats, estimate, solve
+from acegames.verifier import Certificate, verify
+from acegames.verifier.proof import Proof, certify, prove
+
+# the game
+__all__ = ["MarkovGame", "almost_sure", "random_cost", "RandomCost", "load", "catalog"]
+# made easier, with a bound
+__all__ += ["round_costs", "Rounded", "discount"]
+# can it be played safely
+__all__ += ["feasibility", "Feasibility", "reduce", "Reduction", "Shield", "ShieldRunner"]
+# an equilibrium
+__all__ += ["CE", "CCE", "Nash", "solve", "Solution", "Guarantee", "Stats", "budget_curve", "BudgetCurve"]
+__all__ += ["bracket", "Bracket", "estimate", "Estimate"]
+# where it is computed
+__all__ += ["LocalEngine", "ReferenceEngine", "Progress", "OnProgress"]
+# the policy that it hands over
+__all__ += ["Policy", "CostTracker", "Runner"]
+# checks
+__all__ += ["verify", "Certificate", "prove", "Proof", "certify", "simulate", "Rollouts"]
+# to compare with, to look at, and to learn from samples
+__all__ += ["baselines", "plot", "learn"]
+# errors
+__all__ += ["AceError", "InvalidGame", "InvalidOption", "Infeasible", "NoEquilibrium", "TooLarge"]
+__all__ += ["BadFile", "CheckpointError", "MissingExtra", "UnknownPair"]

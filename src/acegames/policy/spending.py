@@ -1,0 +1,74 @@
+"""The memory of a runner between the steps of an episode: time, state and cumulative costs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from acegames.errors import InvalidOption
+from acegames.model.amounts import read_amounts
+from acegames.model.game import Label
+from acegames.model.numbers import plain
+from acegames.model.written import unknown
+from acegames.policy.tracker import CostTracker, Spent
+
+Amounts = tuple[Fraction, ...]
+
+
+class Spending:
+    """Follows one episode and adds up its costs exactly. Runners are built on it."""
+
+    def __init__(self, horizon: int, tracker: CostTracker, state: Label) -> None:
+        self.t, self.state = 0, state
+        self._horizon, self._tracker = horizon, tracker
+        # cumulative costs, as they were and as the tracker counts them
+        self.total: Amounts = (Fraction(0),) * len(tracker.constraints)
+        self.total_counted = self.total
+
+    @property
+    def spent(self) -> Spent:
+        """The cumulative cost so far, one exact number per constraint."""
+        return tuple(map(plain, self.total))
+
+    @property
+    def counted(self) -> Spent:
+        """The cumulative cost as it is counted; the same as `spent` unless costs are rounded."""
+        return tuple(map(plain, self.total_counted))
+
+    @property
+    def done(self) -> bool:
+        """Whether the horizon is reached."""
+        return self.t >= self._horizon
+
+    def check_running(self) -> None:
+        """InvalidOption at the end of the episode."""
+        if self.done:
+            raise InvalidOption(f"the episode is over: the horizon is {self._horizon}")
+
+    def check_next_state(self, known: Mapping[Label, int], next_state: Any) -> None:
+        """InvalidOption unless the next state is a state of the game."""
+        if not isinstance(next_state, Hashable) or next_state not in known:
+            said = unknown("state", next_state, known)
+            raise InvalidOption(f"next state {next_state!r}: {said}; give observe(action, cost, next_state)")
+
+    def after(self, cost: Any, *, whole: bool = True) -> tuple[Amounts, Amounts]:
+        """The sums spent and counted after one more cost; InvalidOption if it cannot be counted.
+
+        `whole`: the cost must count as whole units, as every cost of the game does.
+        """
+        tracker = self._tracker
+        if whole:
+            tracker.add(tracker.start(), cost)
+        try:
+            step = read_amounts(tracker.constraints, {} if cost is None else cost)
+        except (ValueError, TypeError) as error:
+            raise InvalidOption(f"cost {cost!r}: {error}") from None
+        both = (self.total, step), (self.total_counted, tracker.counted(step))
+        spent, counted = (tuple(a + b for a, b in zip(total, more, strict=True)) for total, more in both)
+        return spent, counted
+
+    def move(self, after: tuple[Amounts, Amounts], next_state: Label) -> None:
+        """Go on to the next time with what `after` says."""
+        self.total, self.total_counted = after
+        self.t, self.state = self.t + 1, next_state

@@ -1,0 +1,115 @@
+"""The answer of `solve`: the policy, its values, the guarantee and the work it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.approximate.rounding import rounded_by
+from acegames.concepts import Concept
+from acegames.engines import Engine, OnProgress
+from acegames.errors import InvalidOption
+from acegames.model.game import MarkovGame
+from acegames.policy.policy import Policy
+from acegames.solving.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from acegames.report import Written
+    from acegames.solving.curve import BudgetCurve
+
+__all__ = ["Solution", "Stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """The work that a solve took."""
+
+    pairs: int  # stage games: (t, state, spent), spending that cannot matter any more counted once
+    programs: int  # stage games that took a linear program
+    repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
+    # None after loading: files do not hold it, so that the same solve gives the same bytes
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """An equilibrium policy with what was asked and what is promised."""
+
+    game: MarkovGame
+    concept: Concept
+    values: NDArray[np.float64]  # (N,) each player's expected total reward from the start
+    policy: Policy
+    stats: Stats
+    guarantee: Guarantee
+    # the folder of this solve's layers, which the policy is mapped from; None after loading
+    checkpoint: str | None = None
+
+    def __str__(self) -> str:
+        worth = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, self.values, strict=True))
+        return f"{self.concept}: values {worth}. {self.guarantee}"
+
+    def budget_curve(
+        self,
+        constraint: Any = None,
+        *,
+        budgets: Any = None,
+        points: int = 100,
+        engine: Engine | None = None,
+        progress: OnProgress | None = None,
+    ) -> BudgetCurve:
+        """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
+
+        Of an approximate solution it is the curve of the game with rounded costs, where that has
+        one: costs that were cut off, or not counted at all, because of the game's own budget would
+        count under a smaller one (InvalidOption).
+        """
+        from acegames.solving.curve import budget_curve
+
+        options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
+        rules = self.policy.tracker.rounding
+        if self.policy.tracker.exact:
+            return budget_curve(self.game, self.concept, constraint, **options)
+        varied = self.game.constraints if constraint is None else constraint
+        for label, rule in zip(self.game.constraints, rules, strict=True):
+            named = label == varied or (isinstance(varied, (list, tuple)) and label in varied)
+            if named and rule is not None and (rule.direction == "ignore" or rule.lowest is not None):
+                how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
+                raise InvalidOption(
+                    f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong "
+                    "for smaller ones; ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all"
+                )
+        curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
+        said = f"Costs are rounded. At the game's own budget: {self.guarantee}"
+        return replace(curve, remarks=(*curve.remarks, said))
+
+    def report(
+        self, path: str | PathLike[str], *, episodes: int = 1000, seed: int = 0, most: int | None = None
+    ) -> Written:
+        """Write one HTML page in which the solution can be looked at, from disk, without a network.
+
+        Args:
+            path: where to write the page.
+            episodes: how many episodes to simulate for it.
+            seed: of the random numbers; the same seed gives the same page.
+            most: show at most this many situations; by default as many as keep the page below 3 MB.
+        """
+        from acegames.report import write_report
+
+        return write_report(self, path, episodes=episodes, seed=seed, most=most)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write game, policy, values, options and guarantee to one file."""
+        from acegames.files.solution import save_solution
+
+        save_solution(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Solution:
+        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory."""
+        from acegames.files.solution import load_solution
+
+        return load_solution(path)
