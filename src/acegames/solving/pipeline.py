@@ -73,12 +73,15 @@ def solve(
     within = Within(epsilon, relative, rounding)
     counted = within.count(game)
     whole = lattice(counted.game)
-    shelf = None
-    if checkpoint is not None:  # its name says which game is solved, and how costs are rounded
-        shelf = Checkpoint(checkpoint, concept, {"game": game.digest, "counted": counted.game.digest})
-    stored: tuple[Checkpoint, ...] = () if shelf is None else (shelf,)
+    store = None
+    if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
+        facts = {"game": game.digest, "counted": counted.game.digest}
+        if engine is not None and not isinstance(engine, LocalEngine):
+            facts["engine"] = type(engine).__name__
+        store = Checkpoint(checkpoint, concept, facts)
+    stored: tuple[Checkpoint, ...] = () if store is None else (store,)
     try:
-        with shelf or contextlib.nullcontext():
+        with store or contextlib.nullcontext():
             found = (engine or LocalEngine()).solve(counted.game, whole, concept, progress, *stored)
     except NoEquilibrium as error:
         if not counted.rounding:
@@ -90,7 +93,7 @@ def solve(
     policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, counted.rounding)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, counted.rounding, within.in_words(game))
-    return Solution(game, concept, found.values, policy, stats, promise, None if shelf is None else shelf.run)
+    return Solution(game, concept, found.values, policy, stats, promise, None if store is None else store.run)
 
 
 def estimate(
@@ -122,7 +125,7 @@ def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, chec
     if engine is not None:
         if not callable(getattr(engine, "solve", None)):
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
-        stored = [] if checkpoint is None else ["shelf"]
+        stored = [] if checkpoint is None else ["store"]
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
     if progress is not None:
         check_function("progress", progress, ("progress",))

@@ -1,0 +1,101 @@
+"""The loop that engines share: an engine of one's own, resuming, and open stages that are repaired."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines import backward, local
+from acegames.engines.reference import OneByOne
+from oracle import random_game
+
+
+def games(number):
+    rng = np.random.default_rng(77)
+    found = []
+    while len(found) < number:
+        game = random_game(rng, players=2, states=3, constraints=1, horizon=4)
+        if ace.feasibility(game).feasible:
+            found.append(game)
+    return found
+
+
+def same(one, other):
+    assert one.values.tobytes() == other.values.tobytes()
+    for a, b in zip(one.policy.layers, other.policy.layers, strict=True):
+        assert a.code.tobytes() == b.code.tobytes() and a.values.tobytes() == b.values.tobytes()
+        assert a.mixed_row.tobytes() == b.mixed_row.tobytes() and a.mixed_prob.tobytes() == b.mixed_prob.tobytes()
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("fair"), ace.Nash()], ids=str)
+def test_the_reference_engine_goes_on_from_a_checkpoint(concept, tmp_path, monkeypatch):
+    monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
+    went_on = 0
+    for k, game in enumerate(games(4)):
+        try:
+            whole = ace.solve(game, concept, engine=ace.ReferenceEngine())
+        except ace.NoEquilibrium:
+            continue
+        solve, calls = OneByOne.solve, []
+
+        def broken(self, t0, t1, after, solve=solve, calls=calls):
+            calls.append(t0)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return solve(self, t0, t1, after)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OneByOne, "solve", broken)
+            with pytest.raises(KeyboardInterrupt):
+                ace.solve(game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k))
+        told = []
+        again = ace.solve(
+            game, concept, engine=ace.ReferenceEngine(), checkpoint=tmp_path / str(k), progress=told.append
+        )
+        same(whole, again)
+        went_on += told[0].resumed > 0
+    assert went_on
+
+
+def test_a_checkpoint_of_one_engine_is_not_taken_for_another_s(tmp_path):
+    game = games(1)[0]
+    ace.solve(game, engine=ace.ReferenceEngine(), checkpoint=tmp_path)
+    told = []
+    fast = ace.solve(game, checkpoint=tmp_path, progress=told.append)
+    assert all(x.resumed == 0 for x in told)
+    same(fast, ace.solve(game))
+
+
+def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
+    """With every program left open by the kernel, exact arithmetic gives an equilibrium all the same."""
+    game = games(1)[0]
+    usual = ace.solve(game, ace.CE())
+    real = local.solve_block
+
+    def all_open(data, begin, end, solver, room=None):
+        """As the kernel, but nothing that took a program is certified."""
+        found = real(data, begin, end, solver, room)
+        assert not found.open
+        written, count = local_written(data, begin, end)
+        at = np.isin(written.cell[:count], found.mixed.at)
+        stages = tuple(solver._open(written, int(g)) for g in np.flatnonzero(at))
+        room.value[found.mixed.at] = np.nan
+        room.code[found.mixed.at] = 0
+        return local.Answers(*room, open=stages, programs=found.programs)
+
+    from acegames.engines.blocks import _written as local_written
+
+    monkeypatch.setattr(local, "solve_block", all_open)
+    repaired = ace.solve(game, ace.CE())
+    assert repaired.stats.repaired > 0
+    assert ace.verify(game, repaired.policy, ace.CE()).ok
+    assert repaired.values == pytest.approx(usual.values, abs=1e-9)
+
+
+def test_missing_runs_of_times():
+    missing = backward._missing
+    assert list(missing([], 3)) == [(0, 3)]
+    assert list(missing([0, 1, 2], 3)) == []
+    assert list(missing([2, 1], 5)) == [(3, 5), (0, 1)]
+    assert list(missing([4, 2], 5)) == [(3, 4), (0, 2)]

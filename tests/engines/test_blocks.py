@@ -1,0 +1,78 @@
+"""Blocks of a layer solved apart, each from a re-based selection of boxes, give the bits of the whole layer."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import acegames as ace
+from acegames.engines import blocks
+from acegames.engines.baseline import baseline, with_gross
+from acegames.engines.stages import Programs, Searches, choices_of
+from acegames.safety.explore import explore
+from acegames.safety.lattice import lattice
+from oracle import random_game
+
+
+def explored(seed, players, dense):
+    rng = np.random.default_rng([5, seed])
+    while True:
+        game = random_game(rng, players=players, states=4, constraints=2, horizon=3)
+        space = explore(ace.LocalEngine(dense=dense).plan(game, lattice(game)))
+        if space.feasible:
+            return space
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE("egalitarian"), ace.Nash()], ids=str)
+def test_blocks_that_travel_give_the_same_bits(concept, dense):
+    cut_apart = 0
+    for seed in range(8):
+        players = 1 if seed == 7 and not isinstance(concept, ace.Nash) else 2
+        space = explored(seed, players, dense)
+        base = baseline(*space.rewards)
+        if isinstance(concept, ace.Nash):
+            solver = Searches(concept, space.game.players, choices_of(space), base)
+        else:
+            widest = space.tables.widest[0]
+            solver = Programs(concept, space.game.players, choices_of(space), widest, base)
+        end = space.layers[-1]
+        columns = 1 if players == 1 else 2 * players
+        values = np.zeros((end.total if dense else end.cells.number, columns))
+        for t in reversed(range(space.game.horizon)):
+            data = blocks.layer_data(space, t, with_gross(space.tables.reward - base.taken[t]), values)
+            whole = blocks.solve_block(data, 0, data.cells, solver)
+            if whole.failure or whole.open:
+                break
+            parts = []
+            for box in range(len(data.here.states)):
+                alone, judge = pickle.loads(pickle.dumps((blocks.cut(data, box, box + 1), solver)))
+                assert len(alone.after.lo) == len(blocks.needs(data, box, box + 1)) <= len(data.after.lo)
+                cut_apart += len(alone.after.lo) < len(data.after.lo)
+                parts.append(blocks.solve_block(alone, 0, alone.cells, judge))
+            value = np.concatenate([x.value for x in parts])
+            code = np.concatenate([x.code for x in parts])
+            first = np.cumsum([0, *(len(x.code) for x in parts)])
+            at = np.concatenate([x.mixed.at + begin for x, begin in zip(parts, first, strict=False)])
+            mixed = [np.concatenate([x.mixed[k] for x in parts]) for k in (1, 2, 3)]
+            assert value.tobytes() == whole.value.tobytes() and (code == whole.code).all()
+            assert (at == whole.mixed.at).all()
+            assert all(np.array_equal(a, b) for a, b in zip(mixed, whole.mixed[1:], strict=True))
+            values = whole.value
+    assert cut_apart, "every block needed the whole next layer: the selection was not tried"
+
+
+def test_a_block_may_be_any_run_of_cells():
+    space = explored(1, 2, True)
+    base = baseline(*space.rewards)
+    solver = Programs(ace.CE(), space.game.players, choices_of(space), space.tables.widest[0], base)
+    t = space.game.horizon - 1
+    after = np.zeros((space.layers[-1].total, 4))
+    data = blocks.layer_data(space, t, with_gross(space.tables.reward), after)
+    whole = blocks.solve_block(data, 0, data.cells, solver)
+    for middle in range(1, data.cells):
+        left, right = (blocks.solve_block(data, *x, solver) for x in ((0, middle), (middle, data.cells)))
+        assert np.concatenate([left.value, right.value]).tobytes() == whole.value.tobytes()
+        assert (np.concatenate([left.mixed.at, right.mixed.at + middle]) == whole.mixed.at).all()
