@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -91,7 +91,7 @@ def _table_bytes(space: Space) -> int:
     boxes = sum(
         int(x.nbytes) for x in (space.states, space.lo, space.size, space.least, space.most, space.base, space.line)
     )
-    once = sum(int(x.nbytes) for x in vars(tables).values()) + boxes
+    once = sum(int(getattr(tables, x.name).nbytes) for x in fields(tables)) + boxes
     deviations = len(tables.reward) * DEVIATION_BYTES + 4 * _deviations(space)
     return 2 * once + 5 * tables.reward.nbytes + max(once, deviations)
 

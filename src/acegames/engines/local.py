@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -226,7 +227,12 @@ class Threads(_Values):
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
-        return with_gross(self.space.tables.reward - self.base.taken[t])
+        taken = self.base.taken[t]
+        return with_gross(self.space.tables.reward - taken) if taken.any() else self._plain_rewards
+
+    @cached_property
+    def _plain_rewards(self) -> Floats:
+        return with_gross(self.space.tables.reward)
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ class Tables:
             _frozen(np.array(game.layer_at, dtype=np.int64)),
         )
 
-    @property
+    @cached_property
     def widest(self) -> tuple[int, int]:
         """Most rows of a state, and most outcomes of a state's rows together."""
         return int(np.diff(self.row_ptr, axis=1).max()), int(np.diff(self.out_ptr[self.row_ptr], axis=1).max())
