@@ -22,7 +22,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 import acegames as ace
-from acegames.cli.completion import concepts, game_names, games, objectives
+from acegames.cli.completion import concept_words, concepts, game_names, games, objectives
 from acegames.cli.summary import show_summary
 from acegames.cli.terminal import (
     by_label,
@@ -43,6 +43,7 @@ from acegames.cli.terminal import (
     speaking,
     working,
 )
+from acegames.concepts import CONCEPTS, Concept, Correlated
 from acegames.engines.checkpoint import other_runs
 from acegames.files.exporting import GAMES
 from acegames.files.stated import as_stated
@@ -99,9 +100,7 @@ AgainstOption = Annotated[
         "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
     ),
 ]
-ConceptOption = Annotated[
-    str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)
-]
+ConceptOption = Annotated[str, typer.Option(help=f"{concept_words()}.", autocompletion=concepts)]
 ObjectiveOption = Annotated[
     str,
     typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
@@ -792,9 +791,11 @@ def _refuse_game(file: Path) -> None:
         raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 
-def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> ace.CE | ace.CCE | ace.Nash:
-    if kind.lower() not in ("ce", "cce", "nash"):
-        raise ace.InvalidOption(f"--concept {kind}: must be ce, cce or nash")
+def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> Concept:
+    known = {name.lower(): concept for name, concept in CONCEPTS.items()}
+    if kind.lower() not in known:
+        *others, last = known
+        raise ace.InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
     players: dict[str, Hashable] = {str(p): p for p in game.players}
     chosen: Any = objective
     if objective.lower() == "none":
@@ -804,14 +805,15 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> a
     elif "," in objective:
         with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
-    if kind.lower() == "nash":
-        if floor != 1.0:
-            raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
-        return ace.Nash(objective=chosen)
-    return (ace.CE if kind.lower() == "ce" else ace.CCE)(objective=chosen, floor=floor)
+    wanted = known[kind.lower()]
+    if issubclass(wanted, Correlated):
+        return wanted(objective=chosen, floor=floor)
+    if floor != 1.0:
+        raise ace.InvalidOption(f"--floor {floor:g}: {kind.lower()} has no floor, only correlated concepts do")
+    return wanted(objective=chosen)
 
 
-def _with_backend(concept: ace.CE | ace.CCE | ace.Nash, backend: str) -> ace.Nash:
+def _with_backend(concept: Concept, backend: str) -> ace.Nash:
     if not isinstance(concept, ace.Nash):
         raise ace.InvalidOption(f"--backend {backend}: goes with --concept nash")
     return ace.Nash(concept.objective, backend)
@@ -820,7 +822,7 @@ def _with_backend(concept: ace.CE | ace.CCE | ace.Nash, backend: str) -> ace.Nas
 QUICK = 100_000  # stage games
 
 
-def _solved_for(name: str) -> ace.CE | ace.CCE | ace.Nash | None:
+def _solved_for(name: str) -> Concept | None:
     """The concept of a solution file; None where the name is no such file."""
     try:
         return ace.Solution.load(name).concept if Path(name).is_file() else None

@@ -18,8 +18,6 @@ from acegames.model.numbers import exact, nearest_float
 
 __all__ = ["show_summary"]
 
-KINDS = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
-
 
 def show_summary(
     solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
@@ -41,7 +39,7 @@ def show_summary(
 
 def _title(solution: ace.Solution) -> Text:
     concept = solution.concept
-    return Text.assemble((KINDS[type(concept).__name__], "bold"), f", objective {one_line(concept.objective)}")
+    return Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
 
 
 def _values(solution: ace.Solution) -> Table:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept, Correlated
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.baseline import Level, level, with_gross
 from acegames.engines.forecast import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
@@ -132,7 +132,7 @@ class LocalEngine:
 
 
 def _stages(space: Space, lattice: Lattice, concept: Concept, base: Level) -> Stages:
-    if isinstance(concept, Nash) and len(space.game.players) > 1:
+    if concept.product and len(space.game.players) > 1:
         from acegames.engines.nash import NashStages
 
         return NashStages(space, lattice, concept, base)
@@ -356,7 +356,8 @@ class Stages:
         self.alone = len(game.players) == 1
         counts = np.array([len(labels) for labels in game.actions], dtype=np.int64)
         self.widest = space.tables.widest
-        deviation = _deviations(space.tables, counts) if not self.alone else np.zeros((0, 1), dtype=np.int32)
+        who = concept.deviators(game.players)
+        deviation = _deviations(space.tables, counts, who) if not self.alone else np.zeros((0, 1), dtype=np.int32)
         self.choices = Choices(space.tables.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
         self.reward = with_gross(space.tables.reward)
 
@@ -455,7 +456,7 @@ class Stages:
     def _repair(self, task: LayerTask, stage: OpenStage, known: dict[bytes, Floats]) -> Run:
         """Solve a stage exactly, from the very numbers that the kernel had; many stages of a layer are the same, and in `known`."""
         action, n = self.choices.action[stage.row], len(self.players)
-        assert not isinstance(self.concept, Nash)
+        assert isinstance(self.concept, Correlated)
         key = action.tobytes() + stage.utility.tobytes()
         if key not in known:
             both = (stage.utility[:, :n], self.concept, self.players, stage.utility[:, n:])
@@ -481,7 +482,7 @@ def runs(count: int, threads: int, least: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + step, count)
 
 
-def _deviations(tables: Tables, counts: Ints) -> NDArray[np.int32]:
+def _deviations(tables: Tables, counts: Ints, deviates: tuple[bool, ...]) -> NDArray[np.int32]:
     """`deviation_table` of every state of every layer."""
     owners = np.diff(tables.row_ptr, axis=1)
-    return deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts)
+    return deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts, deviates)

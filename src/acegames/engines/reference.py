@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.engines import EngineResult, Progress, Report
 from acegames.engines.baseline import level, with_gross
 from acegames.engines.layer_store import Shelf
@@ -69,7 +69,7 @@ class ReferenceEngine:
             _check(game, concept, lattice, t, nodes, found)
             values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
             layer = policy_layer(nodes, table, found.sigma, np.ascontiguousarray(values[:, :n]))
-            layers.append(by_player(layer, game) if isinstance(concept, Nash) else layer)
+            layers.append(by_player(layer, game) if concept.product else layer)
             programs, repaired, done = programs + found.programs, repaired + found.repaired, done + len(values)
             if progress:
                 progress(Progress(len(layers), game.horizon, done, pairs, time.perf_counter() - started))
