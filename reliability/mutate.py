@@ -96,7 +96,7 @@ BOXES = {
 COMPILED = ("src/acegames/kernels.py", "src/acegames/verify/_kernels.py", "src/acegames/shield/_kernels.py")
 
 KERNELS = (
-    "acegames.kernels", "acegames.nash_kernels", "acegames.verifier._kernels", "acegames.kernels.shielding", "acegames.kernel_cache",
+    "acegames.kernels", "acegames.nash_kernels", "acegames.verifier.kernels", "acegames.kernels.shielding", "acegames.kernel_cache",
     "acegames.numerics",
 )  # fmt: skip
 

@@ -2,11 +2,11 @@
 
     safe    no budget is broken on any history that the policy can realise, however small its probability;
     stable  for each player i and every subgame (t, s, c) in FS, the best feasible deviation W_i gains over the policy's own
-            value V_i no more than a hundred-millionth of what is at stake there, and rounding (`_tolerance`). FS are the
+            value V_i no more than a hundred-millionth of what is at stake there, and rounding (`tolerance`). FS are the
             subgames that some feasible policy reaches.
 
 Both together certify a subgame-perfect anytime-constrained equilibrium. At every step a deviator under CCE commits to an action before
-the recommendation is drawn, or follows it; under CE it may answer each recommendation with another action (`_deviations`). For Nash the
+the recommendation is drawn, or follows it; under CE it may answer each recommendation with another action (`deviations`). For Nash the
 policy must also be a product: the players draw independently in every subgame. Then what a player is told says nothing
 about the others, so a deviation is one action b for all of its own, feasible against every joint action that the others may play: the
 deviations of CCE, and with them the same recursion (a mixed deviation is no better than the best b it mixes, and feasible
@@ -16,13 +16,13 @@ deviations are found by dynamic programming (not by linear programs), so a mista
 
 A policy that rounds costs (its `tracker.rounding` says how) is asked by what it counts, and judged by what is truly spent:
 
-    safe    the largest true total, found by a forward maximum over what the policy counts (`_rounded_walk`), exceeds no budget
+    safe    the largest true total, found by a forward maximum over what the policy counts (`rounded_walk`), exceeds no budget
             by more than the rounding allows: a cell per step where costs are rounded down, else nothing;
-    stable  as above in the game with costs as counted (`_counted`). Rounding down makes no deviation infeasible, so the gains
+    stable  as above in the game with costs as counted (`counted`). Rounding down makes no deviation infeasible, so the gains
             found there bound the gains of every deviation that keeps the true budgets.
 
-There are two ways to the same verdict. Small games take plain numpy passes over the graph of pairs (`_feasible`,
-`_deviations`); large ones take compiled passes that recompute successors (`_compiled`). Time is linear in the edges of
+There are two ways to the same verdict. Small games take plain numpy passes over the graph of pairs (`feasible`,
+`deviations`); large ones take compiled passes that recompute successors (`compiled`). Time is linear in the edges of
 the feasible graph, plus one question to the policy per subgame, in bulk where it has a `lookup`: about a microsecond per
 subgame of two players with three actions each. Memory is eight bytes per subgame and some hundred per subgame of the
 largest time.
@@ -40,18 +40,18 @@ from numpy.typing import NDArray
 from acegames.concepts import CE, Concept, Nash
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
-from acegames.verifier._certificate import Certificate, limit_phrases
-from acegames.verifier._compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
-from acegames.verifier._counted import Counted
-from acegames.verifier._deviations import Evaluated, evaluate
-from acegames.verifier._feasible import feasible_stages
-from acegames.verifier._packed import Packed
-from acegames.verifier._reading import Reader
-from acegames.verifier._rounded_walk import walk_rounded
-from acegames.verifier._rounding import EXACT, read_rules, unsound
-from acegames.verifier._tolerance import Gain, judged, safe_rows
-from acegames.verifier._units import Units
-from acegames.verifier._walk import Step, Walked, Witness, amounts, walk
+from acegames.verifier.certificate import Certificate, limit_phrases
+from acegames.verifier.compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
+from acegames.verifier.counted import Counted
+from acegames.verifier.deviations import Evaluated, evaluate
+from acegames.verifier.feasible import feasible_stages
+from acegames.verifier.packed import Packed
+from acegames.verifier.reading import Reader
+from acegames.verifier.rounded_walk import walk_rounded
+from acegames.verifier.rounding import EXACT, read_rules, unsound
+from acegames.verifier.tolerance import Gain, judged, safe_rows
+from acegames.verifier.units import Units
+from acegames.verifier.walk import Step, Walked, Witness, amounts, walk
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 

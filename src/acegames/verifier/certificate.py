@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, plain, text
-from acegames.verifier._walk import Witness
+from acegames.verifier.walk import Witness
 
 
 @dataclass(frozen=True, eq=False)

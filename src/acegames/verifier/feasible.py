@@ -3,7 +3,7 @@
 Three passes over layers of pairs (state, spent):
 
     forward   from the initial pairs through the joint actions all of whose outcomes keep the budgets, now and,
-              constraint by constraint, to the end (`_recover`);
+              constraint by constraint, to the end (`recover`);
     backward  an action is safe when all its successors are alive, a pair is alive when some action is safe;
     forward   again, through safe actions only: a pair that is alive but is reached only by unsafe actions
               is no subgame of any feasible policy.
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.verifier._recover import Ceilings
-from acegames.verifier._units import Spent, Units
+from acegames.verifier.recover import Ceilings
+from acegames.verifier.units import Spent, Units
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

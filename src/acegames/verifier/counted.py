@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from acegames.errors import TooLarge
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import TINIEST, Bound
-from acegames.verifier._feasible import Bools, Ints, offsets, spans
-from acegames.verifier._rounding import Cell, Rule, cells
+from acegames.verifier.feasible import Bools, Ints, offsets, spans
+from acegames.verifier.rounding import Cell, Rule, cells
 
 _MOST_OUTCOMES = 2**25
 """Outcomes of one time at most: some gigabytes."""

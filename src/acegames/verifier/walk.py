@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.model.numbers import Bound, plain, plain_array
-from acegames.verifier._feasible import Ints, number_pairs, spans
-from acegames.verifier._reading import Reader
-from acegames.verifier._units import Number, Spent, Units
+from acegames.verifier.feasible import Ints, number_pairs, spans
+from acegames.verifier.reading import Reader
+from acegames.verifier.units import Number, Spent, Units
 
 Node = tuple[int, Spent]
 

@@ -1,4 +1,4 @@
-"""A game whose pairs (state, spent) are single 64-bit numbers, as the compiled passes take it (see `_kernels`)."""
+"""A game whose pairs (state, spent) are single 64-bit numbers, as the compiled passes take it (see `kernels`)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier._deviations import replaced
-from acegames.verifier._feasible import Ints
-from acegames.verifier._recover import Ceilings
-from acegames.verifier._tolerance import Judged
-from acegames.verifier._units import Spent, Units
+from acegames.verifier.deviations import replaced
+from acegames.verifier.feasible import Ints
+from acegames.verifier.recover import Ceilings
+from acegames.verifier.tolerance import Judged
+from acegames.verifier.units import Spent, Units
 
 if TYPE_CHECKING:
-    from acegames.verifier._kernels import Box, Moves, Numbers, Rules, Table
+    from acegames.verifier.kernels import Box, Moves, Numbers, Rules, Table
 
 _KEYS = 2**62
 """Keys stay below this."""

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, UNIT_ROUNDOFF, VERIFY
-from acegames.verifier._feasible import Ints, Stage
-from acegames.verifier._reading import Reader
+from acegames.verifier.feasible import Ints, Stage
+from acegames.verifier.reading import Reader
 
 Floats = NDArray[np.float64]
 Place = tuple[int, Any, tuple[Any, ...]]

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.numbers import exact, plain
-from acegames.verifier._counted import Counted
-from acegames.verifier._feasible import Ints, number_pairs, spans
-from acegames.verifier._reading import Reader
-from acegames.verifier._units import Units
-from acegames.verifier._walk import Step, Walked, Witness, amounts, exceeded, in_user_units
+from acegames.verifier.counted import Counted
+from acegames.verifier.feasible import Ints, number_pairs, spans
+from acegames.verifier.reading import Reader
+from acegames.verifier.units import Units
+from acegames.verifier.walk import Step, Walked, Witness, amounts, exceeded, in_user_units
 
 _BLOCK = 2**16
 """Nodes whose outcomes are held at once."""

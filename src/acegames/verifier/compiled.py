@@ -1,4 +1,4 @@
-"""The same verdict as `_feasible` and `_deviations` give, for large games: compiled passes over layers of keys.
+"""The same verdict as `feasible` and `deviations` give, for large games: compiled passes over layers of keys.
 
     forward    keys reached through rows that keep the budgets now
     backward   of these, the keys that have a row all of whose outcomes are such keys again
@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.verifier._deviations import Evaluated, at_start
-from acegames.verifier._feasible import Ints
-from acegames.verifier._packed import Packed
-from acegames.verifier._reading import Answers, Reader
-from acegames.verifier._tolerance import Floats, Gains, Judged
-from acegames.verifier._walk import Walked, in_user_units
+from acegames.verifier.deviations import Evaluated, at_start
+from acegames.verifier.feasible import Ints
+from acegames.verifier.packed import Packed
+from acegames.verifier.reading import Answers, Reader
+from acegames.verifier.tolerance import Floats, Gains, Judged
+from acegames.verifier.walk import Walked, in_user_units
 
 _BLOCK = 2**14
 """Pairs that the policy is asked for at once."""
@@ -48,15 +48,15 @@ class _Layer(NamedTuple):
 
 def feasible_keys(packed: Packed) -> tuple[list[Ints], list[Ints]]:
     """Return FS for t = 0 .. H-1, each in order, and the rows in FA somewhere; empty lists when no policy is feasible from every start."""
-    layers = _within_budget(packed)
+    layers = within_budget(packed)
     _leave_alive(packed, layers)
     if len(layers[0]) < len(packed.start):
         return [], []
     return layers, _leave_reached(packed, layers)
 
 
-def _within_budget(packed: Packed) -> list[Ints]:
-    from acegames.verifier import _kernels as kernels
+def within_budget(packed: Packed) -> list[Ints]:
+    from acegames.verifier import kernels
 
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
@@ -78,7 +78,7 @@ def _within_budget(packed: Packed) -> list[Ints]:
 
 
 def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
-    from acegames.verifier import _kernels as kernels
+    from acegames.verifier import kernels
 
     table = packed.table(0)
     for t in reversed(range(len(layers))):
@@ -91,7 +91,7 @@ def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
 
 
 def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
-    from acegames.verifier import _kernels as kernels
+    from acegames.verifier import kernels
 
     safe_rows = []
     for t, keys in enumerate(layers):
@@ -155,7 +155,7 @@ class _Judge:
 
     def layer(self, t: int, keys: Ints, next_keys: Ints | None, following: _Layer) -> _Layer:
         """Return V, W and the rest at the pairs of time t."""
-        from acegames.verifier import _kernels as kernels
+        from acegames.verifier import kernels
 
         packed, last = self.packed, next_keys is None
         table = packed.table(0 if next_keys is None else len(next_keys))

@@ -8,7 +8,7 @@ With pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in FA(x)
 where a sum that meets -inf is -inf, however small the probability: that deviation is not feasible. At every step a coarse deviator
 commits to an action before the recommendation is drawn, or follows it; so W_i is never less than V_i. (Under CE following is
 b = a_i; under Nash it is no better than the best b that it mixes.) Beside each number goes a bound on what floating point can have
-changed it by, and what is at stake is found on the way (`_tolerance`).
+changed it by, and what is at stake is found on the way (`tolerance`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.verifier._feasible import Ints, Stage
-from acegames.verifier._reading import Reader
-from acegames.verifier._tolerance import Floats, Gain, Gains, Judged, rounding
+from acegames.verifier.feasible import Ints, Stage
+from acegames.verifier.reading import Reader
+from acegames.verifier.tolerance import Floats, Gain, Gains, Judged, rounding
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.verifier._units import Ints, Units
+from acegames.verifier.units import Ints, Units
 
 
 class Ceilings:

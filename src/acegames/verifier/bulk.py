@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
 from acegames.numerics import PROBABILITY_SUM
-from acegames.verifier._units import Units
+from acegames.verifier.units import Units
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -16,9 +16,9 @@ import numpy as np
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
-from acegames.verifier._bulk import Bulk, Floats, Ints
-from acegames.verifier._product import Correlation, correlated
-from acegames.verifier._units import Number, Spent, Units
+from acegames.verifier.bulk import Bulk, Floats, Ints
+from acegames.verifier.product import Correlation, correlated
+from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
 """Answers kept at most; a policy without `lookup` is asked again for those beyond."""
