@@ -1,8 +1,8 @@
-"""The kinds of equilibrium, and the objectives that choose one of them: small frozen records (spec 4).
+"""The kinds of equilibrium, and the objectives that choose one of them (spec 4).
 
-A concept is a class: its words, when a deviating player commits itself (`told`), whether the players
-draw independently (`product`), and which players deviate. `CONCEPTS` lists them for the command line
-and for files. An objective is a record in `OBJECTIVES`:
+A concept is a class: its words, when a deviating player commits itself (`told`), whether the
+players draw independently (`product`), and which players deviate. `CONCEPTS` lists them for the
+command line and for files. An objective is a record in `OBJECTIVES`:
 
     "welfare"      the largest sum of the players' values (the default)
     "egalitarian"  the largest value of the worst-off player
@@ -11,9 +11,9 @@ and for files. An objective is a record in `OBJECTIVES`:
     N weights      the largest weighted sum
     None           any equilibrium
 
-Ties go to the first player's value, then to the second's, and so on, so the values are unique (except
-with None). The choice is made stage by stage, from the last to the first; it is not the best
-equilibrium of the whole game.
+Ties go to the first player's value, then to the second's, and so on, so the values are unique
+(except with None). The choice is made stage by stage, from the last to the first; it is not the
+best equilibrium of the whole game.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from acegames.errors import InvalidOption
 
 BACKENDS = {"quantecon": ("quantecon.game_theory", "quantecon"), "gambit": ("pygambit", "gambit")}
-"""Libraries that can be asked for Nash equilibria: the module of each, and the extra that installs it."""
+"""Libraries that find Nash equilibria: the module of each, and the extra that installs it."""
 
 LARGEST_FLOOR = 1e6
 """Beyond this the float programs cannot tell the players' own utilities apart any more."""
@@ -80,7 +80,7 @@ class Concept:
 
     words: ClassVar[Words]
     told: ClassVar[bool] = False
-    """Whether a deviating player hears its recommendation first; else it commits to one action before."""
+    """Whether a deviator hears its recommendation first; else it commits to an action before."""
     product: ClassVar[bool] = False
     """Whether the players draw their actions independently."""
     floor = 0.0  # a field of the concepts that are linear programs
@@ -141,7 +141,7 @@ class Correlated(Concept):
 
 @dataclass(frozen=True)
 class CE(Correlated):
-    """Correlated equilibrium: no player gains by answering a recommendation with a feasible other action.
+    """Correlated equilibrium: no player gains by answering a recommendation with another action.
 
     Args:
         objective: which equilibrium of each stage; see the module.
@@ -179,18 +179,18 @@ class CCE(Correlated):
 
 @dataclass(frozen=True)
 class Nash(Concept):
-    """Nash equilibrium: the players draw their actions independently, and none gains by a feasible other.
+    """Nash equilibrium: the players draw independently, and none gains by another action.
 
-    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can take it
-    away). Three or more players: only pure equilibria are looked for, unless there is a backend. Where a
-    stage has none, `solve` raises NoEquilibrium.
+    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can
+    take it away). Three or more players: only pure equilibria are looked for, unless there is a
+    backend. Where a stage has none, `solve` raises NoEquilibrium.
 
     Args:
         objective: which of the equilibria found at each stage; see the module.
-        backend: "quantecon" or "gambit": that library is given the stages whose feasible joint actions
-            are a product. Two players: all of them. Three or more: those without a pure equilibrium, so
-            that mixed ones are found too. Its answers are checked. Where it has none, or two players
-            have too many supports for it, the stage is solved as without it.
+        backend: "quantecon" or "gambit": that library is given the stages whose feasible joint
+            actions are a product. Two players: all of them. Three or more: those without a pure
+            equilibrium, so that mixed ones are found too. Its answers are checked. Where it has
+            none, or two players have too many supports for it, the stage is solved as without it.
     """
 
     backend: str | None = None

@@ -639,13 +639,13 @@ def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
 
 def test_no_more_is_promised_than_the_last_budget_needs():
     """A cell per step, up to the last time that has a budget."""
-    for budgets, cells in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
+    for budgets, steps in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
         game = replace(
             solo([Fraction(1, 2)], horizon=4, budget=2),
             budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
         )
         certificate = verify(game, Greedy(game, Rounding(Fraction(1, 4), "down"), 0, 100), CCE())
-        assert exactly(certificate.allowance) == [cells * Fraction(1, 4)]
+        assert exactly(certificate.allowance) == [steps * Fraction(1, 4)]
 
 
 def test_a_policy_without_an_answer_has_a_history_that_leads_there():

@@ -1,27 +1,32 @@
-"""The same verdict as `feasible` and `deviations` give, for large games: compiled passes over layers of keys.
+"""The verdict that `feasible` and `deviations` give, for large games: compiled passes over layers
+of keys.
 
     forward    keys reached through rows that keep the budgets now
     backward   of these, the keys that have a row all of whose outcomes are such keys again
     forward    of these, the keys reached through such rows: FS
-    backward   V, W, the worst spending, and whether play runs into a fault; two layers are held at a time
+    backward   V, W, the worst spending, and whether play runs into a fault; holds two layers
 
-Successors are worked out anew in each pass. Eight bytes per pair stay, and some hundred per pair of the largest layer.
+Successors are worked out anew in each pass. Memory is eight bytes per pair, and some hundred per
+pair of the largest layer.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from acegames.concepts import Concept
 from acegames.verifier.deviations import Evaluated, at_start
 from acegames.verifier.feasible import Ints
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Answers, Reader
-from acegames.verifier.tolerance import Floats, Gains, Judged
+from acegames.verifier.tolerance import Gains, Judged
 from acegames.verifier.walk import Walked, in_user_units
+
+if TYPE_CHECKING:
+    from acegames.verifier.kernels import Layer
 
 _BLOCK = 2**14
 """Pairs that the policy is asked for at once."""
@@ -30,24 +35,11 @@ FAULTS_SHOWN = 5
 """Sentences made at most per time; there can be millions."""
 
 
-class _Layer(NamedTuple):
-    """What is known of the pairs of one time."""
-
-    values: (
-        Floats  # (P, 6N) V, W, what each can be off by, the best that safe play and the worst that the policy can bring
-    )
-    ahead: Ints  # (P, M) largest cumulative cost from here on
-    fault: NDArray[np.uint8]  # (P,) 1: the policy runs into a fault from here
-
-    @staticmethod
-    def empty(pairs: int, players: int, constraints: int) -> _Layer:
-        return _Layer(
-            np.zeros((pairs, 6 * players)), np.zeros((pairs, constraints), np.int64), np.zeros(pairs, np.uint8)
-        )
-
-
 def feasible_keys(packed: Packed) -> tuple[list[Ints], list[Ints]]:
-    """Return FS for t = 0 .. H-1, each in order, and the rows in FA somewhere; empty lists when no policy is feasible from every start."""
+    """Return FS for t = 0 .. H-1, each in order, and the rows that are in FA somewhere.
+
+    Both lists are empty when no policy is feasible from every start.
+    """
     layers = within_budget(packed)
     _leave_alive(packed, layers)
     if len(layers[0]) < len(packed.start):
@@ -56,24 +48,25 @@ def feasible_keys(packed: Packed) -> tuple[list[Ints], list[Ints]]:
 
 
 def within_budget(packed: Packed) -> list[Ints]:
+    """Return the keys of each time that play can reach while every budget is kept."""
     from acegames.verifier import kernels
 
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
-        keys, rules, bound = layers[t], packed.rules_at(t), packed.bound(t)
+        keys, time = layers[t], packed.time(t)
         table = packed.table(4 * len(keys))
         progress = np.zeros(2, dtype=np.int64)
         while True:
-            slots, index, shift = table
-            room = np.int64(len(slots) // 2 if shift else 2**62)
-            kernels.expand(keys, rules, packed.box, bound, table, room, progress)
-            found = slots[slots >= 0] if shift else np.flatnonzero(index >= 0)
+            hashed = table.shift > 0
+            room = np.int64(len(table.slots) // 2 if hashed else 2**62)
+            kernels.expand(keys, time, table, room, progress)
+            found = table.slots[table.slots >= 0] if hashed else np.flatnonzero(table.number >= 0)
             if progress[0] == len(keys):
                 break
-            widest = int(np.diff(rules[1][rules[0]]).max())
+            widest = int(np.diff(time.out_ptr[time.row_ptr]).max())
             table = packed.table(4 * len(found) + widest)
             kernels.fill(found, table)
-        layers.append(np.sort(found) if shift else found)
+        layers.append(np.sort(found) if hashed else found)
     return layers
 
 
@@ -82,12 +75,10 @@ def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
 
     table = packed.table(0)
     for t in reversed(range(len(layers))):
-        keys, last = layers[t], t == len(layers) - 1
-        alive = np.empty(len(keys), dtype=np.uint8)
-        kernels.find_alive(keys, packed.rules_at(t), packed.box, packed.bound(t), table, last, alive)
-        layers[t] = keys[alive.view(bool)]
-        table = packed.table(len(layers[t]))
-        kernels.fill(layers[t], table)
+        alive = np.empty(len(layers[t]), dtype=np.uint8)
+        kernels.find_alive(layers[t], packed.time(t), table, alive)
+        layers[t] = layers[t][alive.view(bool)]
+        table = packed.filled(layers[t])
 
 
 def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
@@ -95,31 +86,28 @@ def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
 
     safe_rows = []
     for t, keys in enumerate(layers):
-        last = t == len(layers) - 1
-        following = layers[t][:0] if last else layers[t + 1]
-        table = packed.table(len(following))
-        kernels.fill(following, table)
+        following = layers[t + 1] if t + 1 < len(layers) else keys[:0]
         reached = np.zeros(len(following), dtype=np.uint8)
         safe = np.zeros(len(packed.game.layer(t).reward), dtype=np.uint8)
-        kernels.find_reached(keys, packed.rules_at(t), packed.box, packed.bound(t), table, last, safe, reached)
+        kernels.find_reached(keys, packed.time(t), packed.filled(following), safe, reached)
         safe_rows.append(np.flatnonzero(safe))
-        if not last:
+        if t + 1 < len(layers):
             layers[t + 1] = following[reached.view(bool)]
     return safe_rows
 
 
 def evaluate_keys(
-    packed: Packed, judged: Judged, layers: list[Ints], reader: Reader, *, coarse: bool
+    packed: Packed, judged: Judged, layers: list[Ints], reader: Reader, concept: Concept
 ) -> tuple[Evaluated, Walked | None]:
-    """Return what `evaluate` does, and what `walk` would where the policy runs into no fault from the start."""
+    """Return what `evaluate` does, and what `follow` would if play runs into no fault."""
     game, n = packed.game, len(packed.game.players)
-    judge = _Judge(packed, judged, reader, coarse=coarse)
+    judge = _Judge(packed, judged, reader, concept)
     gains = Gains(reader)
     faults: list[list[str]] = []
-    here = _Layer.empty(1, n, len(game.constraints))
+    here = _empty(1, packed)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for t in reversed(range(len(layers))):
-            here = judge.layer(t, layers[t], layers[t + 1] if t + 1 < len(layers) else None, here)
+            here = judge.layer(t, layers[t], layers[t + 1] if t + 1 < len(layers) else layers[t][:0], here)
             faults.append(judge.sentences)
             if not judge.n_faults:
                 v, w, v_off, w_off, high, low = (here.values[:, k * n : (k + 1) * n] for k in range(6))
@@ -133,19 +121,28 @@ def evaluate_keys(
     return found, Walked(max_spent, np.zeros(len(max_spent)), None)
 
 
+def _empty(pairs: int, packed: Packed) -> Layer:
+    from acegames.verifier.kernels import Layer
+
+    values = np.zeros((pairs, 6 * len(packed.game.players)))
+    return Layer(values, np.zeros((pairs, len(packed.low)), np.int64), np.zeros(pairs, np.uint8))
+
+
 class _Judge:
     """One backward step, a block of pairs after the other."""
 
-    def __init__(self, packed: Packed, judged: Judged, reader: Reader, *, coarse: bool) -> None:
+    def __init__(self, packed: Packed, judged: Judged, reader: Reader, concept: Concept) -> None:
+        from acegames.verifier.kernels import Scratch
+
         game = packed.game
-        self._numbers, self._base = packed.numbers(judged), judged.base
-        self.packed, self.reader, self.coarse = packed, reader, coarse
+        self._numbers, self._base = packed.numbers(judged, concept.deviators(game.players)), judged.base
+        self.packed, self.reader, self.told = packed, reader, concept.told
         self.n_faults = 0
         self.sentences: list[str] = []  # on the first faults of the latest time
         rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
         outcomes = max(int(np.diff(layer.out_ptr).max()) for layer in game.layers)
         most = max(map(len, game.actions))
-        self._scratch = (
+        self._scratch = Scratch(
             np.zeros((rows, 4 * len(game.players))),
             np.zeros(rows, dtype=np.uint8),
             np.zeros(outcomes, dtype=np.int64),
@@ -153,39 +150,25 @@ class _Judge:
             np.zeros(most, dtype=np.int64),
         )
 
-    def layer(self, t: int, keys: Ints, next_keys: Ints | None, following: _Layer) -> _Layer:
+    def layer(self, t: int, keys: Ints, next_keys: Ints, following: Layer) -> Layer:
         """Return V, W and the rest at the pairs of time t."""
         from acegames.verifier import kernels
 
-        packed, last = self.packed, next_keys is None
-        table = packed.table(0 if next_keys is None else len(next_keys))
-        if next_keys is not None:
-            kernels.fill(next_keys, table)
-        at, rules, bound = packed.game.layer_at[t], packed.rules_at(t), packed.bound(t)
-        found = _Layer.empty(len(keys), len(packed.game.players), len(packed.game.constraints))
+        packed, numbers = self.packed, self._numbers[self.packed.game.layer_at[t]]
+        time, table = packed.time(t), packed.filled(next_keys)
+        found = _empty(len(keys), packed)
         found.ahead.fill(np.iinfo(np.int64).min)
         self.sentences = []
         for start in range(0, len(keys), _BLOCK):
             block = slice(start, start + _BLOCK)
             answers = self.reader.read(t, *packed.unpack(keys[block]))
+            played = kernels.Played(answers.ptr, answers.row, answers.prob)
+            part = kernels.Layer(found.values[block], found.ahead[block], found.fault[block])
             outside = np.empty(len(keys[block]), dtype=np.int64)
             kernels.judge(
-                keys[block],
-                rules,
-                packed.box,
-                bound,
-                table,
-                last,
-                self._numbers[at],
-                self._base[t],
-                packed.moves[at],
-                (answers.ptr, answers.row, answers.prob),
-                self.coarse,
-                (following.values, following.ahead, following.fault),
-                (found.values[block], found.ahead[block], found.fault[block]),
-                outside,
+                keys[block], time, table, numbers, self._base[t], played, self.told, following, part, outside,
                 self._scratch,
-            )
+            )  # fmt: skip
             self._note(t, keys[block], answers, outside)
         return found
 

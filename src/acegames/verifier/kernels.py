@@ -1,18 +1,15 @@
-"""The compiled passes over layers of pairs, and the table by which a pair is found. The verifier's own, all in one file.
+"""The compiled passes over layers of pairs, and the table by which a pair is found: the verifier's
+own.
 
-A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the last constraint
-fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored.
-
-    rules   of one time: row_ptr (S+1,), out_ptr (R+1,), jump (K,), worst (R, M), what must be left of each budget for a row:
-            the largest cost that it can bring, or more where that could not be recovered later (`_recover`)
-    box     span, low (M,), size (M,)
-    table   index: the number of the key in each slot, or EMPTY; shift: 0 where the slot is the key itself, else keys are
-            hashed to 64 - shift bits and searched for from there in slots, which holds the keys
-
-A row keeps the budgets when worst <= slack = bound - spent. Kernels do not allocate but for one line of scratch.
+A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the
+last constraint fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored. A
+row keeps the budgets when worst <= slack = bound - spent. Kernels allocate nothing but one line of
+scratch.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,53 +22,105 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 Small = NDArray[np.int32]
-Rules = tuple[Ints, Ints, Ints, Ints]
-Numbers = tuple[Floats, Floats, Ints, Floats]
-Moves = tuple[Small, Small, Ints]
-Box = tuple[np.int64, Ints, Ints]
-Table = tuple[Ints, Small, np.int64]
 
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
-UNASKED, ASKED, PLAYED, SAFE, UNSAFE = (
-    np.uint8(0),
-    np.uint8(1),
-    np.uint8(2),
-    np.uint8(3),
-    np.uint8(4),
-)  # what is known of a row
+UNASKED, ASKED, PLAYED, SAFE, UNSAFE = np.arange(5, dtype=np.uint8)  # what is known of a row
+
+
+class Time(NamedTuple):
+    """What can happen at one time, and how its keys are read."""
+
+    row_ptr: Ints  # (S+1,)
+    out_ptr: Ints  # (R+1,)
+    jump: Ints  # (K,)
+    worst: Ints  # (R, M) what must be left of each budget for a row, see `feasible.Ceilings`
+    bound: Ints  # (M,)
+    span: np.int64  # number of keys of one state
+    low: Ints  # (M,)
+    size: Ints  # (M,)
+    last: bool  # nothing follows
+
+
+class Table(NamedTuple):
+    """Finds the number of a key. Where `shift` is 0 the slot is the key itself; else keys are
+    hashed to 64 - shift bits and searched for from there in `slots`, which holds the keys."""
+
+    slots: Ints
+    number: Small  # the number of the key in each slot, or EMPTY
+    shift: np.int64
+
+
+class Numbers(NamedTuple):
+    """The numbers of one time, and where rows lead when one player switches."""
+
+    prob: Floats  # (K,)
+    reward: Floats  # (R, N)
+    cost: Ints  # (K, M)
+    last_digit: Floats  # (R, N) what a reward can be off by
+    action: Small  # (R, N)
+    move: Small  # (R, sum of A_i) the row where player i plays b instead is at offset[i] + b, or -1
+    offset: Ints  # (N+1,)
+
+
+class Played(NamedTuple):
+    """What the policy plays at P pairs; a pair without entries is a fault."""
+
+    ptr: Ints  # (P+1,)
+    row: Ints  # (Z,)
+    prob: Floats  # (Z,)
+
+
+class Layer(NamedTuple):
+    """What is known of the pairs of one time."""
+
+    # (P, 6N) V, W, what each can be off by, the best of safe play and the worst of the policy
+    values: Floats
+    ahead: Ints  # (P, M) the largest cumulative cost from here on, on any history of the policy
+    fault: Bytes  # (P,) 1: the policy runs into a fault from here
+
+
+class Scratch(NamedTuple):
+    """Room for one pair, all zero."""
+
+    q: Floats  # (rows of a state, 4N)
+    known: Bytes  # (rows of a state,)
+    targets: Ints  # (outcomes of a row,)
+    part: Floats  # (A_i, A_i + 1, 3) what a choice comes to, its size and what that can be off by
+    asked: Ints  # (A_i,)
 
 
 @inlined
-def _slot(slots: Ints, shift: Int, key: Int) -> Int:
+def _slot(table: Table, key: Int) -> Int:
     """Return the slot where a key is, or the empty one where it would be."""
-    if shift == 0:
+    if table.shift == 0:
         return key
+    slots = table.slots
     mask = np.int64(len(slots) - 1)
-    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
+    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(table.shift))
     while slots[at] != key and slots[at] != EMPTY:
         at = (at + np.int64(1)) & mask
     return at
 
 
 @inlined
-def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints) -> tuple[Int, Int]:
-    """Write what is left of each budget into `slack`; return the state, and the key less its state."""
-    state = key // span
-    within = key - state * span
+def _unpack(key: Int, time: Time, slack: Ints) -> tuple[Int, Int]:
+    """Write what is left of each budget into `slack`; return the state, and the rest."""
+    state = key // time.span
+    within = key - state * time.span
     rest = within
-    for back in range(len(low)):
-        m = len(low) - 1 - back
-        above = rest // size[m]
-        slack[m] = bound[m] - low[m] - (rest - above * size[m])
+    for back in range(len(slack)):
+        m = len(slack) - 1 - back
+        above = rest // time.size[m]
+        slack[m] = time.bound[m] - time.low[m] - (rest - above * time.size[m])
         rest = above
     return state, within
 
 
 @inlined
 def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
-    """Whether a row keeps the budgets. (A loop with a way out: numba would make vectors of a plain one, for two numbers.)"""
+    """Whether a row keeps the budgets. (Numba would make vectors of a plain loop.)"""
     m = np.int64(0)
     while m < len(slack) and worst[row, m] <= slack[m]:
         m += np.int64(1)
@@ -79,10 +128,14 @@ def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
 
 
 @inlined
-def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, index: Small, shift: Int) -> bool:
-    """Whether all outcomes of a row are in the table."""
-    k, end = out_ptr[row], out_ptr[row + 1]
-    while k < end and index[_slot(slots, shift, within + jump[k])] != EMPTY:
+def _is_safe(row: Int, within: Int, time: Time, table: Table, slack: Ints) -> bool:
+    """Whether a row keeps the budgets and all its outcomes are in the table."""
+    if not _keeps(row, time.worst, slack):
+        return False
+    if time.last:
+        return True
+    k, end = time.out_ptr[row], time.out_ptr[row + 1]
+    while k < end and table.number[_slot(table, within + time.jump[k])] != EMPTY:
         k += np.int64(1)
     return bool(k == end)
 
@@ -90,97 +143,87 @@ def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, index:
 @kernel
 def fill(keys: Ints, table: Table) -> None:
     """Put keys, each once, into an empty table."""
-    slots, index, shift = table
     for p in range(len(keys)):
-        at = _slot(slots, shift, keys[p])
-        index[at] = np.int32(p)
-        if shift > 0:
-            slots[at] = keys[p]
+        at = _slot(table, keys[p])
+        table.number[at] = np.int32(p)
+        if table.shift > 0:
+            table.slots[at] = keys[p]
 
 
 @kernel
-def expand(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, room: np.int64, progress: Ints) -> None:
+def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints) -> None:
     """Put the successors by rows that keep the budgets into the table, from pair progress[0] on.
 
     It stops where the table may come to hold more than `room` keys; progress[1] counts them.
     """
-    row_ptr, out_ptr, jump, worst = rules
-    slots, index, shift = table
-    span, low, size = box
-    slack = np.empty(len(bound), dtype=np.int64)
+    row_ptr, out_ptr = time.row_ptr, time.out_ptr
+    slack = np.empty(len(time.bound), dtype=np.int64)
     used = progress[1]
     p = progress[0]
     while p < len(keys):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        state, within = _unpack(keys[p], time, slack)
         if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > room:
             break
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack):
+            if _keeps(row, time.worst, slack):
                 for k in range(out_ptr[row], out_ptr[row + 1]):
-                    key = within + jump[k]
-                    at = _slot(slots, shift, key)
-                    if index[at] == EMPTY:
-                        index[at] = np.int32(0)
+                    key = within + time.jump[k]
+                    at = _slot(table, key)
+                    if table.number[at] == EMPTY:
+                        table.number[at] = np.int32(0)
                         used += np.int64(1)
-                        if shift > 0:
-                            slots[at] = key
+                        if table.shift > 0:
+                            table.slots[at] = key
         p += np.int64(1)
     progress[0] = p
     progress[1] = used
 
 
 @kernel
-def find_alive(keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, alive: Bytes) -> None:
+def find_alive(keys: Ints, time: Time, table: Table, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
-    row_ptr, out_ptr, jump, worst = rules
-    slots, index, shift = table
-    span, low, size = box
-    slack = np.empty(len(bound), dtype=np.int64)
+    slack = np.empty(len(time.bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        state, within = _unpack(keys[p], time, slack)
         alive[p] = 0
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, index, shift)):
+        for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
+            if _is_safe(row, within, time, table, slack):
                 alive[p] = 1
                 break
 
 
 @kernel
-def find_reached(
-    keys: Ints, rules: Rules, box: Box, bound: Ints, table: Table, last: bool, safe: Bytes, reached: Bytes
-) -> None:
-    """Mark the rows that are safe at some pair, and the pairs of the next time, all alive and in the table, that they lead to."""
-    row_ptr, out_ptr, jump, worst = rules
-    slots, index, shift = table
-    span, low, size = box
-    slack = np.empty(len(bound), dtype=np.int64)
+def find_reached(keys: Ints, time: Time, table: Table, safe: Bytes, reached: Bytes) -> None:
+    """Mark the rows that are safe at some pair, and the pairs of the next time that they lead to.
+
+    The table holds the pairs of the next time that are alive.
+    """
+    out_ptr = time.out_ptr
+    slack = np.empty(len(time.bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
-        for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, index, shift)):
+        state, within = _unpack(keys[p], time, slack)
+        for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
+            if _is_safe(row, within, time, table, slack):
                 safe[row] = 1
-                for k in range(out_ptr[row], out_ptr[row] if last else out_ptr[row + 1]):
-                    reached[index[_slot(slots, shift, within + jump[k])]] = 1
+                for k in range(out_ptr[row], out_ptr[row] if time.last else out_ptr[row + 1]):
+                    reached[table.number[_slot(table, within + time.jump[k])]] = 1
 
 
 @inlined
 def _rounding(terms: Int) -> float:
-    """How far a mean of so many terms can be off, in units of their size (as `_tolerance.rounding`)."""
+    """How far a mean can be off, in units of the size of its terms (`tolerance.rounding`)."""
     return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
 
 
 @inlined
-def _targets(
-    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, index: Small, shift: Int,
-    last: bool, targets: Ints,
-) -> bool:  # fmt: skip
+def _targets(row: Int, within: Int, time: Time, table: Table, slack: Ints, targets: Ints) -> bool:
     """Write where a row leads; return whether it is in FA."""
-    if not _keeps(row, worst, slack):
+    if not _keeps(row, time.worst, slack):
         return False
-    begin, end = out_ptr[row], out_ptr[row + 1]
-    if not last:
+    begin, end = time.out_ptr[row], time.out_ptr[row + 1]
+    if not time.last:
         for k in range(begin, end):
-            targets[k - begin] = index[_slot(slots, shift, within + jump[k])]
+            targets[k - begin] = table.number[_slot(table, within + time.jump[k])]
             if targets[k - begin] == EMPTY:
                 return False
     return True
@@ -191,7 +234,10 @@ def _add_up(
     begin: Int, count: Int, targets: Ints, prob: Floats, reward: float, digit: float, following: Floats, column: Int,
     off: Int, q: Floats, at: Int,
 ) -> None:  # fmt: skip
-    """Write reward plus expected following number of a column to q[at, column], and what it can be off by to q[at, off]."""
+    """Write reward plus expected following number of a column to q[at, column].
+
+    What it can be off by goes to q[at, off].
+    """
     total, size, before = 0.0, 0.0, 0.0
     for k in range(count):
         term = prob[begin + k] * following[targets[k], column]
@@ -212,31 +258,33 @@ def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Fl
 
 @inlined
 def _deviation(
-    i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
-    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, coarse: bool,
-) -> tuple[float, float]:  # fmt: skip
-    """Return W_i at one pair: for each recommendation (one for all, when coarse) the best action instead of it; and what it can be off by.
+    i: Int, first: Int, begin: Int, end: Int, played: Played, numbers: Numbers, scratch: Scratch, told: bool
+) -> tuple[float, float]:
+    """Return W_i at one pair, and what it can be off by.
 
-    When coarse, following is one more choice. part[told, b] is what choice b comes to, its size and what that can be off by.
+    W_i is the best action in place of each recommendation if the player is told, else one for all
+    of them; then following is one more choice.
     """
-    n = action.shape[1]
-    choices = actions + np.int64(1) if coarse else actions
+    q, known, part, asked = scratch.q, scratch.known, scratch.part, scratch.asked
+    n = numbers.action.shape[1]
+    offset, actions = numbers.offset[i], numbers.offset[i + 1] - numbers.offset[i]
+    choices = actions if told else actions + np.int64(1)
     for e in range(begin, end):
-        row = support[e]
-        told = np.int64(0) if coarse else np.int64(action[row, i])
-        if asked[told] == 0:
+        row, chance = played.row[e], played.prob[e]
+        heard = np.int64(numbers.action[row, i]) if told else np.int64(0)
+        if asked[heard] == 0:
             for b in range(choices):
-                part[told, b, 0] = part[told, b, 1] = part[told, b, 2] = 0.0
-        asked[told] += 1
+                part[heard, b, 0] = part[heard, b, 1] = part[heard, b, 2] = 0.0
+        asked[heard] += 1
         for b in range(choices):
-            other = row if b == actions else np.int64(move[row, offset + b])
+            other = row if b == actions else np.int64(numbers.move[row, offset + b])
             if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
-                term = chance[e] * q[other - first, n + i]
-                part[told, b, 0] += term
-                part[told, b, 1] += abs(term)
-                part[told, b, 2] += chance[e] * q[other - first, 3 * n + i]
+                term = chance * q[other - first, n + i]
+                part[heard, b, 0] += term
+                part[heard, b, 1] += abs(term)
+                part[heard, b, 2] += chance * q[other - first, 3 * n + i]
             else:
-                part[told, b, 0] = -np.inf
+                part[heard, b, 0] = -np.inf
     total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
     for own in range(actions):
         if asked[own] > 0:
@@ -260,57 +308,42 @@ def _deviation(
 @kernel
 def judge(
     keys: Ints,
-    rules: Rules,
-    box: Box,
-    bound: Ints,
+    time: Time,
     table: Table,
-    last: bool,
     numbers: Numbers,
     base: Floats,
-    moves: Moves,
-    answer: tuple[Ints, Ints, Floats],
-    coarse: bool,
-    following: tuple[Floats, Ints, Bytes],
-    found: tuple[Floats, Ints, Bytes],
+    played: Played,
+    told: bool,
+    following: Layer,
+    found: Layer,
     outside: Ints,
-    scratch: tuple[Floats, Bytes, Ints, Floats, Ints],
+    scratch: Scratch,
 ) -> None:
     """Evaluate the policy and the best deviations from it at pairs of one time.
 
     Args:
-        keys, rules, box, bound, table, last: as above; the table holds the subgames of the next time.
-        numbers: prob (K,), reward (R, N), cost (K, M), what a reward can be off by (R, N).
-        base: (N,) what is to be taken out of rewards.
-        moves: action (R, N); move (R, sum of A_i), the row where player i plays b instead at offset[i] + b, or -1;
-            offset (N+1,).
-        answer: ptr (P+1,), row (Z,) and probability (Z,) of what the policy plays; a pair without entries is a fault.
-        coarse: one deviation for all recommendations.
-        following: of the next time, by pair: V, W, what these can be off by, and the best that safe play and the worst that the policy can
-            bring (P, 6N); the largest cumulative cost ahead on any history that the policy realises (P, M); whether
-            it runs into a fault (P,). All zero after the last time.
-        found: the same of this time, to be written; anything, the least number, and zero.
+        keys, time, table: the pairs, and the subgames of the next time.
+        numbers, base: those of this time, and what is to be taken out of rewards, (N,).
+        played: what the policy plays.
+        told: a deviator hears its recommendation first.
+        following: what is known of the next time; all zero after the last.
+        found: the same of this time, to be written; `ahead` holds the least number, the rest zero.
         outside: (P,) is set to the last row played that is not in FA, or -1.
-        scratch: q (rows of a state, 4N), known (rows of a state,), targets (outcomes of a row,), part (A_i, A_i + 1, 3), asked (A_i,),
-            all zero.
+        scratch: room for one pair.
     """
-    row_ptr, out_ptr, jump, worst = rules
-    prob, reward, cost, last_digit = numbers
-    action, move, offset = moves
-    ptr, support, chance = answer
-    next_values, next_ahead, next_fault = following
-    values, ahead, fault = found
-    q, known, targets, part, asked = scratch
-    slots, index, shift = table
-    span, low, size = box
+    row_ptr, out_ptr, jump = time.row_ptr, time.out_ptr, time.jump
+    prob, reward, move = numbers.prob, numbers.reward, numbers.move
+    support, chance, values = played.row, played.prob, found.values
+    q, known, targets = scratch.q, scratch.known, scratch.targets
     n = reward.shape[1]
-    slack = np.empty(len(bound), dtype=np.int64)
+    slack = np.empty(len(time.bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        state, within = _unpack(keys[p], time, slack)
         first = row_ptr[state]
         rows = row_ptr[state + 1] - first
         for j in range(rows):
             known[j] = UNASKED
-        begin, end = ptr[p], ptr[p + 1]
+        begin, end = played.ptr[p], played.ptr[p + 1]
         for e in range(begin, end):
             for d in range(move.shape[1]):
                 if move[support[e], d] >= 0:
@@ -321,28 +354,28 @@ def judge(
             values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
         for j in range(rows):
             asked_for, row = known[j], first + j
-            if not _targets(row, within, slack, out_ptr, jump, worst, slots, index, shift, last, targets):
+            if not _targets(row, within, time, table, slack, targets):
                 known[j] = UNSAFE
                 continue
             known[j] = SAFE
             out = out_ptr[row]
-            count = np.int64(0) if last else out_ptr[row + 1] - out
+            count = np.int64(0) if time.last else out_ptr[row + 1] - out
             for i in range(n):
-                pay, digit = reward[row, i] - base[i], last_digit[row, i]
-                most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
+                pay, digit = reward[row, i] - base[i], numbers.last_digit[row, i]
+                most = pay + _expected(out, count, targets, prob, following.values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:
-                    _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
+                    _add_up(out, count, targets, prob, pay, digit, following.values, n + i, 3 * n + i, q, j)
                 if asked_for == PLAYED:
-                    _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
-                    least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
+                    _add_up(out, count, targets, prob, pay, digit, following.values, i, 2 * n + i, q, j)
+                    least = pay + _expected(out, count, targets, prob, following.values, 5 * n + i)
                     values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
         outside[p] = -1
         for e in range(begin, end):
             if known[support[e] - first] == UNSAFE:
                 outside[p] = support[e]
         if begin == end or outside[p] >= 0:
-            fault[p] = 1
+            found.fault[p] = 1
             for i in range(6 * n):
                 values[p, i] = np.nan
             continue
@@ -357,12 +390,11 @@ def judge(
             values[p, 2 * n + i] = off + _rounding(end - begin) * absolute
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                target = np.int64(0) if last else np.int64(index[_slot(slots, shift, within + jump[k])])
-                fault[p] |= next_fault[target]
-                for m in range(len(bound)):
-                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
+                target = np.int64(0) if time.last else np.int64(table.number[_slot(table, within + jump[k])])
+                found.fault[p] |= following.fault[target]
+                for m in range(len(slack)):
+                    later = numbers.cost[k, m] + max(np.int64(0), following.ahead[target, m])
+                    found.ahead[p, m] = max(found.ahead[p, m], later)
         for i in range(n):
-            values[p, n + i], values[p, 3 * n + i] = _deviation(
-                i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
-                part, asked, coarse,
-            )  # fmt: skip
+            gained = _deviation(i, first, begin, end, played, numbers, scratch, told)
+            values[p, n + i], values[p, 3 * n + i] = gained
