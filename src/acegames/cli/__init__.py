@@ -677,7 +677,7 @@ def report(
     _refuse_game(file)
     answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
     game = None if against is None else _game(against)
-    written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
+    written = write_report(answer, output, game=game, episodes=episodes, rng=seed, most=most)
     if as_json:
         print_json({**vars(written), "path": str(written.path)})
     else:

@@ -14,19 +14,13 @@ from acegames.system.extras import optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#E69F00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-)
+BLUE, VERMILION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
-"""M. Okabe and K. Ito, "Color universal design", 2008: told apart with every common kind of colour vision."""
+"""M. Okabe and K. Ito, "Color universal design", 2008: colour-blind people tell them apart."""
 
 INK, FAINT = "#222222", "#888888"
+HATCHED: dict[str, Any] = {"facecolor": SKY, "alpha": 0.25, "hatch": "..", "edgecolor": SKY, "linewidth": 0}
 DASHES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -47,6 +41,11 @@ def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | Non
     for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):
         if numbers is not None and all(float(v).is_integer() for v in numbers):
             axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """A small legend without a frame, unless the options say otherwise."""
+    ax.legend(**{"fontsize": "small", "frameon": False, **options})
 
 
 def tidy(ax: Axes) -> None:
