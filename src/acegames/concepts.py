@@ -207,8 +207,8 @@ class Nash(Concept):
             )
 
 
-CONCEPTS: dict[str, type[Concept]] = {"CE": CE, "CCE": CCE, "Nash": Nash}
-"""Every concept by its name, which files hold; the command line takes it in any case."""
+CONCEPTS: dict[str, type[Concept]] = {"ce": CE, "cce": CCE, "nash": Nash}
+"""Every concept by its word on the command line, which is its name in small letters."""
 
 
 def check_concept(concept: Any) -> Concept:
@@ -216,5 +216,5 @@ def check_concept(concept: Any) -> Concept:
     if isinstance(concept, Concept):
         return concept
     hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, Concept) else ""
-    *names, last = (f"{name}()" for name in CONCEPTS)
+    *names, last = (f"{known.__name__}()" for known in CONCEPTS.values())
     raise InvalidOption(f"concept: got {concept!r:.60}, must be {', '.join(names)} or {last}{hint}")

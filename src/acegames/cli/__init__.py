@@ -792,9 +792,8 @@ def _refuse_game(file: Path) -> None:
 
 
 def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> Concept:
-    known = {name.lower(): concept for name, concept in CONCEPTS.items()}
-    if kind.lower() not in known:
-        *others, last = known
+    if kind.lower() not in CONCEPTS:
+        *others, last = CONCEPTS
         raise ace.InvalidOption(f"--concept {kind}: must be {', '.join(others)} or {last}")
     players: dict[str, Hashable] = {str(p): p for p in game.players}
     chosen: Any = objective
@@ -805,7 +804,7 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> C
     elif "," in objective:
         with contextlib.suppress(ValueError):  # what are no weights is refused with the list of objectives
             chosen = tuple(float(w) for w in objective.split(","))
-    wanted = known[kind.lower()]
+    wanted = CONCEPTS[kind.lower()]
     if issubclass(wanted, Correlated):
         return wanted(objective=chosen, floor=floor)
     if floor != 1.0:

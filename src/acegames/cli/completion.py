@@ -31,7 +31,7 @@ def game_names(incomplete: str) -> list[str]:
 
 def concepts(incomplete: str) -> list[str]:
     """Kinds of equilibrium."""
-    return [kind for kind in map(str.lower, CONCEPTS) if kind.startswith(incomplete)]
+    return [kind for kind in CONCEPTS if kind.startswith(incomplete)]
 
 
 def objectives(incomplete: str) -> list[str]:
@@ -42,7 +42,7 @@ def objectives(incomplete: str) -> list[str]:
 def concept_words() -> str:
     """Every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
     *others, last = (
-        name.lower() if name == concept.words.adjective else f"{name.lower()} ({concept.words.adjective})"
-        for name, concept in CONCEPTS.items()
+        word if word == concept.words.adjective.lower() else f"{word} ({concept.words.adjective})"
+        for word, concept in CONCEPTS.items()
     )
     return f"{', '.join(others)} or {last}"

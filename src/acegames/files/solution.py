@@ -357,7 +357,7 @@ def _plain_option(option: Any) -> Any:
 
 
 def _concept_from_data(data: Mapping[str, Any]) -> Concept:
-    concept = CONCEPTS[data["kind"]]
+    concept = CONCEPTS[data["kind"].lower()]
     names = {field.name for field in fields(concept) if field.default is not None or field.name in data}
     return concept(**{name: label_from_data(name, data[name]) for name in names})
 
