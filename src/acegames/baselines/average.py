@@ -32,6 +32,7 @@ from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
+from acegames.policy.situations import spans
 from acegames.policy.tracker import CostTracker
 
 Floats = NDArray[np.float64]
@@ -143,11 +144,9 @@ class _Program:
         column = self.start[t] + np.arange(len(rows))
         self.entries.append((t * states + _state_of_rows(layer)[rows], column, np.ones(len(rows))))
         if t + 1 < self.game.horizon:
-            counts = np.diff(layer.out_ptr)[rows]
-            outcome = _ranges(layer.out_ptr[rows], counts)
-            self.entries.append(
-                ((t + 1) * states + layer.next_state[outcome], np.repeat(column, counts), -layer.prob[outcome])
-            )
+            outcome, first = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
+            entered = (t + 1) * states + layer.next_state[outcome]
+            self.entries.append((entered, np.repeat(column, np.diff(first)), -layer.prob[outcome]))
 
     def _spending(self, t: int, cost: Floats) -> None:
         """y_t - y_{t-1} - E[cost at t] = 0."""
@@ -275,9 +274,3 @@ def _mean(cost: Cost) -> float:
 
 def _state_of_rows(layer: Layer) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(layer.row_ptr) - 1), np.diff(layer.row_ptr))
-
-
-def _ranges(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first[0] .. first[0] + count[0] - 1, then first[1] .., end to end."""
-    end = np.cumsum(count)
-    return np.repeat(first - (end - count), count) + np.arange(int(end[-1]))

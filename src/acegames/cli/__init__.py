@@ -808,7 +808,8 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> C
     if issubclass(wanted, Correlated):
         return wanted(objective=chosen, floor=floor)
     if floor != 1.0:
-        raise ace.InvalidOption(f"--floor {floor:g}: {kind.lower()} has no floor, only correlated concepts do")
+        others = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
+        raise ace.InvalidOption(f"--floor {floor:g}: {kind.lower()} has no floor, only {others} do")
     return wanted(objective=chosen)
 
 

@@ -138,7 +138,7 @@ def _worth_of_two(ax: Axes, curve: BudgetCurve, who: int | None, budgets: Floats
     x, y = (np.unique(budgets[:, k]) for k in (0, 1))
     grid = np.full((len(y), len(x)), np.nan)
     grid[np.searchsorted(y, budgets[:, 1]), np.searchsorted(x, budgets[:, 0])] = worth
-    image = ax.pcolormesh(_borders(x), _borders(y), grid, cmap="cividis")
+    image = ax.pcolormesh(draw.edges(x), draw.edges(y), grid, cmap="cividis")
     ax.set_facecolor("#dddddd")  # infeasible, or not asked
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label("sum of values" if who is None else f"value of {draw.in_words(curve.players[who])}")
@@ -147,14 +147,6 @@ def _worth_of_two(ax: Axes, curve: BudgetCurve, who: int | None, budgets: Floats
     ax.plot(least[:, 0], least[:, 1], "o", label="smallest feasible budgets", **look)
     draw.legend(ax, loc="upper left", bbox_to_anchor=(0, -0.18), borderaxespad=0)
     draw.whole_ticks(ax, x, y)
-
-
-def _borders(centres: Floats) -> Floats:
-    """Borders of cells (k+1,) half-way between their centres (k,)."""
-    if len(centres) < 3:
-        return draw.edges(centres)
-    middle = (centres[1:] + centres[:-1]) / 2
-    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
 
 
 def _own_budget(game: MarkovGame) -> list[float]:

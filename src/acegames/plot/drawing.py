@@ -86,9 +86,11 @@ def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]
 
 
 def edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Borders of evenly spaced cells, (k+1,), from their centres (k,)."""
-    step = centres[1] - centres[0] if len(centres) > 1 else 1.0
-    return np.append(centres - step / 2, centres[-1] + step / 2)
+    """Borders of cells (k+1,), half-way between their centres (k,)."""
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middle = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
 
 
 def player_index(players: tuple[Any, ...], player: Any) -> int | None:

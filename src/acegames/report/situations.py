@@ -211,7 +211,7 @@ def _coarser(total: Ints, most: int) -> Ints:
     """Every k-th amount of each constraint; k leaves at most `most` situations, not many fewer."""
     if len(total) <= most or not total.shape[1]:
         return total
-    place = np.column_stack([_places(column) for column in total.T])
+    place = np.column_stack([np.unique(column, return_inverse=True)[1] for column in total.T])
     first = int((len(total) / most) ** (1 / total.shape[1]))  # a smaller one leaves more of an even spread
     for stride in range(max(2, first), int(place.max()) + 2):
         kept: Ints = total[(place % stride == 0).all(axis=1)]
@@ -219,18 +219,6 @@ def _coarser(total: Ints, most: int) -> Ints:
             return kept
     spread: Ints = total[np.unique(np.linspace(0, len(total) - 1, most, dtype=np.int64))]
     return spread
-
-
-def _places(amounts: Ints) -> Ints:
-    """The number of each amount among the distinct ones, in order."""
-    least = int(amounts.min())
-    span = int(amounts.max()) - least + 1
-    if span > 10 * len(amounts):
-        return np.unique(amounts, return_inverse=True)[1]
-    there = np.zeros(span, dtype=np.int64)
-    there[amounts - least] = 1
-    place: Ints = (np.cumsum(there) - 1)[amounts - least]
-    return place
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:

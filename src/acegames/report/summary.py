@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from acegames.approximate.rounding import Rounding
 from acegames.concepts import WEIGHTED, Concept
 from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
@@ -95,32 +94,30 @@ def _counting(view: View) -> str:
     """What `spent` means where the policy rounds costs; empty where it does not."""
     if view.policy.tracker.exact:
         return ""
-    rules = zip(view.game.constraints, view.policy.tracker.rounding, strict=True)
-    said = [f"{called(label)} {_rounded(rule)}" for label, rule in rules if rule is not None]
+    said = [
+        f"{called(label)} is not counted, because it cannot bind"
+        if rule.direction == "ignore"
+        else f"{called(label)} is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
+        for label, rule in zip(view.game.constraints, view.policy.tracker.rounding, strict=True)
+        if rule is not None
+    ]
     return (
         f"This policy counts rounded costs: {'; '.join(said)}. Wherever this page says what has been spent, it is the sum of "
         "the rounded costs, except where it says true spending; feasibility and losses are those of the game with rounded costs."
     )
 
 
-def _rounded(rule: Rounding) -> str:
-    if rule.direction == "ignore":
-        return "is not counted, because it cannot bind"
-    return f"is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
-
-
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
     """Worst spending against budget, the tightest first; of a schedule, over simulated episodes."""
     budgets = budget_table(view)
-    found: list[dict[str, Any]] = []
-    tightness = []
+    found: list[tuple[float, int, dict[str, Any]]] = []
     for m, (label, schedule) in enumerate(_schedules(view)):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
         if len(set(schedule)) == 1 and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
-            tightness.append(_left(limits[0] - worst, limits[0], worst))
+            tight = _left(limits[0] - worst, limits[0], worst)
             over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
             entry["words"] = (
                 f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
@@ -129,16 +126,16 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
             slack = float((limits - rollouts.spent[..., m]).min())
             size = float(np.abs(limits[np.isfinite(limits)]).max())
             entry["slack"] = shown(slack)
-            tightness.append(_left(slack, size))
+            tight = _left(slack, size)
             entry["words"] = (
                 f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
                 f"{spelled(slack, size)} was left wherever it is limited."
             )
         else:
-            tightness.append(np.inf)
+            tight = np.inf
             entry["words"] = f"{called(label)} has no limit."
-        found.append(entry)
-    return [entry for _, _, entry in sorted(zip(tightness, range(len(found)), found, strict=True))]
+        found.append((tight, m, entry))
+    return [entry for _, _, entry in sorted(found)]
 
 
 def _left(slack: float, *amounts: float) -> float:

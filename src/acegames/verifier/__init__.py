@@ -25,7 +25,7 @@ What is checked, in this order, and in which file:
     proof        the same as a file that a stranger can check
 
 `feasible` and `deviations` are plain numpy passes, for small games; large ones take the same passes
-compiled (`compiled`, with pairs as numbers in `packed` and loops in `kernels`). Time is linear in
+compiled (`compiled`, with pairs as numbers in `packed`, loops in `kernels`). Time is linear in
 the edges of the
 feasible graph, plus one question to the policy per subgame: about a microsecond per subgame of two
 players with three actions each. Memory is eight bytes per subgame and some hundred per subgame of

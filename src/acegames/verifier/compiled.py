@@ -13,7 +13,6 @@ pair of the largest layer.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,11 +21,9 @@ from acegames.verifier.deviations import Evaluated, at_start
 from acegames.verifier.feasible import Ints
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Answers, Reader
+from acegames.verifier.records import Layer, Played, Scratch
 from acegames.verifier.tolerance import Gains, Judged
 from acegames.verifier.walk import Walked, in_user_units
-
-if TYPE_CHECKING:
-    from acegames.verifier.kernels import Layer
 
 _BLOCK = 2**14
 """Pairs that the policy is asked for at once."""
@@ -122,8 +119,6 @@ def evaluate_keys(
 
 
 def _empty(pairs: int, packed: Packed) -> Layer:
-    from acegames.verifier.kernels import Layer
-
     values = np.zeros((pairs, 6 * len(packed.game.players)))
     return Layer(values, np.zeros((pairs, len(packed.low)), np.int64), np.zeros(pairs, np.uint8))
 
@@ -132,8 +127,6 @@ class _Judge:
     """One backward step, a block of pairs after the other."""
 
     def __init__(self, packed: Packed, judged: Judged, reader: Reader, concept: Concept) -> None:
-        from acegames.verifier.kernels import Scratch
-
         game = packed.game
         self._numbers, self._base = packed.numbers(judged, concept.deviators(game.players)), judged.base
         self.packed, self.reader, self.told = packed, reader, concept.told
@@ -162,8 +155,8 @@ class _Judge:
         for start in range(0, len(keys), _BLOCK):
             block = slice(start, start + _BLOCK)
             answers = self.reader.read(t, *packed.unpack(keys[block]))
-            played = kernels.Played(answers.ptr, answers.row, answers.prob)
-            part = kernels.Layer(found.values[block], found.ahead[block], found.fault[block])
+            played = Played(answers.ptr, answers.row, answers.prob)
+            part = Layer(found.values[block], found.ahead[block], found.fault[block])
             outside = np.empty(len(keys[block]), dtype=np.int64)
             kernels.judge(
                 keys[block], time, table, numbers, self._base[t], played, self.told, following, part, outside,

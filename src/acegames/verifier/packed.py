@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from acegames.model.game import MarkovGame
 from acegames.verifier.deviations import switches
 from acegames.verifier.feasible import Ceilings, Ints
+from acegames.verifier.records import Numbers, Table, Time
 from acegames.verifier.tolerance import Judged
 from acegames.verifier.units import Spent, Units
-
-if TYPE_CHECKING:
-    from acegames.verifier.kernels import Numbers, Table, Time
 
 _KEYS = 2**62
 """Keys stay below this."""
@@ -76,8 +73,6 @@ class Packed:
 
     def time(self, t: int) -> Time:
         """Return what can happen at time t, without the numbers."""
-        from acegames.verifier.kernels import Time
-
         bound, last = self.ceilings.bound(t), t == self.game.horizon - 1
         rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
         return Time(*rules, np.int64(self.span), self.low, self.size, last)
@@ -93,8 +88,6 @@ class Packed:
 
     def numbers(self, judged: Judged, deviates: tuple[bool, ...]) -> list[Numbers]:
         """The numbers of each distinct layer, with the switches of players who deviate."""
-        from acegames.verifier.kernels import Numbers
-
         found = []
         offset = np.cumsum([0, *map(len, self.game.actions)], dtype=np.int64)
         for layer, digit in zip(judged.game.layers, judged.last_digit, strict=True):
@@ -114,8 +107,6 @@ class Packed:
 
     def table(self, expected: int) -> Table:
         """Return an empty table with room for so many keys."""
-        from acegames.verifier.kernels import Table
-
         keys = len(self.game.states) * self.span
         if keys <= _DENSE * max(expected, 64):
             return Table(np.full(0, -1, dtype=np.int64), np.full(keys, -1, dtype=np.int32), np.int64(0))
