@@ -85,8 +85,8 @@ def compare(
     """Solve a game four ways and play each.
 
     Budgets are dropped, kept on average, at every moment as a team, and in equilibrium. Values are
-    computed; spending and broken budgets are seen in `episodes` played episodes of each,
-    under the game's own budgets.
+    computed; spending and broken budgets are seen in `episodes` played episodes of each, under the
+    game's own budgets.
 
     Args:
         game: the game.

@@ -6,10 +6,9 @@
             stake there, and rounding. FS are the subgames that some feasible policy reaches.
 
 Both together certify a subgame-perfect anytime-constrained equilibrium. Nothing is shared with the
-solver but
-the game itself and the record of the concept: feasibility is counted in money spent (not left) and
-pair by pair (not by height maps), and deviations are found by dynamic programming (not by linear
-programs), so a mistake there is not repeated here.
+solver but the game itself and the record of the concept: feasibility is counted in money spent (not
+left) and pair by pair (not by height maps), and deviations are found by dynamic programming (not by
+linear programs), so a mistake there is not repeated here.
 
 What is checked, in this order, and in which file:
 
@@ -25,17 +24,16 @@ What is checked, in this order, and in which file:
     proof        the same as a file that a stranger can check
 
 `feasible` and `deviations` are plain numpy passes, for small games; large ones take the same passes
-compiled (`compiled`, with pairs as numbers in `packed`, loops in `kernels`). Time is linear in
-the edges of the
-feasible graph, plus one question to the policy per subgame: about a microsecond per subgame of two
-players with three actions each. Memory is eight bytes per subgame and some hundred per subgame of
-the largest time.
+compiled (`compiled`, with pairs as numbers in `packed`, loops in `kernels`). Time is linear in the
+edges of the feasible graph, plus one question to the policy per subgame: about a microsecond per
+subgame of two players with three actions each. Memory is eight bytes per subgame and some hundred
+per subgame of the largest time.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
-feasible against every
-joint action that the others may play: the deviations of CCE, and with them the same recursion (a
-mixed deviation is no better than the best b it mixes, and feasible only if all of them are).
+feasible against every joint action that the others may play: the deviations of CCE, and with them
+the same recursion (a mixed deviation is no better than the best b it mixes, and feasible only if
+all of them are).
 
 A policy that rounds costs is asked by what it counts, and judged by what is truly spent: no budget
 may be exceeded by more than the rounding allows, a cell per step where costs are rounded down, else

@@ -1,5 +1,4 @@
-"""Many questions to the policy at once, where it has a method for that; its answers are checked
-like single ones.
+"""Many questions to the policy at once, where it has a method for that.
 
     lookup(t, state (Q,), total (Q, M)) -> ptr (Q+1,), action (E, N), probability (E,)
 

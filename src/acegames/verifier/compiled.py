@@ -1,5 +1,4 @@
-"""The verdict that `feasible` and `deviations` give, for large games: compiled passes over layers
-of keys.
+"""The passes of `feasible` and `deviations`, compiled for large games.
 
     forward    keys reached through rows that keep the budgets now
     backward   of these, the keys that have a row all of whose outcomes are such keys again

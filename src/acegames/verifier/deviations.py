@@ -1,8 +1,7 @@
-"""The policy's values V and the values W of the best feasible deviations, from the last step back
-(spec 7).
+"""The policy's values V, and the values W of the best feasible deviations (spec 7).
 
-With pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in FA(x), and -inf
-elsewhere:
+From the last step back, with pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in
+FA(x), and -inf elsewhere:
 
     CCE, Nash   W_i = max( sum over a of pi(a) q(a),  max over b of sum over a of pi(a) q(b, a_-i) )
     CE          W_i = sum over a_i of max over b of sum over a_-i of pi(a_i, a_-i) q(b, a_-i)

@@ -135,8 +135,7 @@ def _reached(stages: list[Stage]) -> list[Stage]:
 
 
 class Ceilings:
-    """How much may have been spent at (t, s) if each constraint, taken alone, is still to be kept
-    (spec 6).
+    """How much may have been spent if each constraint, taken alone, is still to be kept (spec 6).
 
         ceiling_H(s) = no end
         ceiling_t(s) = max over rows, min over outcomes (c', s') of min(B_t, ceiling_{t+1}(s')) - c'

@@ -1,10 +1,10 @@
-"""The compiled passes over layers of pairs, and the table by which a pair is found: the verifier's
-own.
+"""The compiled passes over layers of pairs, and the table by which a pair is found.
 
 A pair (state, spent) is one number, its *key*: state * span + (spent - low) in mixed radix, the
 last constraint fastest. An outcome adds to it a fixed `jump`, and so no successor is ever stored. A
 row keeps the budgets when worst <= slack = bound - spent. Kernels allocate nothing but one line of
-scratch.
+scratch. They unpack their records first: an array that is read through a tuple inside a loop is
+reference-counted every time, which made some passes eight times slower.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.records import Bytes, Floats, Int, Ints, Layer, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.records import Bytes, Floats, Int, Ints, Layer, Numbers, Played, Scratch, Small, Table, Time
 
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -22,28 +22,27 @@ UNASKED, ASKED, PLAYED, SAFE, UNSAFE = np.arange(5, dtype=np.uint8)  # what is k
 
 
 @inlined
-def _slot(table: Table, key: Int) -> Int:
+def _slot(slots: Ints, shift: Int, key: Int) -> Int:
     """Return the slot where a key is, or the empty one where it would be."""
-    if table.shift == 0:
+    if shift == 0:
         return key
-    slots = table.slots
     mask = np.int64(len(slots) - 1)
-    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(table.shift))
+    at = np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(shift))
     while slots[at] != key and slots[at] != EMPTY:
         at = (at + np.int64(1)) & mask
     return at
 
 
 @inlined
-def _unpack(key: Int, time: Time, slack: Ints) -> tuple[Int, Int]:
+def _unpack(key: Int, span: Int, low: Ints, size: Ints, bound: Ints, slack: Ints) -> tuple[Int, Int]:
     """Write what is left of each budget into `slack`; return the state, and the rest."""
-    state = key // time.span
-    within = key - state * time.span
+    state = key // span
+    within = key - state * span
     rest = within
-    for back in range(len(slack)):
-        m = len(slack) - 1 - back
-        above = rest // time.size[m]
-        slack[m] = time.bound[m] - time.low[m] - (rest - above * time.size[m])
+    for back in range(len(low)):
+        m = len(low) - 1 - back
+        above = rest // size[m]
+        slack[m] = bound[m] - low[m] - (rest - above * size[m])
         rest = above
     return state, within
 
@@ -58,14 +57,10 @@ def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
 
 
 @inlined
-def _is_safe(row: Int, within: Int, time: Time, table: Table, slack: Ints) -> bool:
-    """Whether a row keeps the budgets and all its outcomes are in the table."""
-    if not _keeps(row, time.worst, slack):
-        return False
-    if time.last:
-        return True
-    k, end = time.out_ptr[row], time.out_ptr[row + 1]
-    while k < end and table.number[_slot(table, within + time.jump[k])] != EMPTY:
+def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, number: Small, shift: Int) -> bool:
+    """Whether all outcomes of a row are in the table."""
+    k, end = out_ptr[row], out_ptr[row + 1]
+    while k < end and number[_slot(slots, shift, within + jump[k])] != EMPTY:
         k += np.int64(1)
     return bool(k == end)
 
@@ -73,11 +68,12 @@ def _is_safe(row: Int, within: Int, time: Time, table: Table, slack: Ints) -> bo
 @kernel
 def fill(keys: Ints, table: Table) -> None:
     """Put keys, each once, into an empty table."""
+    slots, number, shift = table
     for p in range(len(keys)):
-        at = _slot(table, keys[p])
-        table.number[at] = np.int32(p)
-        if table.shift > 0:
-            table.slots[at] = keys[p]
+        at = _slot(slots, shift, keys[p])
+        number[at] = np.int32(p)
+        if shift > 0:
+            slots[at] = keys[p]
 
 
 @kernel
@@ -86,24 +82,25 @@ def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints)
 
     It stops where the table may come to hold more than `room` keys; progress[1] counts them.
     """
-    row_ptr, out_ptr = time.row_ptr, time.out_ptr
-    slack = np.empty(len(time.bound), dtype=np.int64)
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
+    slots, number, shift = table
+    slack = np.empty(len(bound), dtype=np.int64)
     used = progress[1]
     p = progress[0]
     while p < len(keys):
-        state, within = _unpack(keys[p], time, slack)
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
         if used + out_ptr[row_ptr[state + 1]] - out_ptr[row_ptr[state]] > room:
             break
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, time.worst, slack):
+            if _keeps(row, worst, slack):
                 for k in range(out_ptr[row], out_ptr[row + 1]):
-                    key = within + time.jump[k]
-                    at = _slot(table, key)
-                    if table.number[at] == EMPTY:
-                        table.number[at] = np.int32(0)
+                    key = within + jump[k]
+                    at = _slot(slots, shift, key)
+                    if number[at] == EMPTY:
+                        number[at] = np.int32(0)
                         used += np.int64(1)
-                        if table.shift > 0:
-                            table.slots[at] = key
+                        if shift > 0:
+                            slots[at] = key
         p += np.int64(1)
     progress[0] = p
     progress[1] = used
@@ -112,12 +109,14 @@ def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints)
 @kernel
 def find_alive(keys: Ints, time: Time, table: Table, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
-    slack = np.empty(len(time.bound), dtype=np.int64)
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
+    slots, number, shift = table
+    slack = np.empty(len(bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], time, slack)
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
         alive[p] = 0
-        for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
-            if _is_safe(row, within, time, table, slack):
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, number, shift)):
                 alive[p] = 1
                 break
 
@@ -128,15 +127,16 @@ def find_reached(keys: Ints, time: Time, table: Table, safe: Bytes, reached: Byt
 
     The table holds the pairs of the next time that are alive.
     """
-    out_ptr = time.out_ptr
-    slack = np.empty(len(time.bound), dtype=np.int64)
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
+    slots, number, shift = table
+    slack = np.empty(len(bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], time, slack)
-        for row in range(time.row_ptr[state], time.row_ptr[state + 1]):
-            if _is_safe(row, within, time, table, slack):
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, number, shift)):
                 safe[row] = 1
-                for k in range(out_ptr[row], out_ptr[row] if time.last else out_ptr[row + 1]):
-                    reached[table.number[_slot(table, within + time.jump[k])]] = 1
+                for k in range(out_ptr[row], out_ptr[row] if last else out_ptr[row + 1]):
+                    reached[number[_slot(slots, shift, within + jump[k])]] = 1
 
 
 @inlined
@@ -146,14 +146,17 @@ def _rounding(terms: Int) -> float:
 
 
 @inlined
-def _targets(row: Int, within: Int, time: Time, table: Table, slack: Ints, targets: Ints) -> bool:
+def _targets(
+    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, number: Small, shift: Int,
+    last: bool, targets: Ints,
+) -> bool:  # fmt: skip
     """Write where a row leads; return whether it is in FA."""
-    if not _keeps(row, time.worst, slack):
+    if not _keeps(row, worst, slack):
         return False
-    begin, end = time.out_ptr[row], time.out_ptr[row + 1]
-    if not time.last:
+    begin, end = out_ptr[row], out_ptr[row + 1]
+    if not last:
         for k in range(begin, end):
-            targets[k - begin] = table.number[_slot(table, within + time.jump[k])]
+            targets[k - begin] = number[_slot(slots, shift, within + jump[k])]
             if targets[k - begin] == EMPTY:
                 return False
     return True
@@ -188,31 +191,30 @@ def _expected(begin: Int, count: Int, targets: Ints, prob: Floats, following: Fl
 
 @inlined
 def _deviation(
-    i: Int, first: Int, begin: Int, end: Int, played: Played, numbers: Numbers, scratch: Scratch, told: bool
-) -> tuple[float, float]:
+    i: Int, first: Int, begin: Int, end: Int, support: Ints, chance: Floats, action: Small,
+    move: Small, offset: Int, actions: Int, known: Bytes, q: Floats, part: Floats, asked: Ints, told: bool,
+) -> tuple[float, float]:  # fmt: skip
     """Return W_i at one pair, and what it can be off by.
 
     W_i is the best action in place of each recommendation if the player is told, else one for all
     of them; then following is one more choice.
     """
-    q, known, part, asked = scratch.q, scratch.known, scratch.part, scratch.asked
-    n = numbers.action.shape[1]
-    offset, actions = numbers.offset[i], numbers.offset[i + 1] - numbers.offset[i]
+    n = action.shape[1]
     choices = actions if told else actions + np.int64(1)
     for e in range(begin, end):
-        row, chance = played.row[e], played.prob[e]
-        heard = np.int64(numbers.action[row, i]) if told else np.int64(0)
+        row = support[e]
+        heard = np.int64(action[row, i]) if told else np.int64(0)
         if asked[heard] == 0:
             for b in range(choices):
                 part[heard, b, 0] = part[heard, b, 1] = part[heard, b, 2] = 0.0
         asked[heard] += 1
         for b in range(choices):
-            other = row if b == actions else np.int64(numbers.move[row, offset + b])
+            other = row if b == actions else np.int64(move[row, offset + b])
             if other >= 0 and known[other - first] == SAFE and q[other - first, n + i] != -np.inf:
-                term = chance * q[other - first, n + i]
+                term = chance[e] * q[other - first, n + i]
                 part[heard, b, 0] += term
                 part[heard, b, 1] += abs(term)
-                part[heard, b, 2] += chance * q[other - first, 3 * n + i]
+                part[heard, b, 2] += chance[e] * q[other - first, 3 * n + i]
             else:
                 part[heard, b, 0] = -np.inf
     total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
@@ -261,19 +263,22 @@ def judge(
         outside: (P,) is set to the last row played that is not in FA, or -1.
         scratch: room for one pair.
     """
-    row_ptr, out_ptr, jump = time.row_ptr, time.out_ptr, time.jump
-    prob, reward, move = numbers.prob, numbers.reward, numbers.move
-    support, chance, values = played.row, played.prob, found.values
-    q, known, targets = scratch.q, scratch.known, scratch.targets
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
+    prob, reward, cost, last_digit, action, move, offset = numbers
+    ptr, support, chance = played
+    next_values, next_ahead, next_fault = following
+    values, ahead, fault = found
+    q, known, targets, part, asked = scratch
+    slots, number, shift = table
     n = reward.shape[1]
-    slack = np.empty(len(time.bound), dtype=np.int64)
+    slack = np.empty(len(bound), dtype=np.int64)
     for p in range(len(keys)):
-        state, within = _unpack(keys[p], time, slack)
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
         first = row_ptr[state]
         rows = row_ptr[state + 1] - first
         for j in range(rows):
             known[j] = UNASKED
-        begin, end = played.ptr[p], played.ptr[p + 1]
+        begin, end = ptr[p], ptr[p + 1]
         for e in range(begin, end):
             for d in range(move.shape[1]):
                 if move[support[e], d] >= 0:
@@ -284,28 +289,28 @@ def judge(
             values[p, 4 * n + i], values[p, 5 * n + i] = -np.inf, np.inf
         for j in range(rows):
             asked_for, row = known[j], first + j
-            if not _targets(row, within, time, table, slack, targets):
+            if not _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
                 known[j] = UNSAFE
                 continue
             known[j] = SAFE
             out = out_ptr[row]
-            count = np.int64(0) if time.last else out_ptr[row + 1] - out
+            count = np.int64(0) if last else out_ptr[row + 1] - out
             for i in range(n):
-                pay, digit = reward[row, i] - base[i], numbers.last_digit[row, i]
-                most = pay + _expected(out, count, targets, prob, following.values, 4 * n + i)
+                pay, digit = reward[row, i] - base[i], last_digit[row, i]
+                most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:
-                    _add_up(out, count, targets, prob, pay, digit, following.values, n + i, 3 * n + i, q, j)
+                    _add_up(out, count, targets, prob, pay, digit, next_values, n + i, 3 * n + i, q, j)
                 if asked_for == PLAYED:
-                    _add_up(out, count, targets, prob, pay, digit, following.values, i, 2 * n + i, q, j)
-                    least = pay + _expected(out, count, targets, prob, following.values, 5 * n + i)
+                    _add_up(out, count, targets, prob, pay, digit, next_values, i, 2 * n + i, q, j)
+                    least = pay + _expected(out, count, targets, prob, next_values, 5 * n + i)
                     values[p, 5 * n + i] = min(values[p, 5 * n + i], least)
         outside[p] = -1
         for e in range(begin, end):
             if known[support[e] - first] == UNSAFE:
                 outside[p] = support[e]
         if begin == end or outside[p] >= 0:
-            found.fault[p] = 1
+            fault[p] = 1
             for i in range(6 * n):
                 values[p, i] = np.nan
             continue
@@ -320,11 +325,12 @@ def judge(
             values[p, 2 * n + i] = off + _rounding(end - begin) * absolute
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                target = np.int64(0) if time.last else np.int64(table.number[_slot(table, within + jump[k])])
-                found.fault[p] |= following.fault[target]
-                for m in range(len(slack)):
-                    later = numbers.cost[k, m] + max(np.int64(0), following.ahead[target, m])
-                    found.ahead[p, m] = max(found.ahead[p, m], later)
+                target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
+                fault[p] |= next_fault[target]
+                for m in range(len(bound)):
+                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
         for i in range(n):
-            gained = _deviation(i, first, begin, end, played, numbers, scratch, told)
-            values[p, n + i], values[p, 3 * n + i] = gained
+            values[p, n + i], values[p, 3 * n + i] = _deviation(
+                i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,
+                part, asked, told,
+            )  # fmt: skip

@@ -1,11 +1,9 @@
-"""Ask the policy, and check each answer: a distribution over legal joint actions, or a sentence why
-not.
+"""Ask the policy, and check that each answer is a distribution over legal joint actions.
 
 Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order
 is halved until the pairs at fault are found, and these are asked singly, so that the sentence is
 the same. Some pairs of each bulk are asked singly too, for comparison. Under Nash the players must
-draw
-independently: every joint action is as probable as the players' own probabilities say.
+draw independently: every joint action is as probable as the players' own probabilities say.
 """
 
 from __future__ import annotations
@@ -241,12 +239,10 @@ def _joined(one: Answers, two: Answers) -> Answers:
 
 
 def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, ...], float, float] | None:
-    """Return (pair, action, probability, product of the players' own) of the first pair that is no
-    product.
+    """Return the first pair that is no product, an action there, its probability, and the product.
 
     None where every pair is one. `action` is that of the layer's rows, (R, N). The support must be
-    a product
-    exactly, however small its probabilities: which deviations are feasible depends on it.
+    a product exactly, however small its probabilities: which deviations are feasible depends on it.
     """
     size, pair = np.diff(answers.ptr), answers.pair()
     some = size[pair] > 1

@@ -1,4 +1,4 @@
-"""What the compiled passes are given (see `kernels`): arrays with names. N players, M constraints."""
+"""What the compiled passes are given (see `kernels`): arrays with names."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ class Time(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Finds the number of a key. Where `shift` is 0 the slot is the key itself; else keys are
-    hashed to 64 - shift bits and searched for from there in `slots`, which holds the keys."""
+    """Finds the number of a key.
+
+    Where `shift` is 0 the slot is the key itself; else keys are hashed to 64 - shift bits and
+    searched for from there in `slots`, which holds the keys.
+    """
 
     slots: Ints
     number: Small  # the number of the key in each slot, or EMPTY

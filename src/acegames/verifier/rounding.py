@@ -1,5 +1,4 @@
-"""How a policy counts costs, read from its tracker as plain data, and what each cost counts as
-(spec 5).
+"""How a policy counts costs, as its tracker says, and what each cost counts as (spec 5).
 
     exact    every cost counts as it is
     down     floor(c / cell) cells          up    ceil(c / cell) cells

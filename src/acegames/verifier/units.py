@@ -1,5 +1,4 @@
-"""Cumulative costs as integers: the unit of a constraint is one over the common denominator of its
-costs.
+"""Cumulative costs as integers: units of one over the common denominator of the costs.
 
 A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most
 floor(B / unit).

@@ -1,14 +1,12 @@
-"""Everything that the policy can realise: the worst true spending, and a history that breaks a
-rule.
+"""What the policy can realise: the worst true spending, and a history that breaks a rule.
 
     X(0, s, 0) = 0
     X(t+1, s', c^ + k) = max over nodes (t, s, c^), actions played there and outcomes (s', k) of
                          X(t, s, c^) + the largest true cost that counts as k
 
 constraint by constraint, in exact integers. A policy that counts costs as they are is the case with
-cells
-of zero: what it counts is what it spends, and X(t, s, c) = c. Time is linear in the outcomes of
-what the policy plays, times a logarithm for sorting; memory is that of two times. Only where
+cells of zero: what it counts is what it spends, and X(t, s, c) = c. Time is linear in the outcomes
+of what the policy plays, times a logarithm for sorting; memory is that of two times. Only where
 something is wrong is the walk repeated, and remembered, to find a history.
 """
 
