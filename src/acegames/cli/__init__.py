@@ -808,8 +808,8 @@ def _concept(kind: str, objective: str, floor: float, game: ace.MarkovGame) -> C
     if issubclass(wanted, Correlated):
         return wanted(objective=chosen, floor=floor)
     if floor != 1.0:
-        others = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
-        raise ace.InvalidOption(f"--floor {floor:g}: {kind.lower()} has no floor, only {others} do")
+        with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
+        raise ace.InvalidOption(f"--floor {floor:g}: {kind.lower()} has no floor, only {with_floor} do")
     return wanted(objective=chosen)
 
 
