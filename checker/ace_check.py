@@ -353,6 +353,7 @@ def check(path, exact=False, digest=None, rounded=False, most_gain=None):
     """Print what holds, as far as it does."""
     header, arrays = read(path)
     game, claims, concept = read_game(header, arrays, exact), header["claims"], header["concept"]
+    need(concept in KINDS, f"{concept!r:.60} is a kind of equilibrium that this program does not know")
     sizes = f"players {len(game.players)}, states {len(game.states)}, steps {len(game.moves)}, budgets {len(game.cost)}"
     print(f"Game {str(header['name'])!r}: {sizes}.\n  Its digest is {game.digest}.")
     need(digest in (None, game.digest), "this is another game than the one asked for", Refuted)

@@ -81,8 +81,8 @@ TESTED: dict[str, tuple[str, ...]] = {
     "learn/policy_support.py": ("learn",),
     **_each("shield", SHIELD),
     **_each("verifier", VERIFY),
-    "verifier/_kernels.py": ("verify_compiled", "stakes"),
-    "verifier/_rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
+    "verifier/kernels.py": ("verify_compiled", "stakes"),
+    "verifier/rounding.py": ("verify_rounded", "random_cost_extremes", "random_costs", "approximate"),
     "checker/ace_check.py": ("checker", "stakes", "proof", "changing_games"),
 }
 """Files, below src/acegames or the repository, and the tests that should notice changes of them, the most to the point first."""
@@ -96,7 +96,7 @@ PARTS = {
 COMPILED = tuple(
     f"src/acegames/{name}" for name in TESTED if name.startswith("kernels/") or name.endswith("_kernels.py")
 )
-LOADED = ("acegames.kernels", "acegames.verifier._kernels", "acegames.system.compiled", "acegames.numerics")
+LOADED = ("acegames.kernels", "acegames.verifier.kernels", "acegames.system.compiled", "acegames.numerics")
 """Packages and modules that stay in memory, with what is compiled, unless a compiled file is changed."""
 
 TEST_FILES = {path.stem.removeprefix("test_"): path for path in sorted((ROOT / "tests").rglob("test_*.py"))}

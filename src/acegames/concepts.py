@@ -1,6 +1,8 @@
-"""What is asked for: the kind of equilibrium, and which one of that kind. Small frozen records (spec 4).
+"""The kinds of equilibrium, and the objectives that choose one of them (spec 4).
 
-`objective` chooses among the equilibria of each stage:
+A concept is a class: its words, when a deviating player commits itself (`told`), whether the
+players draw independently (`product`), and which players deviate. `CONCEPTS` lists them for the
+command line and for files. An objective is a record in `OBJECTIVES`:
 
     "welfare"      the largest sum of the players' values (the default)
     "egalitarian"  the largest value of the worst-off player
@@ -9,8 +11,9 @@
     N weights      the largest weighted sum
     None           any equilibrium
 
-Ties go to the first player's value, then to the second's, and so on, so the values are unique (except with None).
-The choice is made stage by stage, from the last to the first; it is not the best equilibrium of the whole game.
+Ties go to the first player's value, then to the second's, and so on, so the values are unique
+(except with None). The choice is made stage by stage, from the last to the first; it is not the
+best equilibrium of the whole game.
 """
 
 from __future__ import annotations
@@ -18,24 +21,69 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from acegames.errors import InvalidOption
 
-NAMED_OBJECTIVES = ("welfare", "egalitarian", "fair")
-
 BACKENDS = {"quantecon": ("quantecon.game_theory", "quantecon"), "gambit": ("pygambit", "gambit")}
-"""Libraries that can be asked for Nash equilibria: the module of each, and the extra that installs it."""
+"""Libraries that find Nash equilibria: the module of each, and the extra that installs it."""
 
 LARGEST_FLOOR = 1e6
 """Beyond this the float programs cannot tell the players' own utilities apart any more."""
 
-Objective = str | Hashable | tuple[float, ...] | None
+
+@dataclass(frozen=True)
+class Objective:
+    """What is maximised at each stage."""
+
+    sentence: str  # after "chosen for" in a report
+    kernel: int  # its number in `kernels.records`
+    compares: bool = False  # players' values are compared, so programs have more rows
+    effort: float = 1.0  # of a stage program, as a multiple of that of a weighted sum
+
+
+WEIGHTED = Objective("a weighted sum of values", 0)
+"""One player, or weights: what no word names."""
+
+OBJECTIVES: dict[str | None, Objective] = {
+    "welfare": Objective("the largest sum of values", 0),
+    "egalitarian": Objective("the largest lowest value", 1, compares=True, effort=3.0),
+    "fair": Objective("the smallest gap between values", 2, compares=True, effort=3.0),
+    None: Objective("any", 3),
+}
+"""The objectives that have a word, the same for every game."""
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class Words:
+    """How people speak of a concept."""
+
+    adjective: str  # before "equilibrium", inside a sentence
+    meaning: str  # one or two sentences
+
+    @property
+    def noun(self) -> str:
+        """The concept inside a sentence, such as "coarse correlated equilibrium"."""
+        return f"{self.adjective} equilibrium"
+
+    @property
+    def title(self) -> str:
+        """The concept at the beginning of a sentence."""
+        return self.noun[0].upper() + self.noun[1:]
+
+
+@dataclass(frozen=True)
+class Concept:
+    """A kind of equilibrium, and the objective that chooses among the equilibria of each stage."""
+
     objective: Any = "welfare"
+
+    words: ClassVar[Words]
+    told: ClassVar[bool] = False
+    """Whether a deviator hears its recommendation first; else it commits to an action before."""
+    product: ClassVar[bool] = False
+    """Whether the players draw their actions independently."""
+    floor = 0.0  # a field of the concepts that are linear programs
 
     def __post_init__(self) -> None:
         objective = self.objective
@@ -47,10 +95,20 @@ class _Chosen:
             except (TypeError, ValueError):
                 raise InvalidOption(f"objective: got {objective!r}, weights must be numbers") from None
 
+    @property
+    def criterion(self) -> Objective:
+        """The record of the objective."""
+        named = self.objective is None or isinstance(self.objective, str)
+        return OBJECTIVES.get(self.objective, WEIGHTED) if named else WEIGHTED
+
+    def deviators(self, players: tuple[Hashable, ...]) -> tuple[bool, ...]:
+        """Whether each player may deviate."""
+        return (True,) * len(players)
+
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:
         """Return the weights of a linear objective, or None for "egalitarian", "fair" and None."""
         objective, n = self.objective, len(players)
-        if objective is None or objective in ("egalitarian", "fair"):
+        if self.criterion.kernel != WEIGHTED.kernel:
             return None
         if isinstance(objective, str) and objective == "welfare":
             return (1.0,) * n
@@ -64,13 +122,15 @@ class _Chosen:
             if len(weights) == n and all(math.isfinite(w) for w in weights):
                 return weights
         raise InvalidOption(
-            f"objective: got {objective!r}; must be one of {', '.join(map(repr, NAMED_OBJECTIVES))}, None, "
+            f"objective: got {objective!r}; must be one of {', '.join(repr(word) for word in OBJECTIVES)}, "
             f"one of the players {list(players)!r}, or {n} finite weights"
         )
 
 
 @dataclass(frozen=True)
-class _Correlated(_Chosen):
+class Correlated(Concept):
+    """What the correlated concepts share: every stage is a linear program."""
+
     floor: float = 1.0
 
     def __post_init__(self) -> None:
@@ -80,44 +140,64 @@ class _Correlated(_Chosen):
 
 
 @dataclass(frozen=True)
-class CE(_Correlated):
-    """Correlated equilibrium: no player gains by answering a recommendation with a feasible other action.
+class CE(Correlated):
+    """Correlated equilibrium: no player gains by answering a recommendation with another action.
 
     Args:
         objective: which equilibrium of each stage; see the module.
-        floor: how far below a player's worst feasible utility a deviation that leaves the feasible joint actions
-            is valued, in units of the range of that player's utilities at the stage. Sound for every value; a larger one leaves the
-            objective more equilibria to choose from.
+        floor: how far below a player's worst feasible utility a deviation that leaves the feasible
+            joint actions is valued, in units of the range of that player's utilities at the stage.
+            Sound for every value; a larger one leaves the objective more equilibria to choose from.
     """
+
+    words = Words(
+        "correlated",
+        "Before each step a joint action is drawn and each player is told its part. No player gains by "
+        "answering what it is told with another safe action.",
+    )
+    told = True
 
 
 @dataclass(frozen=True)
-class CCE(_Correlated):
-    """Coarse correlated equilibrium: no player gains by committing to a feasible action before the recommendation is drawn.
+class CCE(Correlated):
+    """Coarse correlated equilibrium: no player gains by committing to a feasible action beforehand.
 
-    At every step a deviator commits so, or follows; it may follow after it has committed, and the other way round.
+    At every step a deviator commits to an action before the recommendation is drawn, or follows the
+    recommendation; it may follow after it has committed, and the other way round.
 
     Args:
         objective: which equilibrium of each stage; see the module.
         floor: as in `CE`.
     """
 
+    words = Words(
+        "coarse correlated",
+        "Before each step a joint action is drawn and each player is told its part. No player gains by "
+        "committing, before it is told, to another safe action.",
+    )
+
 
 @dataclass(frozen=True)
-class Nash(_Chosen):
-    """Nash equilibrium: the players draw their actions independently, and none gains by a feasible other action.
+class Nash(Concept):
+    """Nash equilibrium: the players draw independently, and none gains by another action.
 
-    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can take it away). Three or more
-    players: only pure equilibria are looked for, unless there is a backend. Where a stage has none, `solve` raises NoEquilibrium.
+    Two players: every stage is solved exactly, or shown to have no equilibrium (hard budgets can
+    take it away). Three or more players: only pure equilibria are looked for, unless there is a
+    backend. Where a stage has none, `solve` raises NoEquilibrium.
 
     Args:
         objective: which of the equilibria found at each stage; see the module.
-        backend: "quantecon" or "gambit": stages whose feasible joint actions are a product are put to that library. Two players: all of
-            them. Three or more: those without a pure equilibrium, so that mixed ones are found too. Its answers are checked, and
-            where it has none, or two players have too many supports for it, the stage is solved as without it.
+        backend: "quantecon" or "gambit": that library is given the stages whose feasible joint
+            actions are a product. Two players: all of them. Three or more: those without a pure
+            equilibrium, so that mixed ones are found too. Its answers are checked. Where it has
+            none, or two players have too many supports for it, the stage is solved as without it.
     """
 
     backend: str | None = None
+    words = Words(
+        "Nash", "At each step every player draws its action by itself. No player gains by another safe action."
+    )
+    product = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -127,5 +207,14 @@ class Nash(_Chosen):
             )
 
 
-Correlated = CE | CCE
-Concept = Correlated | Nash
+CONCEPTS: dict[str, type[Concept]] = {"ce": CE, "cce": CCE, "nash": Nash}
+"""Every concept by its word on the command line, which is its name in small letters."""
+
+
+def check_concept(concept: Any) -> Concept:
+    """Return the concept; InvalidOption for anything else."""
+    if isinstance(concept, Concept):
+        return concept
+    hint = "; write it with brackets" if isinstance(concept, type) and issubclass(concept, Concept) else ""
+    *names, last = (f"{known.__name__}()" for known in CONCEPTS.values())
+    raise InvalidOption(f"concept: got {concept!r:.60}, must be {', '.join(names)} or {last}{hint}")

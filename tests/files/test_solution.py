@@ -192,7 +192,7 @@ def test_reports_hold_the_policy():
     """Numbers in a page have nine digits."""
     for game in games()[::8]:
         for solution in solutions(game):
-            data, chosen, _ = collect(solution, episodes=2, seed=0, most=10_000)
+            data, chosen, _ = collect(solution, episodes=2, rng=0, most=10_000)
             assert not chosen.thinned
             shown = {
                 (t, *record[:1], *record[1]): (data["rows"][f"{data['layer_at'][t]},{record[0]}"], record[3], record[2])

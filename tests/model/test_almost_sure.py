@@ -16,8 +16,8 @@ import acegames as ace
 import oracle
 from acegames.cli import app
 from acegames.safety.frontier import last_finite
-from acegames.verifier._recover import Ceilings
-from acegames.verifier._units import Units
+from acegames.verifier.feasible import Ceilings
+from acegames.verifier.units import Units
 from game_files import CHICKEN, load_text
 
 INF = math.inf
@@ -239,14 +239,14 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verifier._compiled import _within_budget
-    from acegames.verifier._packed import Packed
+    from acegames.verifier.compiled import within_budget
+    from acegames.verifier.packed import Packed
 
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[50], [-1]]]), ace.almost_sure(0), horizon=60
     )
     packed = Packed.of(game, Units(game))
-    listed = sum(map(len, _within_budget(packed)))
+    listed = sum(map(len, within_budget(packed)))
     assert listed <= 4 * ace.feasibility(game).pairs
     assert packed.size[0] <= 200
 

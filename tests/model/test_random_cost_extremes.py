@@ -24,7 +24,7 @@ from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import random_cost
 from acegames.model.numbers import TINIEST, exact, shown
 from acegames.safety.frontier import Frontier
-from acegames.verifier import _rounding
+from acegames.verifier.rounding import Rule, cells
 
 F = Fraction
 
@@ -130,7 +130,7 @@ def test_solver_and_verifier_agree_on_the_cells(direction):
             cell = F(1, 7) if cost.depth == 0 else cost.depth / parts
             lowest = None if math.isfinite(cost.lower) else math.floor((cost.upper - cost.bulk) / cell) * cell
             ours = dict(probabilities(cost, cell, direction, lowest))
-            theirs = {c.counted: c for c in _rounding.cells("fuel", cost, _rounding.Rule(direction, cell, lowest))}
+            theirs = {c.counted: c for c in cells("fuel", cost, Rule(direction, cell, lowest))}
             assert list(ours) == list(theirs), (cost, cell)
             for counted, p in ours.items():
                 assert theirs[counted].probability == pytest.approx(p, abs=1e-9)
@@ -219,7 +219,7 @@ def test_the_verifier_knows_which_bounds_are_possible():
             return np.where((x >= 0) & (x <= 1), 1.0, 0.0)
 
     def counted(source):
-        return [c.counted for c in _rounding.cells("fuel", random_cost(source), _rounding.Rule("down", F(1, 4), None))]
+        return [c.counted for c in cells("fuel", random_cost(source), Rule("down", F(1, 4), None))]
 
     assert counted(Mass(1, 1e-17)) == counted(Silent(1, 1e-17)) == counted(Bare(1, 1e-17)) == [0, 1]
     assert counted(Mass(1, 0.0)) == [0]

@@ -72,7 +72,7 @@ class Uniform:
 @pytest.fixture(scope="module", params=GAMES)
 def solved(request):
     solution = GAMES[request.param]()
-    data, chosen, certificate = collect(solution, episodes=200, seed=3, most=None)
+    data, chosen, certificate = collect(solution, episodes=200, rng=3, most=None)
     return SimpleNamespace(solution=solution, data=data, chosen=chosen, certificate=certificate)
 
 
@@ -222,7 +222,7 @@ def test_deviations_at_the_last_step_gain_what_the_verifier_finds(concept):
     (stage,) = stages(view, 0, np.array([0]), np.array([[0]]))
     played = {game.joint_action(a): r for r, a in enumerate(game.layer(0).action)}
     weights = {played[a]: p for a, p in policy.distribution(0, "road", [0]).items()}
-    found = deviations(view, stage, 0, weights, coarse=isinstance(concept, ace.CCE))
+    found = deviations(view, stage, 0, weights)
     assert any(d.loss is None for d in found)
     gains = np.zeros(2)
     for i in range(2):
@@ -236,7 +236,7 @@ def test_deviations_at_the_last_step_gain_what_the_verifier_finds(concept):
 
 
 def test_without_binding_budgets_safety_takes_nothing_and_with_tight_ones_it_does():
-    loose, tight = (collect(chicken(budget=b), episodes=50, seed=0, most=None)[0]["summary"] for b in (99, 0))
+    loose, tight = (collect(chicken(budget=b), episodes=50, rng=0, most=None)[0]["summary"] for b in (99, 0))
     assert loose["removed"] == [0, 0]
     assert loose["values"] == loose["without"]
     # with nothing to spend both yield, and each would rather dare
@@ -283,7 +283,7 @@ def test_large_games_are_thinned_and_say_so(tmp_path):
 
 def test_what_does_not_fit_is_left_out_by_itself(monkeypatch):
     monkeypatch.setattr("acegames.report.write.FITS", 60_000)
-    data, chosen, _ = collect(ace.solve(ace.catalog.get("drones")), episodes=20, seed=0, most=None)
+    data, chosen, _ = collect(ace.solve(ace.catalog.get("drones")), episodes=20, rng=0, most=None)
     assert chosen.thinned and data["thinned"] and 0 < chosen.shown < chosen.number
     size = len(
         json.dumps({k: data[k] for k in ("situations", "states", "maps", "rows", "needs")}, separators=(",", ":"))
@@ -306,7 +306,7 @@ def wide(states, label, horizon=3):
 
 
 def test_many_initial_states_leave_room_for_later_times_and_the_note_says_what_was_kept():
-    data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, seed=0, most=500)
+    data, chosen, _ = collect(ace.solve(wide(4000, "")), episodes=100, rng=0, most=500)
     assert chosen.shown == 500 and all(len(at) > 50 for at in data["situations"])
     note = data["notes"][0]
     assert "some of the initial states, the sample episodes" in note and "an even sample of the rest" in note
@@ -334,7 +334,7 @@ def test_budgets_are_listed_with_the_tightest_first():
         outcomes=lambda t, s, a: [(1, s, [1, 0, -1, 9, 1, -4])],
         reward=lambda t, s, a: [1],
     )
-    data, *_ = collect(ace.solve(game), episodes=5, seed=0, most=None)
+    data, *_ = collect(ace.solve(game), episodes=5, rng=0, most=None)
     order = [data["constraints"][b["constraint"]] for b in data["summary"]["budgets"]]
     assert order == ["zero", "debt", "most", "third", "low", "free"]
 
@@ -454,7 +454,7 @@ def test_simulated_spending_as_counted():
 def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(most):
     solution = chicken(budget=6)
     alike = replace(solution, policy=replace(solution.policy, reached=None))
-    data, chosen, certificate = collect(alike, episodes=50, seed=0, most=most)
+    data, chosen, certificate = collect(alike, episodes=50, rng=0, most=most)
     assert certificate.ok and any("all alike" in note for note in data["notes"])
     assert chosen.shown <= solution.stats.pairs + (50 if most else 0)
     for t, at in enumerate(data["situations"]):

@@ -134,7 +134,7 @@ def shown(tmp_path_factory):
         if name not in made:
             path = folder / f"{name.replace(' ', '-')}.html"
             solution = SOLUTIONS[name]()
-            solution.report(path, episodes=200, seed=1)
+            solution.report(path, episodes=200, rng=1)
             made[name] = solution, path
         return made[name]
 

@@ -41,7 +41,7 @@ def check(path, *options):
 def claimed(game, policy, concept, path):
     """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
     from acegames.verifier import proof
-    from acegames.verifier._rounding import read_rules
+    from acegames.verifier.rounding import read_rules
 
     header, arrays = proof._content(
         SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]

@@ -11,16 +11,8 @@ SOURCE = Path(numerics.__file__).parent
 SMALL = 1e-4  # floats below this are tolerances, unless they are listed here
 ALLOWED = {
     "engines/__init__.py": {1e-9},  # seconds, not to divide by none
-    "engines/estimate.py": {
-        1e-9,
-        2e-9,
-        12e-9,
-        30e-9,
-        70e-9,
-        1e-7,
-        0.2e-6,
-        0.5e-6,
-    },  # seconds of a stage, or of an entry
+    # seconds of a stage, or of an entry
+    "engines/forecast.py": {1e-9, 2e-9, 12e-9, 30e-9, 70e-9, 1e-7, 0.2e-6, 0.5e-6},
 }
 COMPARING = {"isclose", "allclose"}
 WITH_OURS = {"adapters/openspiel/games_in.py"}  # math.isclose with TIE

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import oracle
-from acegames.concepts import CCE, CE
+from acegames.concepts import CCE, CE, Nash
+from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.numerics import VERIFY
@@ -429,15 +430,29 @@ def test_policy_of_another_game():
 def test_bad_arguments():
     game = one_shot(CHICKEN)
     policy = Table({(0, "s"): ("dare", "yield")})
-    with pytest.raises(TypeError, match=r"must be CE\(\), CCE\(\) or Nash\(\)"):
+    with pytest.raises(InvalidOption, match=r"got 'CE', must be CE\(\), CCE\(\) or Nash\(\)"):
         verify(game, policy, "CE")
-    with pytest.raises(TypeError, match="brackets"):
+    with pytest.raises(InvalidOption, match="brackets"):
         verify(game, policy, CE)
-    with pytest.raises(TypeError, match="distribution"):
+    with pytest.raises(InvalidOption, match=r"concept: got None, must be CE\(\)"):
+        verify(game, policy)
+    with pytest.raises(InvalidOption, match="distribution"):
         verify(game, {}, CE())
     for tol in (-1, math.nan, math.inf, "1"):
-        with pytest.raises(ValueError, match="tol"):
+        with pytest.raises(InvalidOption, match="tol"):
             verify(game, policy, CE(), tol=tol)
+
+
+def test_the_concept_is_the_policys_own_by_default():
+    game = one_shot(CHICKEN)
+    policy = Table({(0, "s"): {("dare", "dare"): 0.5, ("yield", "yield"): 0.5}})
+    assert [verify(game, policy, x).regret.tolist() for x in (CCE(), CE())] == [[1.0, 1.0], [1.5, 1.5]]
+    for concept in (CE("fair"), CCE(), Nash()):
+        policy.concept = concept
+        certificate = verify(game, policy)
+        assert certificate.concept == concept and concept.words.noun in str(certificate).split("\n")[0]
+        assert certificate.regret.tolist() == verify(game, policy, concept).regret.tolist()
+    assert verify(game, policy, CE()).concept == CE()
 
 
 def test_tolerance():
@@ -538,20 +553,12 @@ def test_it_imports_only_the_model():
         "import sys, importlib.util, types; "
         "root = types.ModuleType('acegames'); "
         f"root.__path__ = [{str(_source())!r}]; sys.modules['acegames'] = root; "
-        "import acegames.verify, acegames.simulate; "
+        "import acegames.verifier; "
         "print(*sorted(m for m in sys.modules if m.startswith('acegames.')))"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    allowed = (
-        "acegames.model",
-        "acegames.verifier",
-        "acegames.policy.simulation",
-        "acegames.policy.episode_costs",
-        "acegames.concepts",
-        "acegames.errors",
-        "acegames.system.extras",  # of the model, for costs given by distributions
-        "acegames.system.limits",
-    )
+    allowed = ("acegames.model", "acegames.verifier", "acegames.system", "acegames.concepts", "acegames.errors")
+    assert "acegames.verifier" in loaded
     assert [m for m in loaded if not m.startswith((*allowed, "acegames.numerics"))] == []
 
 

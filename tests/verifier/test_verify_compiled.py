@@ -15,10 +15,13 @@ import acegames as ace
 import oracle
 from acegames import CCE, CE
 from acegames.model.numbers import exact
-from acegames.verifier import _bulk, _compiled, _kernels, _packed, _reading, verify
-from acegames.verifier._feasible import feasible_stages
-from acegames.verifier._reading import Reader
-from acegames.verifier._units import Units
+from acegames.verifier import kernels, verify
+from acegames.verifier.bulk import Bulk
+from acegames.verifier.compiled import feasible_keys, within_budget
+from acegames.verifier.feasible import feasible_stages
+from acegames.verifier.packed import Packed
+from acegames.verifier.reading import Reader
+from acegames.verifier.units import Units
 from halves import blocks
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
@@ -30,8 +33,8 @@ def passes(monkeypatch):
 
     def run(how, *arguments, **keywords):
         monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if how == "plain" else -1)
-        monkeypatch.setattr(_packed, "_DENSE", {"hashed": 0}.get(how, 10**6))
-        monkeypatch.setattr(_compiled, "_BLOCK", 7)
+        monkeypatch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
+        monkeypatch.setattr("acegames.verifier.compiled._BLOCK", 7)
         return verify(*arguments, **keywords)
 
     return run
@@ -159,8 +162,8 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
     """Run as plain Python, where an index beyond what was allocated is an error."""
-    for name, kernel in vars(_kernels).items():
-        monkeypatch.setattr(_kernels, name, getattr(kernel, "py_func", kernel))
+    for name, kernel in vars(kernels).items():
+        monkeypatch.setattr(kernels, name, getattr(kernel, "py_func", kernel))
     for seed in range(400, 408):
         game = oracle.random_game(
             np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
@@ -233,12 +236,12 @@ def test_all_passes_agree_on_solved_games(passes, first):
 @blocks(200, 100)
 @pytest.mark.parametrize("how", ["dense", "hashed"])
 def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
-    monkeypatch.setattr(_packed, "_DENSE", 0 if how == "hashed" else 10**6)
+    monkeypatch.setattr("acegames.verifier.packed._DENSE", 0 if how == "hashed" else 10**6)
     for seed in range(first, first + 100):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
         units = Units(game)
-        packed = _packed.Packed.of(game, units)
-        layers, _ = _compiled.feasible_keys(packed)
+        packed = Packed.of(game, units)
+        layers, _ = feasible_keys(packed)
         feasible, fs, _ = oracle.feasible_sets(game)
         assert bool(layers) == feasible
         for t, keys in enumerate(layers):
@@ -300,7 +303,7 @@ def test_what_cannot_be_recovered_is_not_followed():
         initial="s",
     )
     assert feasible_stages(game, Units(game), 1000) is not None
-    assert max(map(len, _compiled._within_budget(_packed.Packed.of(game, Units(game))))) < 100
+    assert max(map(len, within_budget(Packed.of(game, Units(game))))) < 100
 
 
 def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatch):
@@ -335,7 +338,7 @@ def test_a_game_that_does_not_pack_into_64_bits_takes_the_plain_passes(monkeypat
             horizon=3,
             initial="s",
         )
-        assert _packed.Packed.of(wide, Units(wide)) is None
+        assert Packed.of(wide, Units(wide)) is None
         twice = Singly(lambda t, s, c, unit=unit: {(int(c[0] < 2 * unit),): 1.0})
         certificate = verify(wide, twice, CCE())
         assert certificate.ok, str(certificate)
@@ -353,8 +356,8 @@ def cheapest(t, state, spent):
 def reading(game, policy):
     """Read all pairs of FS; return what was read, time by time, and the reader."""
     reader = Reader(game, policy, Units(game))
-    packed = _packed.Packed.of(game, Units(game))
-    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(_compiled.feasible_keys(packed)[0])], reader
+    packed = Packed.of(game, Units(game))
+    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(feasible_keys(packed)[0])], reader
 
 
 class Wrong(Both):
@@ -505,7 +508,7 @@ def test_other_orders_of_states_or_actions_are_not_read_by_index():
 
 
 def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(monkeypatch):
-    monkeypatch.setattr(_reading, "_REMEMBERED", 3)
+    monkeypatch.setattr("acegames.verifier.reading._REMEMBERED", 3)
     game = line(horizon=2, budget=9)
     asked = []
     reader = Reader(game, Singly(lambda t, state, spent: asked.append(spent) or {(0,): 1.0}), Units(game))
@@ -517,8 +520,8 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
 
 def test_codes_of_joint_actions_that_do_not_fit_are_not_read_in_bulk(monkeypatch):
     game = line(horizon=2, budget=9)
-    monkeypatch.setattr(_bulk, "_LARGEST", 2)
-    assert _bulk.Bulk.of(game, Both(game, cheapest), Units(game)) is None
+    monkeypatch.setattr("acegames.verifier.bulk._LARGEST", 2)
+    assert Bulk.of(game, Both(game, cheapest), Units(game)) is None
 
 
 def test_huge_rewards_overflow_in_words(passes):

@@ -28,7 +28,8 @@ from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain
 from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
-from acegames.verifier import _counted, _rounded_walk, _rounding, verify
+from acegames.verifier import verify
+from acegames.verifier.rounding import Rule, cells
 
 INF = math.inf
 
@@ -361,8 +362,8 @@ def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
     some = cases()[:25]
     plain = [verify(found.game, found.policy, found.concept) for found in some]
     monkeypatch.setattr(importlib.import_module("acegames.verifier"), "_PLAIN", 0)
-    monkeypatch.setattr(_rounded_walk, "_BLOCK", 2)
-    monkeypatch.setattr(_rounded_walk, "_KEYS", 0)
+    monkeypatch.setattr("acegames.verifier.walk._BLOCK", 2)
+    monkeypatch.setattr("acegames.verifier.walk._KEYS", 0)
     for found, before in zip(some, plain, strict=True):
         after = verify(found.game, found.policy, found.concept)
         assert after.ok
@@ -639,13 +640,13 @@ def test_a_gain_is_told_as_what_the_policy_does_not_rule_out():
 
 def test_no_more_is_promised_than_the_last_budget_needs():
     """A cell per step, up to the last time that has a budget."""
-    for budgets, cells in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
+    for budgets, steps in (((2, 2, INF, INF), 2), ((INF, INF, 2, INF), 3), ((2, 2, 2, 2), 4), ((INF,) * 4, 0)):
         game = replace(
             solo([Fraction(1, 2)], horizon=4, budget=2),
             budgets=tuple((b if b == INF else Fraction(b),) for b in budgets),
         )
         certificate = verify(game, Greedy(game, Rounding(Fraction(1, 4), "down"), 0, 100), CCE())
-        assert exactly(certificate.allowance) == [cells * Fraction(1, 4)]
+        assert exactly(certificate.allowance) == [steps * Fraction(1, 4)]
 
 
 def test_a_policy_without_an_answer_has_a_history_that_leads_there():
@@ -913,7 +914,7 @@ def most_in_play(game, policy, episodes):
 def test_tiny_cells_count_as_possible():
     """Beta(400, 400) hardly ever leaves the middle, but a cost near 1 is possible, and so is breaking a budget by it."""
     cost = drawn(stats.beta(400, 400))
-    found = _rounding.cells("fuel", cost, _rounding.Rule("down", Fraction(1, 50), None))
+    found = cells("fuel", cost, Rule("down", Fraction(1, 50), None))
     assert [c.counted for c in found] == [Fraction(k, 50) for k in range(50)]
     assert min(c.probability for c in found) > 0
     game = random_game(cost, horizon=1, budget=Fraction(1, 2))
@@ -937,8 +938,8 @@ def test_tiny_cells_count_as_possible():
 )
 def test_cells_hold_what_is_drawn(source, cell, lowest, direction):
     cost = drawn(source)
-    rule = _rounding.Rule(direction, cell, lowest)
-    found = {c.counted: c for c in _rounding.cells("fuel", cost, rule)}
+    rule = Rule(direction, cell, lowest)
+    found = {c.counted: c for c in cells("fuel", cost, rule)}
     assert math.fsum(c.probability for c in found.values()) == pytest.approx(1, abs=1e-12)
     draws = [Fraction(float(x)) for x in cost.sample(4000, np.random.default_rng(1))]
     counted = [by_hand(Rounding(cell, direction, lowest), x) for x in draws]
@@ -961,7 +962,7 @@ def test_gaps_in_a_distribution_are_no_cells():
             return 0.5 * (((x > 0) & (x < 1)) | ((x > 2) & (x < 3)))
 
     cost = RandomCost(TwoPieces(), Fraction(3), Fraction(0))
-    found = _rounding.cells("fuel", cost, _rounding.Rule("down", Fraction(1, 2), None))
+    found = cells("fuel", cost, Rule("down", Fraction(1, 2), None))
     assert [c.counted for c in found] == [0, Fraction(1, 2), 2, Fraction(5, 2)]
 
 
@@ -988,14 +989,14 @@ def test_several_random_constraints_fall_into_every_combination_of_cells(monkeyp
 
     tracker = SimpleNamespace(constraints=("fuel", "time"), units=(1, 1), rounding=rules)
     policy = SimpleNamespace(tracker=tracker, distribution=distribution)
-    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
+    monkeypatch.setattr("acegames.verifier.counted._MOST_OUTCOMES", 5)  # two cells of each, and nothing of both
     certificate = verify(game, policy, CCE())
     assert certificate.ok, str(certificate)
     assert asked == {(0, 0, 0), (1, 0, 0), *((1, f, s) for f in (0, 0.5) for s in (1, 2))}
     assert certificate.max_spent.tolist() == [2, 4]
     assert certificate.counting == ("down", "up")
     assert certificate.covers == "deviations that keep the budgets with costs of 'time' rounded up"
-    monkeypatch.setattr(_counted, "_MOST_OUTCOMES", 4)
+    monkeypatch.setattr("acegames.verifier.counted._MOST_OUTCOMES", 4)
     with pytest.raises(TooLarge, match="random costs make 5 outcomes of one time step"):
         verify(game, policy, CCE())
 

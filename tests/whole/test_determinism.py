@@ -44,7 +44,7 @@ for number, (name, concept, options) in enumerate(cases):
         solution = ace.solve(games[name], concept, engine=ace.LocalEngine(threads=threads, dense=dense), **options)
         solution.save("solution.ace")
         note(f"{number} {name} {concept} {options} {dense}", "solution.ace")
-solution.report("page.html", episodes=50, seed=3)
+solution.report("page.html", episodes=50, rng=3)
 note("report", "page.html")
 print(json.dumps(found))
 """

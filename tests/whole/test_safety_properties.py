@@ -25,7 +25,7 @@ from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
 from acegames.safety.lattice import lattice
 from acegames.safety.space import Tables, pairs_at_most, plan
-from acegames.verifier._bulk import Bulk
+from acegames.verifier.bulk import Bulk
 from oracle import feasible_sets, random_game, spell_out
 
 exploring = importlib.import_module("acegames.safety.explore")  # the package has a function of that name

@@ -15,7 +15,7 @@ import oracle
 from acegames import CCE, CE, Nash
 from acegames.model.numbers import exact
 from acegames.numerics import VERIFY
-from acegames.verifier import _packed, verify
+from acegames.verifier import verify
 from proof_checker import check, claimed
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
@@ -26,7 +26,7 @@ CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"
 def way(request, monkeypatch):
     """Both ways to a verdict."""
     monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if request.param == "plain" else -1)
-    monkeypatch.setattr(_packed, "_DENSE", 0)
+    monkeypatch.setattr("acegames.verifier.packed._DENSE", 0)
 
 
 class Told:
@@ -430,7 +430,7 @@ def test_what_overflows_off_the_path_is_neither_accepted_nor_forgotten():
 
 
 def test_a_gain_says_its_share():
-    from acegames.verifier._tolerance import Gain
+    from acegames.verifier.tolerance import Gain
 
     assert Gain(1.0, 4.0, 0.0, None).share == 0.25
     assert Gain(1.0, 4.0, 0.5, None).share == 0.125
@@ -441,7 +441,7 @@ def test_a_gain_says_its_share():
 
 
 def test_a_gain_is_accepted_up_to_the_bound_and_with_it():
-    from acegames.verifier._tolerance import Gain
+    from acegames.verifier.tolerance import Gain
 
     at, over = Gain(VERIFY, 1.0, 0.0, None), Gain(2 * VERIFY, 1.0, 0.0, None)
     assert PACKAGE._refused(at, at, None) is None and PACKAGE._refused(at, at, at.accepted) is None

@@ -1,15 +1,20 @@
 """The best policy when budgets are kept only on average: a linear program over occupancy measures.
 
-    x_t(s, a)  how likely play is in state s at time t and takes the joint action a;   y_t  what is spent on average after acting at t
+    x_t(s, a)  how likely play is in state s at time t and takes the joint action a
+    y_t        what is spent on average after acting at t
 
     maximise   sum over t, s, a of x_t(s, a) w . r_t(s, a)
-    subject to sum over a of x_0(s, a) = initial(s);      sum over a of x_{t+1}(s', a) = sum over s, a of x_t(s, a) P_t(s' | s, a)
-               y_t = y_{t-1} + sum over s, a of x_t(s, a) E[c_t(s, a)];      y_t <= B_t where B_t is finite;      x >= 0
+    subject to sum over a of x_0(s, a) = initial(s)
+               sum over a of x_{t+1}(s', a) = sum over s, a of x_t(s, a) P_t(s' | s, a)
+               y_t = y_{t-1} + sum over s, a of x_t(s, a) E[c_t(s, a)]
+               y_t <= B_t where B_t is finite;  x >= 0
 
-The occupancy of every policy, also of one that remembers, obeys these rows, so nothing that keeps the budgets on average does better;
-and x_t(s, .), scaled to sum to one, is a policy by time and state alone that does as well (E. Altman, Constrained Markov Decision
-Processes, 1999). What it spends in a single episode is another matter. Of several best policies the one that spends least on average is
-taken (by a second program), so that it is not blamed for waste. One variable per time and legal joint action of a state.
+The occupancy of every policy, also of one that remembers, obeys these rows, so nothing that keeps
+the budgets on average does better; and x_t(s, .), scaled to sum to one, is a policy by time and
+state alone that does as well (E. Altman, Constrained Markov Decision Processes, 1999). What it
+spends in a single episode is another matter. Of several best policies the one that spends least on
+average is taken (by a second program), so that it is not blamed for waste. One variable per time
+and legal joint action of a state.
 """
 
 from __future__ import annotations
@@ -22,11 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
-from acegames.concepts import CCE
+from acegames.baselines.team import weights_of
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.costs.random import Cost, RandomCost, cost_text
-from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, reachable_states
+from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
+from acegames.policy.situations import spans
 from acegames.policy.tracker import CostTracker
 
 Floats = NDArray[np.float64]
@@ -34,13 +40,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ExpectedBudgets:
-    """A policy by time and state alone that keeps every budget on average. Nothing is promised about single episodes."""
+    """A policy by time and state that keeps every budget on average, not in single episodes."""
 
     game: MarkovGame
     weights: tuple[float, ...]  # N, of the players' values in what was maximised
-    shares: tuple[
-        Floats, ...
-    ]  # T arrays (R,): probability of each row in its state; NaN in states that cannot occur at that time
+    # T arrays (R,): probability of each row in its state; NaN in states that cannot occur then
+    shares: tuple[Floats, ...]
     values: Floats  # (N,) each player's expected total reward
     expected_spent: Floats  # (T, M) expected cumulative cost after acting at t
 
@@ -60,12 +65,12 @@ class ExpectedBudgets:
     def statement(self) -> str:
         """What is promised, and what is not."""
         return (
-            f"On average only: after every step the expected spending is at most the budget, and no policy that keeps budgets so is worth "
+            "On average only: after every step the expected spending is at most the budget, and no policy that keeps budgets so is worth "
             f"more than {self.value:.6g}. A single episode may spend more than the budget, and its players may gain by deviating."
         )
 
     def distribution(self, t: int, state: Label, spent: Any = None) -> dict[JointAction, float]:
-        """Probability of each joint action that may be played; `spent` is not looked at. KeyError where no play comes."""
+        """Probability of each joint action, whatever was spent; KeyError where no play comes."""
         if not 0 <= t < self.game.horizon or state not in self.game.state_numbers:
             raise UnknownPair(f"{place(t, state)}: no such time or state")
         layer, share = self.game.layer(t), self.shares[t]
@@ -76,7 +81,7 @@ class ExpectedBudgets:
 
 
 def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBudgets:
-    """Find the policy that is best for all together when budgets need to hold only on average, at each time that has one.
+    """Find the policy that is best for all together when budgets must hold on average only.
 
     Args:
         game: the game; costs given by distributions need a `mean()`.
@@ -86,10 +91,7 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
         Infeasible: when no policy keeps the budgets even on average.
         InvalidOption: for an objective that is no weighted sum, or a cost without a mean.
     """
-    check_game(game)
-    weights = CCE(objective).weights(game.players)
-    if weights is None:
-        raise InvalidOption(f"objective: got {objective!r}, must be 'welfare', a player or one weight per player")
+    weights = weights_of(game, objective)
     costs = [_expected_costs(game, layer) for layer in game.layers]
     program = _Program(game, weights, costs)
     x, reduced = program.solve()
@@ -100,7 +102,7 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
 
 
 def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
-    """What one counts of each constraint: its smallest budget where that is of the size of its costs, else its largest expected cost."""
+    """The unit of each constraint: its smallest budget where that is of the size of its costs."""
     largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in costs], axis=0) if game.constraints else np.zeros(0)
     for m, schedule in enumerate(zip(*game.budgets, strict=True)):
         least = min((abs(float(b)) for b in schedule if not isinstance(b, float) and b), default=0.0)
@@ -109,7 +111,7 @@ def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
 
 
 def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
-    """A float program may fail where numbers differ by many orders of size; then nothing is claimed."""
+    """A float program may fail where numbers differ by many orders of size: claim nothing then."""
     budgets = np.array([[float(b) for b in row] for row in game.budgets]).reshape(spent.shape)
     over = np.argwhere(spent > budgets + AVERAGE_KEPT * np.minimum(size, np.maximum(np.abs(budgets), size / SAME_SIZE)))
     if len(over):
@@ -121,7 +123,7 @@ def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
 
 
 class _Program:
-    """The linear program: columns are (t, row) of the states that can occur at t, then what is spent on average, (T, M)."""
+    """The linear program. Columns: (t, row) of the states that can occur at t, then y, (T, M)."""
 
     def __init__(self, game: MarkovGame, weights: tuple[float, ...], costs: list[Floats]) -> None:
         self.game = game
@@ -129,9 +131,7 @@ class _Program:
         self.rows = [np.flatnonzero(reach[t][_state_of_rows(game.layer(t))]) for t in range(game.horizon)]
         self.start = np.concatenate([[0], np.cumsum([len(r) for r in self.rows])])
         self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
-        self.reward = self.reward / (
-            np.abs(self.reward).max(initial=0.0) or 1.0
-        )  # the solver's tolerances are absolute
+        self.reward /= np.abs(self.reward).max(initial=0.0) or 1.0  # the solver's tolerances are absolute
         self.size = _sizes(game, costs)
         self.entries: list[tuple[Any, Any, Any]] = []
         for t in range(game.horizon):
@@ -139,16 +139,14 @@ class _Program:
             self._spending(t, costs[game.layer_at[t]] / self.size)
 
     def _flow(self, t: int) -> None:
-        """What leaves a state at t, and what enters states at t + 1. Equation t * S + s is that of state s at t."""
+        """What leaves states at t, and enters them at t + 1. Equation t * S + s is of s at t."""
         layer, rows, states = self.game.layer(t), self.rows[t], len(self.game.states)
         column = self.start[t] + np.arange(len(rows))
         self.entries.append((t * states + _state_of_rows(layer)[rows], column, np.ones(len(rows))))
         if t + 1 < self.game.horizon:
-            counts = np.diff(layer.out_ptr)[rows]
-            outcome = _ranges(layer.out_ptr[rows], counts)
-            self.entries.append(
-                ((t + 1) * states + layer.next_state[outcome], np.repeat(column, counts), -layer.prob[outcome])
-            )
+            outcome, first = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
+            entered = (t + 1) * states + layer.next_state[outcome]
+            self.entries.append((entered, np.repeat(column, np.diff(first)), -layer.prob[outcome]))
 
     def _spending(self, t: int, cost: Floats) -> None:
         """y_t - y_{t-1} - E[cost at t] = 0."""
@@ -168,7 +166,7 @@ class _Program:
         return key // columns, key % columns, np.bincount(group, weights=value)
 
     def at(self, t: int, values: Floats) -> Floats:
-        """The part of a solution that belongs to t, by row of the layer; NaN for rows of states that cannot occur."""
+        """The part of a solution at t, by row of the layer; NaN in states that cannot occur."""
         found = np.full(len(self.game.layer(t).reward), np.nan)
         found[self.rows[t]] = values[self.start[t] : self.start[t + 1]]
         return found
@@ -214,7 +212,7 @@ class _Program:
         return np.array(solution.col_value), np.array(solution.col_dual)
 
     def _thrift(self) -> Floats:
-        """Weights of what is spent in the end: each constraint in units of its last finite budget, where it has one."""
+        """Weights of what is spent in the end, in units of the last finite budget."""
         weights = np.zeros((self.game.horizon, len(self.game.constraints)))
         for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
             finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
@@ -229,7 +227,7 @@ class _Program:
 
 
 def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
-    """Occupancies (R,) as probabilities in each state; where play never comes, the row that would lose least by coming."""
+    """Occupancies (R,) as probabilities; where play never comes, the row that would lose least."""
     shares = np.where(x > SUPPORT, x, np.where(np.isnan(x), np.nan, 0.0))
     for state in np.unique(_state_of_rows(layer)[~np.isnan(x)]).tolist():
         rows = layer.rows(state)
@@ -276,9 +274,3 @@ def _mean(cost: Cost) -> float:
 
 def _state_of_rows(layer: Layer) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(layer.row_ptr) - 1), np.diff(layer.row_ptr))
-
-
-def _ranges(first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first[0] .. first[0] + count[0] - 1, then first[1] .., end to end."""
-    end = np.cumsum(count)
-    return np.repeat(first - (end - count), count) + np.arange(int(end[-1]))

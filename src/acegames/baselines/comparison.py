@@ -1,4 +1,4 @@
-"""What the budgets changed: the same game without them, with budgets kept only on average, and with budgets that hold at every moment."""
+"""What the budgets change: play without them, on average only, and at every moment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Comparison:
     def with_policy(
         self, name: str, policy: Any, values: Floats, rng: np.random.Generator | int | None = 0
     ) -> Comparison:
-        """The same with one more policy, whose values are known; it is played as often as the others."""
+        """The same with one more policy of known values, played as often as the others."""
         played = simulate(self.game, policy, episodes=len(self.rows[0].rollouts.returns), rng=rng)
         row = Compared(name, policy, float(np.sum(values)), np.asarray(values), played)
         return replace(self, rows=(*self.rows, row))
@@ -63,7 +63,7 @@ class Comparison:
         return _table(heads, [self._cells(row) for row in self.rows])
 
     def _cells(self, row: Compared) -> list[str]:
-        """Name, values, the largest spending seen of what is allowed at that time, and how often a budget was broken."""
+        """Name, values, the spending that came closest to each budget, and how often one broke."""
         means = row.rollouts.returns.mean(axis=0)
         values = [f"~{v:.1f}" for v in means] if row.values is None else [f"{v:.2f}" for v in row.values]
         most = row.rollouts.spent.max(axis=0)
@@ -82,16 +82,19 @@ def compare(
     rng: np.random.Generator | int | None = 0,
     **options: Any,
 ) -> Comparison:
-    """Solve a game four ways and play each: no budgets, on average, at every moment as a team, and in equilibrium.
+    """Solve a game four ways and play each.
 
-    Values are computed; spending and broken budgets are seen in `episodes` played episodes of each, under the game's own budgets.
+    Budgets are dropped, kept on average, at every moment as a team, and in equilibrium. Values are
+    computed; spending and broken budgets are seen in `episodes` played episodes of each, under the
+    game's own budgets.
 
     Args:
         game: the game.
         concept: the equilibrium, with budgets and without; `CCE()` by default.
         episodes: how many episodes of each policy are played.
         rng: a Generator or a seed.
-        options: further ones of `solve`, such as `epsilon`; they serve the two policies that keep budgets at every moment.
+        options: further ones of `solve`, such as `epsilon`; they serve the two policies that keep
+            budgets at every moment.
 
     Raises:
         Infeasible, TooLarge, InvalidOption: as in `solve`.
@@ -123,11 +126,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown whose columns line up; the first is left-aligned, the others right."""
     lines = [heads, *rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
-    rule = "| " + " | ".join("-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(widths)) + " |"
-    text = [
-        "| "
-        + " | ".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True)))
-        + " |"
-        for line in lines
-    ]
-    return "\n".join([text[0], rule, *text[1:]])
+    ruled = ["-" * (w - (k > 0)) + ":" * (k > 0) for k, w in enumerate(widths)]
+    padded = [[c.rjust(w) if k else c.ljust(w) for k, (c, w) in enumerate(zip(x, widths, strict=True))] for x in lines]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (padded[0], ruled, *padded[1:]))

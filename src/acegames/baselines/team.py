@@ -22,12 +22,18 @@ def without_budgets(game: MarkovGame) -> MarkovGame:
     return replace(game, budgets=(endless,) * game.horizon, name=f"{game.name or 'game'} without budgets")
 
 
-def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
-    """The same game with one player, who chooses joint actions and earns the weighted sum of the rewards."""
+def weights_of(game: MarkovGame, objective: Any) -> tuple[float, ...]:
+    """The weights of an objective; InvalidOption where it is no weighted sum of values."""
     check_game(game)
     weights = CCE(objective).weights(game.players)
     if weights is None:
         raise InvalidOption(f"objective: got {objective!r}, must be 'welfare', a player or one weight per player")
+    return weights
+
+
+def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
+    """The same game with one player, who chooses joint actions and earns the weighted rewards."""
+    weights = weights_of(game, objective)
     known, code = np.unique(np.concatenate([layer.action for layer in game.layers]), axis=0, return_inverse=True)
     ends = np.cumsum([len(layer.action) for layer in game.layers])[:-1]
     layers = tuple(
@@ -40,7 +46,7 @@ def team_game(game: MarkovGame, objective: Any = "welfare") -> MarkovGame:
 
 @dataclass(frozen=True, eq=False)
 class TeamOptimum:
-    """The best that anybody can do who keeps the budgets at every moment. Its players may gain by deviating."""
+    """The best play that keeps the budgets at every moment. Its players may gain by deviating."""
 
     solution: Solution  # of the team's game
 
@@ -55,7 +61,7 @@ class TeamOptimum:
         return self.solution.policy.tracker
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
-        """Probability of each joint action of the original game; KeyError where no feasible play comes."""
+        """Probability of each joint action of the game; KeyError where no feasible play comes."""
         found: dict[Any, float] = self.solution.policy.distribution(t, state, spent)
         return {joint: p for (joint,), p in found.items()}
 

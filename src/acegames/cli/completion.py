@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import acegames as ace
+from acegames.concepts import CONCEPTS, OBJECTIVES
 
-__all__ = ["concepts", "game_names", "games", "objectives"]
+__all__ = ["concept_words", "concepts", "game_names", "games", "objectives"]
 
 ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", ".ace")
 
@@ -30,9 +31,18 @@ def game_names(incomplete: str) -> list[str]:
 
 def concepts(incomplete: str) -> list[str]:
     """Kinds of equilibrium."""
-    return [kind for kind in ("ce", "cce", "nash") if kind.startswith(incomplete)]
+    return [kind for kind in CONCEPTS if kind.startswith(incomplete)]
 
 
 def objectives(incomplete: str) -> list[str]:
     """Objectives that every game has."""
-    return [word for word in ("welfare", "egalitarian", "fair", "none") if word.startswith(incomplete)]
+    return [word for word in map(str.lower, map(str, OBJECTIVES)) if word.startswith(incomplete)]
+
+
+def concept_words() -> str:
+    """Every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
+    *others, last = (
+        word if word == concept.words.adjective.lower() else f"{word} ({concept.words.adjective})"
+        for word, concept in CONCEPTS.items()
+    )
+    return f"{', '.join(others)} or {last}"

@@ -63,7 +63,7 @@ def report(
     opt.refuse_game(file)
     answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
     game = None if against is None else opt.read_game(against)
-    written = write_report(answer, output, game=game, episodes=episodes, seed=seed, most=most)
+    written = write_report(answer, output, game=game, episodes=episodes, rng=seed, most=most)
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
     out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
     for note in written.notes:

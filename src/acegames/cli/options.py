@@ -12,8 +12,8 @@ import numpy as np
 import typer
 
 import acegames as ace
-from acegames.cli.completion import concepts, games, objectives
-from acegames.concepts import Concept
+from acegames.cli.completion import concept_words, concepts, games, objectives
+from acegames.concepts import CONCEPTS, Concept, Correlated
 from acegames.engines import Engine
 from acegames.files.exporting import GAMES
 from acegames.model.written import read_exact
@@ -34,7 +34,7 @@ Against = Annotated[
         "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
     ),
 ]
-Kind = Annotated[str, typer.Option(help="ce (correlated), cce (coarse correlated) or nash.", autocompletion=concepts)]
+Kind = Annotated[str, typer.Option(help=f"{concept_words()}.", autocompletion=concepts)]
 Objective = Annotated[
     str,
     typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
@@ -66,7 +66,6 @@ Tol = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
 
-CONCEPTS: dict[str, type[Any]] = {"ce": ace.CE, "cce": ace.CCE, "nash": ace.Nash}
 ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
 
 
@@ -130,15 +129,15 @@ def read_concept(
             chosen = tuple(float(w) for w in objective.split(","))
     options: dict[str, Any] = {}
     if backend is not None:
-        if name != "nash":
+        if CONCEPTS[name] is not ace.Nash:
             raise ace.InvalidOption(f"--backend {backend}: goes with --concept nash")
         options["backend"] = backend
-    if name != "nash":
+    if issubclass(CONCEPTS[name], Correlated):
         options["floor"] = floor
     elif floor != 1.0:
-        raise ace.InvalidOption(f"--floor {floor:g}: nash has no floor, only ce and cce do")
-    found: Concept = CONCEPTS[name](chosen, **options)
-    return found
+        with_floor = " and ".join(word for word, known in CONCEPTS.items() if issubclass(known, Correlated))
+        raise ace.InvalidOption(f"--floor {floor:g}: {name} has no floor, only {with_floor} do")
+    return CONCEPTS[name](chosen, **options)
 
 
 def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:

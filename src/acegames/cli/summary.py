@@ -16,7 +16,7 @@ import acegames as ace
 from acegames.cli.screen import by_label, escape, filled_bar, number, one_line, out, own_budget
 from acegames.model.numbers import exact, nearest_float
 
-KINDS = {"CE": "Correlated equilibrium", "CCE": "Coarse correlated equilibrium", "Nash": "Nash equilibrium"}
+__all__ = ["show_summary"]
 
 
 CERTIFICATE = (
@@ -64,7 +64,7 @@ def show_summary(
 
 def _title(solution: ace.Solution) -> Text:
     concept = solution.concept
-    return Text.assemble((KINDS[type(concept).__name__], "bold"), f", objective {one_line(concept.objective)}")
+    return Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
 
 
 def _values(solution: ace.Solution) -> Table:

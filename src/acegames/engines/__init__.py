@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.engines.forecast import Estimate
 from acegames.engines.layer_store import LayerStore
 from acegames.errors import InvalidGame
@@ -23,9 +23,8 @@ __all__ = ["Engine", "EngineResult", "OnProgress", "Progress", "check_rewards"]
 
 def check_rewards(game: MarkovGame, concept: Concept) -> None:
     """Refuse rewards whose totals floats cannot compare."""
-    floor = 0.0 if isinstance(concept, Nash) else concept.floor
     with np.errstate(over="ignore"):
-        size = (2 + floor) * _largest_total(game)
+        size = (2 + concept.floor) * _largest_total(game)
     for player, total in zip(game.players, size.tolist(), strict=True):
         if not total <= LARGEST_TOTAL:
             raise InvalidGame(

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.engines.forecast import WAITING_BYTES
 from acegames.engines.layer_store import ExploredSpace, SolvedLayer
 from acegames.errors import BadFile, CheckpointError
@@ -370,7 +370,7 @@ class Checkpoint:
     def _check_layer(self, layer: PolicyLayer) -> None:
         """Every index is in range, as in any other file."""
         game = self._space.game
-        if isinstance(self.concept, Nash):
+        if self.concept.product:
             layer = replace(layer, offsets=action_offsets(game))
         check_layer(layer, game, self._space.dims)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from acegames.concepts import CE, Concept, Nash
+from acegames.concepts import Concept
 from acegames.errors import TooLarge
 from acegames.model.amounts import common_unit
 from acegames.model.game import exact_costs
@@ -109,8 +109,8 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
         return 0
     written = min(RUN_CELLS, int(space.totals.max())) * (rows * 8 * (2 * n + 3) + 48)
     counts = [len(labels) for labels in space.game.actions]
-    wide = 2 * n + sum(a * (a - 1) if isinstance(concept, CE) else a for a in counts)
-    return written + (0 if isinstance(concept, Nash) else 16 * (wide + 2) * (rows + 3))
+    wide = 2 * n + sum(a * (a - 1) if concept.told else a for a in counts)
+    return written + (0 if concept.product else 16 * (wide + 2) * (rows + 3))
 
 
 def _filed(space: Space, cells: int) -> int:
@@ -136,15 +136,15 @@ def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dens
     lookups = outs * (2e-9 if dense else 30e-9)
     if players == 1:
         return 2e-9 + lookups
-    if isinstance(concept, Nash):  # supports grow with two to the number of actions, and most are left out
+    if concept.product:  # supports grow with two to the number of actions, and most are left out
         return (
             0.5e-6
             + rows * 0.2e-6
             + (2e-7 * min(2.0 ** (1.3 * rows**0.5), 1e6) if players == 2 else 0.0)
             + lookups * players
         )
-    program = 0.2e-6 + (12e-9 * rows**1.9 if isinstance(concept, CE) else 70e-9 * rows)
-    return program * (3.0 if concept.objective in ("egalitarian", "fair") else 1.0) + lookups * players
+    program = 0.2e-6 + (12e-9 * rows**1.9 if concept.told else 70e-9 * rows)
+    return program * concept.criterion.effort + lookups * players
 
 
 def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds: float | None) -> None:

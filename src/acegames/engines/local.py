@@ -146,17 +146,17 @@ def _solver(
     if len(players) == 1:
         if space.dense and int(space.totals.max()) <= RUN_ALONE:
             return OnePlayer(space)
-        programs = Programs(concept, players, choices_of(space), widest, base)
+        programs = Programs(concept, players, choices_of(space, concept), widest, base)
         return Threads(space, lattice, concept, base, programs, pool, RUN_ALONE)
-    if not isinstance(concept, Nash):
-        programs = Programs(concept, players, choices_of(space), widest, base)
+    if not concept.product:
+        programs = Programs(concept, players, choices_of(space, concept), widest, base)
         return Threads(space, lattice, concept, base, programs, pool, RUN)
     announce("nash", "solve_nash")
-    if concept.backend is not None:
+    if isinstance(concept, Nash) and concept.backend is not None:
         from acegames.stage.backend import load
 
         load(concept.backend)  # a missing package is told before the work
-    searches = Searches(concept, players, choices_of(space), base)
+    searches = Searches(concept, players, choices_of(space, concept), base)
     return Threads(space, lattice, concept, base, searches, pool, RUN)
 
 

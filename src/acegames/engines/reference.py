@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.engines import EngineResult, OnProgress
 from acegames.engines.answers import Answers, LayerAnswers
 from acegames.engines.backward import backward
@@ -134,7 +134,7 @@ class OneByOne:
         self._check(t0, found)
         values = np.add.reduceat(found.sigma[:, None] * utility, nodes.row_ptr[:-1], axis=0)
         code, mixed = strategies_of(nodes, table, found.sigma)
-        if isinstance(self.concept, Nash):
+        if self.concept.product:
             mixed = by_player(nodes, table, mixed, game)
         answers = Answers(values, code, mixed, programs=found.programs, repaired=found.repaired)
         return [LayerAnswers(t0, answers)], values

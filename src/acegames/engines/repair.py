@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept, Correlated
 from acegames.engines.answers import Answers, OpenStage
 from acegames.policy.filing import Mixed
 from acegames.stage.exact import solve_exactly
@@ -39,7 +39,7 @@ def _repaired(
     above: Floats,
 ) -> Mixed | None:
     """Solve one stage; where play is mixed, its record."""
-    assert not isinstance(concept, Nash)
+    assert isinstance(concept, Correlated)
     key = stage.action.tobytes() + stage.utility.tobytes()
     if key not in known:
         utility, gross = np.hsplit(stage.utility, 2)

@@ -22,14 +22,15 @@ from acegames.stage.nash import solve_stages
 Ints = NDArray[np.int64]
 
 
-def choices_of(space: Space) -> Choices:
+def choices_of(space: Space, concept: Concept) -> Choices:
     """The joint actions of all rows, and where each player's switching leads."""
     tables = space.tables
     counts = np.array([len(labels) for labels in space.game.actions], dtype=np.int64)
     deviation = np.zeros((0, 1), dtype=np.int32)
     if len(counts) > 1:
         owners = np.diff(tables.row_ptr, axis=1)
-        deviation = deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts)
+        who = concept.deviators(space.game.players)
+        deviation = deviation_table(np.repeat(np.arange(owners.size), owners.ravel()), tables.action, counts, who)
     return Choices(tables.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from numbers import Real
 from os import PathLike, fspath
 from types import NoneType
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
-from acegames.concepts import CCE, CE, Concept, Nash
+from acegames.concepts import CONCEPTS, Concept
 from acegames.errors import AceError, BadFile
 from acegames.files.games import game_from_archive, game_to_archive
 from acegames.files.stated import check_stated
@@ -39,7 +39,6 @@ from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import read_archive, write_archive
 
 POLICY, SOLUTION = "acegames-policy", "acegames-solution"
-CONCEPTS: dict[str, type[CE] | type[CCE]] = {"CE": CE, "CCE": CCE}  # besides Nash, which has no floor
 LABELS = ("players", "states", "actions", "constraints")
 BOX_ARRAYS = ("states", "lo", "size", "least", "most")
 LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
@@ -157,7 +156,7 @@ def _policy_from_archive(
     units = tuple(read_exact(u) for u in header["units"])
     dims = tuple(int(d) for d in header["dims"])
     concept = _concept_from_data(header["concept"])
-    offsets = np.cumsum([0, *map(len, header["actions"])], dtype=np.int64) if isinstance(concept, Nash) else None
+    offsets = np.cumsum([0, *map(len, header["actions"])], dtype=np.int64) if concept.product else None
     policy = Policy(
         players=tuple(label_from_data("player", x) for x in header["players"]),
         states=tuple(label_from_data("state", x) for x in header["states"]),
@@ -342,27 +341,25 @@ def _rounding_from_data(data: Mapping[str, Any] | None) -> Rounding | None:
 
 
 def _concept_to_data(concept: Concept) -> dict[str, Any]:
-    data = {
-        "kind": type(concept).__name__,
-        "objective": label_to_data("objective", _plain_objective(concept.objective)),
-    }
-    if isinstance(concept, Nash):
-        return data if concept.backend is None else {**data, "backend": concept.backend}
-    return {**data, "floor": concept.floor}
+    """The name of a concept and its fields, but for those that are None by default and now."""
+    given = {field: _plain_option(getattr(concept, field.name)) for field in fields(concept)}
+    written = {f.name: label_to_data(f.name, x) for f, x in given.items() if not f.default is x is None}
+    return {"kind": type(concept).__name__, **written}
 
 
-def _plain_objective(objective: Any) -> Any:
-    """Weights may be any numbers; a file holds floats."""
-    if isinstance(objective, tuple) and all(isinstance(w, (Real, np.number)) for w in objective):
-        return tuple(w if isinstance(w, int) else float(w) for w in objective)
-    return objective
+def _plain_option(option: Any) -> Any:
+    """Numbers may be of any type; a file holds floats."""
+    if isinstance(option, float):
+        return float(option)
+    if isinstance(option, tuple) and all(isinstance(w, (Real, np.number)) for w in option):
+        return tuple(w if isinstance(w, int) else float(w) for w in option)
+    return option
 
 
 def _concept_from_data(data: Mapping[str, Any]) -> Concept:
-    objective = label_from_data("objective", data["objective"])
-    if data["kind"] == "Nash":
-        return Nash(objective, data.get("backend"))
-    return CONCEPTS[data["kind"]](objective, data["floor"])
+    concept = CONCEPTS[data["kind"].lower()]
+    names = {field.name for field in fields(concept) if field.default is not None or field.name in data}
+    return concept(**{name: label_from_data(name, data[name]) for name in names})
 
 
 def _below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:

@@ -14,19 +14,13 @@ from acegames.system.extras import optional
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, YELLOW = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#E69F00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-)
+BLUE, VERMILION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)
-"""M. Okabe and K. Ito, "Color universal design", 2008: told apart with every common kind of colour vision."""
+"""M. Okabe and K. Ito, "Color universal design", 2008: colour-blind people tell them apart."""
 
 INK, FAINT = "#222222", "#888888"
+HATCHED: dict[str, Any] = {"facecolor": SKY, "alpha": 0.25, "hatch": "..", "edgecolor": SKY, "linewidth": 0}
 DASHES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -47,6 +41,11 @@ def whole_ticks(ax: Axes, x: Iterable[Any] | None = None, y: Iterable[Any] | Non
     for axis, numbers in ((ax.xaxis, x), (ax.yaxis, y)):
         if numbers is not None and all(float(v).is_integer() for v in numbers):
             axis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """A small legend without a frame, unless the options say otherwise."""
+    ax.legend(**{"fontsize": "small", "frameon": False, **options})
 
 
 def tidy(ax: Axes) -> None:
@@ -87,9 +86,11 @@ def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]
 
 
 def edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Borders of evenly spaced cells, (k+1,), from their centres (k,)."""
-    step = centres[1] - centres[0] if len(centres) > 1 else 1.0
-    return np.append(centres - step / 2, centres[-1] + step / 2)
+    """Borders of cells (k+1,), half-way between their centres (k,)."""
+    if len(centres) == 1:
+        return np.array([centres[0] - 0.5, centres[0] + 0.5])
+    middle = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
 
 
 def player_index(players: tuple[Any, ...], player: Any) -> int | None:

@@ -9,20 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import Label
-from acegames.plot.drawing import (
-    BLUE,
-    COLOURS,
-    FAINT,
-    INK,
-    axes_or_new,
-    called,
-    edges,
-    in_words,
-    player_index,
-    tidy,
-    title,
-    whole_ticks,
-)
+from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
 from acegames.policy.policy import Policy
 
@@ -53,7 +40,9 @@ def value_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what the rest of the game is worth, over what was spent: a line for one constraint, a heat map for two.
+    """Draw what the rest of the game is worth, over what was spent.
+
+    For one constraint it is a line, for two a heat map.
 
     Args:
         solution: a Solution or its Policy.
@@ -68,26 +57,25 @@ def value_map(
         MissingExtra: without matplotlib.
     """
     policy = _policy(solution)
-    who = player_index(policy.players, player)
+    who = draw.player_index(policy.players, player)
     there = plane(policy, t, state, constraints, at)
     values = there.layer.values[there.pair]
     worth = values.sum(axis=1) if who is None else values[:, who]
-    ax = axes_or_new(ax)
-    said = (
-        f"value of {in_words(player)}" if who is not None else "value" if len(policy.players) == 1 else "sum of values"
-    )
-    ax.set_title(title(t, state))
+    ax = draw.axes_or_new(ax)
+    said = "value" if len(policy.players) == 1 else "sum of values"
+    if who is not None:
+        said = f"value of {draw.in_words(player)}"
+    ax.set_title(draw.title(t, state))
+    _label_plane(ax, there)
     if len(there.constraints) == 1:
         order = np.argsort(there.cell[1])
-        ax.plot(there.x[there.cell[1]][order], worth[order], "o-", color=BLUE, markersize=4)
-        ax.set(xlabel=f"spent: {called(there.constraints[0])}", ylabel=said)
-        whole_ticks(ax, there.x)
-        tidy(ax)
+        ax.plot(there.x[there.cell[1]][order], worth[order], "o-", color=draw.BLUE, markersize=4)
+        ax.set_ylabel(said)
+        draw.tidy(ax)
         return ax
-    image = ax.pcolormesh(edges(there.x), edges(there.y), there.grid(worth), cmap="cividis", rasterized=_many(there))
-    bar = ax.figure.colorbar(image, ax=ax)
-    bar.set_label(said)
-    _label_plane(ax, there)
+    shape = (draw.edges(there.x), draw.edges(there.y))
+    image = ax.pcolormesh(*shape, there.grid(worth), cmap="cividis", rasterized=_many(there))
+    ax.figure.colorbar(image, ax=ax).set_label(said)
     return ax
 
 
@@ -100,21 +88,22 @@ def policy_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which joint action is played, over what was spent: probabilities for one constraint, a map for two.
+    """Draw which joint action is played, over what was spent.
 
-    Letters name joint actions. On the map, hatched cells mix those whose letters they carry, and have the colour of the most likely one.
-    Arguments as in `value_map`.
+    For one constraint these are probabilities, for two a map. Letters name joint actions. On the
+    map, hatched cells mix those whose letters they carry, and have the colour of the most likely
+    one. Arguments as in `value_map`.
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
     played, weight = _played(there)
-    names = [in_words(policy.joint_action(there.layer.action[r])) for r in played]
-    ax = axes_or_new(ax)
+    names = [draw.in_words(policy.joint_action(there.layer.action[r])) for r in played]
+    ax = draw.axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
     ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize="small", frameon=False, borderaxespad=0
     )
-    ax.set_title(title(t, state))
+    ax.set_title(draw.title(t, state))
     _label_plane(ax, there)
     return ax
 
@@ -125,7 +114,7 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
     width = 0.9 * (there.x[1] - there.x[0]) if len(there.x) > 1 else 0.9
     handles: list[Any] = []
     for k, name in enumerate(names):
-        look: dict[str, Any] = {"facecolor": _light(k), "edgecolor": INK, "hatch": HATCHES[k % len(HATCHES)]}
+        look: dict[str, Any] = {"facecolor": _light(k), "edgecolor": draw.INK, "hatch": HATCHES[k % len(HATCHES)]}
         here = weight[:, k] > 0
         bars = ax.bar(
             x[here], weight[here, k], width, bottom[here], linewidth=0.6, label=f"{_letter(k)}  {name}", **look
@@ -134,10 +123,10 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
         if len(x) <= MOST_LETTERS:
             for at, low, share in zip(x[here], bottom[here], weight[here, k], strict=True):
                 if share >= LEAST_ROOM:
-                    ax.text(at, low + share / 2, _letter(k), ha="center", va="center", color=INK, bbox=PLATE)
+                    ax.text(at, low + share / 2, _letter(k), ha="center", va="center", color=draw.INK, bbox=PLATE)
         bottom += weight[:, k]
     ax.set(ylabel="probability", ylim=(0, 1))
-    tidy(ax)
+    draw.tidy(ax)
     return handles
 
 
@@ -147,21 +136,21 @@ def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch, Rectangle
 
-    shape = (edges(there.x), edges(there.y))
+    shape = (draw.edges(there.x), draw.edges(there.y))
     likely = there.grid(weight.argmax(axis=1).astype(np.float64))
     colours = ListedColormap([_light(k) for k in range(len(names))])
     ax.pcolormesh(*shape, likely, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, rasterized=_many(there))
     support = there.grid(np.unique(weight > 0, axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64))
-    ax.add_collection(LineCollection(_borders(*shape, likely + len(names) * support), colors=INK, linewidths=0.7))
+    ax.add_collection(LineCollection(_borders(*shape, likely + len(names) * support), colors=draw.INK, linewidths=0.7))
     handles: list[Any] = [
-        Patch(facecolor=_light(k), edgecolor=INK, label=f"{_letter(k)}  {n}") for k, n in enumerate(names)
+        Patch(facecolor=_light(k), edgecolor=draw.INK, label=f"{_letter(k)}  {n}") for k, n in enumerate(names)
     ]
     mixed = np.flatnonzero((weight > 0).sum(axis=1) > 1)
     if len(mixed):
         size = (shape[0][1] - shape[0][0], shape[1][1] - shape[1][0])
         boxes = [Rectangle((shape[0][there.cell[1][p]], shape[1][there.cell[0][p]]), *size) for p in mixed.tolist()]
-        ax.add_collection(PatchCollection(boxes, facecolor="none", edgecolor=FAINT, linewidth=0, hatch="////"))
-        handles.append(Patch(facecolor="none", edgecolor=FAINT, hatch="////", linewidth=0, label="mixed"))
+        ax.add_collection(PatchCollection(boxes, facecolor="none", edgecolor=draw.FAINT, linewidth=0, hatch="////"))
+        handles.append(Patch(facecolor="none", edgecolor=draw.FAINT, hatch="////", linewidth=0, label="mixed"))
     _letters(ax, there, weight)
     return handles
 
@@ -178,7 +167,7 @@ def _light(k: int) -> tuple[float, float, float]:
     """The k-th colour, light enough to write on."""
     from matplotlib.colors import to_rgb
 
-    red, green, blue = (0.35 + 0.65 * part for part in to_rgb(COLOURS[k % len(COLOURS)]))
+    red, green, blue = (0.35 + 0.65 * part for part in to_rgb(draw.COLOURS[k % len(draw.COLOURS)]))
     return red, green, blue
 
 
@@ -190,7 +179,7 @@ def _policy(solution: Any) -> Policy:
 
 
 def _played(there: Plane) -> tuple[list[int], Floats]:
-    """The rows that are played somewhere on the plane, in order, and their probabilities in every pair (P, K)."""
+    """The rows that are played on the plane, in order, and their probabilities (P, K)."""
     ptr, row, prob = there.layer.strategies(there.state, there.pair)
     played, code = np.unique(row, return_inverse=True)
     weight = np.zeros((len(there.pair), len(played)))
@@ -199,7 +188,7 @@ def _played(there: Plane) -> tuple[list[int], Floats]:
 
 
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
-    """Write into cells what is played there: into every one where there is room, else evenly, and at least once each."""
+    """Write what is played into all cells, or evenly into some, each at least once."""
     rows, columns = there.cell
     stride = [-(-len(numbers) // MOST_LETTERS) for numbers in (there.y, there.x)]
     said = ["".join(_letter(k) for k in np.flatnonzero(line > 0).tolist()) for line in weight]
@@ -209,7 +198,7 @@ def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
         shown[members[len(members) // 2]] = True
     for p in np.flatnonzero(shown).tolist():
         look: dict[str, Any] = {"fontsize": 9 if len(said[p]) < 3 else 6, "bbox": PLATE if len(said[p]) > 1 else None}
-        ax.text(there.x[columns[p]], there.y[rows[p]], said[p], ha="center", va="center", color=INK, **look)
+        ax.text(there.x[columns[p]], there.y[rows[p]], said[p], ha="center", va="center", color=draw.INK, **look)
 
 
 def _letter(k: int) -> str:
@@ -217,10 +206,10 @@ def _letter(k: int) -> str:
 
 
 def _label_plane(ax: Axes, there: Plane) -> None:
-    ax.set_xlabel(f"spent: {called(there.constraints[0])}")
-    whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)
+    ax.set_xlabel(f"spent: {draw.called(there.constraints[0])}")
+    draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)
     if len(there.constraints) > 1:
-        ax.set_ylabel(f"spent: {called(there.constraints[1])}")
+        ax.set_ylabel(f"spent: {draw.called(there.constraints[1])}")
 
 
 def _many(there: Plane) -> bool:

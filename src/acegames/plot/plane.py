@@ -1,4 +1,4 @@
-"""The plane of spending: which amounts feasible play can have spent at a time and state, as a grid of cells."""
+"""The plane of spending: what feasible play can have spent at a time and state, as a grid."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
 
 MOST_CELLS = 1000
-"""Along one axis. Where there are more, one spending stands for its neighbours: a picture has no room for them."""
+"""Cells along one axis. Where there are more, one amount stands for its neighbours."""
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A grid over one or two constraints. Cells that feasible play cannot have reached hold no pair."""
+    """A grid over one or two constraints; cells that feasible play cannot reach hold no pair."""
 
     constraints: tuple[Label, ...]  # one or two: along x, and along y
     x: NDArray[np.float64]  # (X,) amounts
@@ -45,7 +45,7 @@ class Plane:
 def plane(
     policy: Policy, t: int, state: Label, constraints: Any = None, at: Mapping[Label, Any] | None = None
 ) -> Plane:
-    """The plane of one or two constraints at (t, state); `at` says what is spent of the others, nothing by default."""
+    """The plane of one or two constraints at (t, state); `at` says what is spent of the others."""
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:

@@ -12,19 +12,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
 from acegames.numerics import DRAWN_OVER
-from acegames.plot.drawing import (
-    BLUE,
-    FAINT,
-    INK,
-    ORANGE,
-    SKY,
-    VERMILION,
-    axes_or_new,
-    called,
-    chosen,
-    tidy,
-    whole_ticks,
-)
+from acegames.plot import drawing as draw
 from acegames.policy.simulation import Rollouts, simulate
 
 if TYPE_CHECKING:
@@ -42,7 +30,9 @@ def spending(
     rng: np.random.Generator | int | None = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw spending over time against the budget: median, the middle half and nine tenths of episodes, and the worst.
+    """Draw spending over time against the budget.
+
+    It shows the median, the middle half and nine tenths of episodes, and the worst.
 
     Args:
         of: Rollouts from `simulate`, or a Solution, which is then played.
@@ -60,47 +50,49 @@ def spending(
         raise InvalidOption("spending: give the game that was played too: spending(rollouts, game)")
     if not game.constraints or (constraint is None and len(game.constraints) > 1):
         raise InvalidOption(f"constraint: must be one of {list(game.constraints)!r}")
-    (m,) = chosen(game.constraints, constraint, most=1)
+    (m,) = draw.chosen(game.constraints, constraint, most=1)
     played = of if isinstance(of, Rollouts) else simulate(game, of.policy, episodes=episodes, rng=rng)
     spent = np.concatenate([np.zeros((len(played.spent), 1)), played.spent[:, :, m]], axis=1)
-    ax = axes_or_new(ax)
+    ax = draw.axes_or_new(ax)
     time = np.arange(game.horizon + 1)
     for (low, high), shade in zip(BANDS, (0.25, 0.5), strict=True):
         band = np.quantile(spent, [low, high], axis=0)
-        ax.fill_between(
-            time, band[0], band[1], color=SKY, alpha=shade, linewidth=0, label=f"{high - low:.0%} of episodes"
-        )
-    ax.plot(time, np.median(spent, axis=0), "o-", color=BLUE, markersize=4, label="median")
-    ax.plot(time, spent.max(axis=0), "^--", color=INK, markersize=4, linewidth=1, label=f"worst of {len(spent):,}")
+        look: dict[str, Any] = {"color": draw.SKY, "alpha": shade, "linewidth": 0}
+        ax.fill_between(time, band[0], band[1], label=f"{high - low:.0%} of episodes", **look)
+    ax.plot(time, np.median(spent, axis=0), "o-", color=draw.BLUE, markersize=4, label="median")
+    ax.plot(time, spent.max(axis=0), "^--", color=draw.INK, markersize=4, linewidth=1, label=f"worst of {len(spent):,}")
     _budget_line(ax, [float(row[m]) for row in game.budgets])
     _mark_overspending(ax, spent.max(axis=0), [float(row[m]) for row in game.budgets])
-    ax.set(xlabel="steps played", ylabel=f"spent: {called(game.constraints[m])}")
-    ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
-    whole_ticks(ax, time, spent[0])
-    tidy(ax)
+    ax.set(xlabel="steps played", ylabel=f"spent: {draw.called(game.constraints[m])}")
+    draw.legend(ax, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    draw.whole_ticks(ax, time, spent[0])
+    draw.tidy(ax)
     return ax
 
 
 def _budget_line(ax: Axes, schedule: Sequence[float]) -> None:
-    """The budget as steps: entry t holds from the step at t to the next. Gaps where there is none."""
+    """The budget as steps: entry t holds from the step at t to the next; gaps where none."""
     level = np.array([b if math.isfinite(b) else np.nan for b in schedule])
     if np.isnan(level).all():
         return
     x, y = np.repeat(np.arange(len(level) + 1), 2)[1:-1], np.repeat(level, 2)
-    ax.plot(x, y, color=VERMILION, linewidth=2, label="budget")
+    ax.plot(x, y, color=draw.VERMILION, linewidth=2, label="budget")
 
 
 def _mark_overspending(ax: Axes, worst: NDArray[np.float64], schedule: Sequence[float]) -> None:
     over = np.flatnonzero(worst[1:] > np.array(schedule) + DRAWN_OVER * np.abs(worst[1:])) + 1
     if len(over):
-        ax.plot(over, worst[over], "X", color=VERMILION, markersize=9, markeredgecolor="white", label="over the budget")
+        ax.plot(
+            over, worst[over], "X", color=draw.VERMILION, markersize=9, markeredgecolor="white", label="over the budget"
+        )
 
 
 def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
-    """Draw how solving and verifying grow with the game, beside a straight line through the largest.
+    """Draw how the time of solving and verifying grows with the game, beside linear growth.
 
     Args:
-        results: measurements with "pairs", "seconds" and perhaps "verify_seconds"; or the benchmarks' results that hold them as "growth".
+        results: measurements with "pairs", "seconds" and perhaps "verify_seconds"; or the
+            benchmarks' results that hold them as "growth".
         ax: the axes to draw on.
 
     Raises:
@@ -110,13 +102,13 @@ def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes
     if not rows:
         raise InvalidOption("growth: there are no measurements")
     rows = sorted(rows, key=lambda r: r["pairs"])
-    ax = axes_or_new(ax)
+    ax = draw.axes_or_new(ax)
     pairs = [r["pairs"] for r in rows]
-    ax.loglog(pairs, [r["seconds"] for r in rows], "o-", color=BLUE, label="solve")
+    ax.loglog(pairs, [r["seconds"] for r in rows], "o-", color=draw.BLUE, label="solve")
     if all("verify_seconds" in r for r in rows):
-        ax.loglog(pairs, [r["verify_seconds"] for r in rows], "s--", color=ORANGE, label="verify")
-    ax.loglog(pairs, [rows[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color=FAINT, label="linear")
+        ax.loglog(pairs, [r["verify_seconds"] for r in rows], "s--", color=draw.ORANGE, label="verify")
+    ax.loglog(pairs, [rows[-1]["seconds"] * p / pairs[-1] for p in pairs], ":", color=draw.FAINT, label="linear")
     ax.set(xlabel="pairs (t, state, spent)", ylabel="seconds")
-    ax.legend(fontsize="small", frameon=False)
-    tidy(ax)
+    draw.legend(ax)
+    draw.tidy(ax)
     return ax

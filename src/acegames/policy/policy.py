@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -221,7 +221,7 @@ def build_policy(
     rounding: tuple[Rounding | None, ...] = (),
 ) -> Policy:
     """A policy of these layers with the labels of its game; under Nash records are by player."""
-    if isinstance(concept, Nash):
+    if concept.product:
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
     tracker = CostTracker(game.constraints, units, rounding)
     labels = (game.players, game.states, game.actions, game.initial)

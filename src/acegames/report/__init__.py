@@ -1,10 +1,10 @@
-"""The explorer: one self-contained HTML page in which a solved game can be looked at. It needs no network and opens from disk.
+"""The explorer: one self-contained HTML page that shows a solved game. It opens from disk, offline.
 
-    solution  ->  what it is (summary), situation by situation, over the budgets, played  ->  JSON  ->  one page
-
-`situations` chooses what is shown, `stages` says what is feasible there and what it is worth, `deviations` what leaving the
-recommendation would lose, `freedom` how often safety took away what a player would have liked, `budgets` which budgets would do
-and what they are worth, `episodes` what play looks like, `summary` says it in words, `page` makes the file of it all.
+`write` collects everything as JSON and makes the file with `page`. `situations` chooses what is
+shown, `reasons` says why joint actions are infeasible there, `deviations` what leaving the
+recommendation would lose, `freedom` how often safety took away what a player would have liked,
+`budgets` which budgets would do and what they are worth, `episodes` what play looks like, and
+`summary` puts the answer into words.
 """
 
 from acegames.report.write import Written, write_report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,42 +15,33 @@ from acegames.solving.pipeline import Solution
 MOST_PAIRS = 400_000
 """Stage games up to which a curve, one more solve per constraint, is made: seconds."""
 FRONTIER_PAIRS = 2_000_000
-"""Stage games up to which minimal budgets of several constraints are computed: they can take much longer than the solve."""
+"""Stage games up to which minimal budgets of several constraints are computed; they can be slow."""
 MOST_CURVES = 6
 POINTS = 61
 MOST_MINIMAL = 400
 
 
-@dataclass(frozen=True, eq=False)
-class Minimal:
-    """The frontier, or None and why."""
-
-    frontier: Frontier | None
-    note: str = ""
-
-
-def minimal(view: View) -> Minimal:
-    """Minimal budgets of every time and state, of the game as counted."""
+def minimal(view: View) -> tuple[Frontier | None, str]:
+    """Minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
-        return Minimal(None, "This game has no budgets.")
+        return None, "This game has no budgets."
     pairs = sum(map(len, view.policy.layers))
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
-        return Minimal(None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it.")
+        return None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it."
     try:
-        return Minimal(Frontier(view.counted))
+        return Frontier(view.counted), ""
     except TooLarge as error:
-        return Minimal(None, f"Left out: {error}.")
+        return None, f"Left out: {error}."
 
 
-def frontier_data(view: View, found: Minimal) -> dict[str, Any]:
+def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str, Any]:
     """The minimal budgets at the start, for the page."""
-    if found.frontier is None:
-        return {"rows": [], "note": found.note, "number": 0}
-    rows = found.frontier.at_root()
+    if frontier is None:
+        return {"rows": [], "note": note, "number": 0}
+    rows, said = frontier.at_root(), []
     kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_MINIMAL), dtype=np.int64)).tolist()
-    said = (
-        [] if len(kept) == len(rows) else [f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread."]
-    )
+    if len(kept) < len(rows):
+        said.append(f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread.")
     if len(set(view.game.budgets)) > 1:
         said.append(
             "The budget is a schedule: each amount stands for its last finite entry, the others are shifted along."
@@ -62,28 +52,20 @@ def frontier_data(view: View, found: Minimal) -> dict[str, Any]:
 
 
 def curves(view: View, solution: Solution) -> list[dict[str, Any]]:
-    """What each budget is worth, the others being the game's own; or a note on why that is left out."""
-    pairs = sum(map(len, solution.policy.layers))
-    found = []
-    for m, label in enumerate(view.game.constraints[:MOST_CURVES]):
-        entry: dict[str, Any] = {"constraint": m, "budgets": [], "values": [], "notes": []}
-        finite = any(not isinstance(row[m], float) for row in view.game.budgets)
-        if not finite:
-            entry["notes"] = ["This constraint has no limit."]
-        elif pairs > MOST_PAIRS:
-            entry["notes"] = [
-                f"Left out: it takes another solve, and this one has {pairs:,} stage games. "
-                f"`acegames frontier GAME --curve --constraint {called(label)}` shows it."
-            ]
-        else:
-            entry |= _curve(solution, m)
-        found.append(entry)
-    return found
+    """What each budget is worth, the others as they are; or a note on why that is left out."""
+    few = range(min(len(view.game.constraints), MOST_CURVES))
+    return [{"constraint": m, "budgets": [], "values": [], "notes": [], **_curve(solution, m)} for m in few]
 
 
 def _curve(solution: Solution, m: int) -> dict[str, Any]:
+    label, pairs = solution.game.constraints[m], sum(map(len, solution.policy.layers))
+    if all(isinstance(row[m], float) for row in solution.game.budgets):
+        return {"notes": ["This constraint has no limit."]}
+    if pairs > MOST_PAIRS:
+        left_out = f"Left out: it takes another solve, and this one has {pairs:,} stage games. "
+        return {"notes": [f"{left_out}`acegames frontier GAME --curve --constraint {called(label)}` shows it."]}
     try:
-        curve = solution.budget_curve(solution.game.constraints[m], points=POINTS)
+        curve = solution.budget_curve(label, points=POINTS)
     except AceError as error:
         return {"notes": [f"Left out: {error}"]}
     return {

@@ -1,71 +1,54 @@
-"""What a player would lose by leaving the recommendation, in one situation, everything after it as recommended (spec 4, 7).
+"""What a player would lose by leaving the recommendation in one situation (spec 4, 7).
 
-    CCE, Nash   play b whatever is recommended:      V_i - sum over a of pi(a) worth_i(b, a_-i)
-    CE          when told a_i, play b:  the same over the a that have this a_i, given that it was told
+    CCE, Nash   play b whatever is recommended:  V_i - sum over a of pi(a) worth_i(b, a_-i)
+    CE          when told a_i, play b: the same over the a that have this a_i, given it was told
 
-Where nobody gains by one of these in any situation, nobody gains by leaving several recommendations and following others either:
-that is the deviator of the verifier, who at every step commits to an action before the recommendation is drawn, or follows it.
-A deviation is feasible when (b, a_-i) is feasible against every a that may be recommended (under CE: that may be, given a_i).
+Everything afterwards is as recommended. Where nobody gains by one of these in any situation, nobody
+gains by leaving several recommendations and following others either. A deviation is feasible when
+(b, a_-i) is feasible against every a that may be recommended (under CE: that may be, given a_i).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from acegames.policy.situations import Stage, View
 
 ANY, NOT_LEGAL = -1, -1
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """`told` is the recommended action that is left, ANY for all of them; `loss` is None where it is not feasible."""
+class Deviation(NamedTuple):
+    """One player's deviation from one recommendation, or from all of them."""
 
     player: int
-    told: int
+    told: int  # the recommended action that is left, ANY for all of them
     chance: float  # of being told so
     action: int
-    loss: float | None
-    barred_by: int | None  # the row that it would lead to and that is infeasible, NOT_LEGAL where there is no such row
+    loss: float | None  # None where the deviation is not feasible
+    barred_by: int | None  # then the infeasible row that it can lead to, or NOT_LEGAL
 
 
-def deviations(view: View, stage: Stage, p: int, recommended: dict[int, float], *, coarse: bool) -> list[Deviation]:
-    """Every player's deviations from `recommended` {row: probability} at the p-th situation of a stage."""
-    layer = view.counted.layer(stage.t)
-    at = {tuple(layer.action[stage.row[e]].tolist()): e for e in stage.entries(p)}
+def deviations(view: View, stage: Stage, p: int, recommended: dict[int, float]) -> list[Deviation]:
+    """Every deviation from `recommended` {row: probability} at the p-th situation of a stage."""
+    action, concept = view.counted.layer(stage.t).action, view.policy.concept
+    entry_of = {int(stage.row[e]): e for e in stage.entries(p)}
+    row_of = {tuple(action[row].tolist()): row for row in entry_of}
+
+    def left(i: int, told: int, part: dict[int, float], b: int) -> Deviation:
+        chance, loss = sum(part.values()), 0.0
+        for row, prob in part.items():
+            instead = row_of.get((*action[row, :i].tolist(), b, *action[row, i + 1 :].tolist()), NOT_LEGAL)
+            if instead == NOT_LEGAL or not stage.feasible[entry_of[instead]]:
+                return Deviation(i, told, chance, b, None, instead)
+            loss += prob / chance * float(stage.worth[entry_of[row], i] - stage.worth[entry_of[instead], i])
+        return Deviation(i, told, chance, b, loss, None)
+
     found = []
-    for i, labels in enumerate(view.game.actions):
-        known = {action[i] for action in at}
-        for told, part in _recommendations(layer.action, recommended, i, coarse):
-            played = {layer.action[r, i] for r in part}
-            for b in (b for b in range(len(labels)) if b in known and played != {b}):
-                found.append(_deviation(stage, at, layer.action, part, i, told, b))
+    for i, deviates in enumerate(concept.deviators(view.game.players)):
+        parts: dict[int, dict[int, float]] = {}
+        for row, prob in recommended.items():
+            parts.setdefault(int(action[row, i]) if concept.told else ANY, {})[row] = prob
+        for told, part in sorted(parts.items()) if deviates else ():
+            played = {int(action[row, i]) for row in part}
+            found += [left(i, told, part, b) for b in sorted({own[i] for own in row_of}) if played != {b}]
     return found
-
-
-def _recommendations(
-    action: Any, recommended: dict[int, float], i: int, coarse: bool
-) -> list[tuple[int, dict[int, float]]]:
-    """What is recommended, in one piece or by what player i is told."""
-    if coarse:
-        return [(ANY, recommended)]
-    parts: dict[int, dict[int, float]] = {}
-    for row, prob in recommended.items():
-        parts.setdefault(int(action[row, i]), {})[row] = prob
-    return sorted(parts.items())
-
-
-def _deviation(
-    stage: Stage, at: dict[tuple[int, ...], int], action: Any, part: dict[int, float], i: int, told: int, b: int
-) -> Deviation:
-    chance, loss = sum(part.values()), 0.0
-    row_at = {int(stage.row[e]): e for e in at.values()}
-    for row, prob in part.items():
-        profile = action[row].tolist()
-        profile[i] = b
-        e = at.get(tuple(profile))
-        if e is None or not stage.feasible[e]:
-            return Deviation(i, told, chance, b, None, NOT_LEGAL if e is None else int(stage.row[e]))
-        loss += prob / chance * float(stage.worth[row_at[row], i] - stage.worth[e, i])
-    return Deviation(i, told, chance, b, loss, None)

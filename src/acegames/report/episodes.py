@@ -1,4 +1,4 @@
-"""What play looks like: a few episodes step by step, and what many of them have spent at the end."""
+"""What play looks like: a few episodes step by step, and what many spent at the end."""
 
 from __future__ import annotations
 
@@ -28,11 +28,9 @@ def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
     for m, label in enumerate(view.game.constraints[:MOST_TIGHT]):
         if np.isfinite(slack[:, m]).all():
             e = int(slack[:, m].argmin())
-            chosen[e] = (
-                f"{chosen[e]}, {called(label)}"
-                if ":" in chosen.get(e, "")
-                else f"Episode {e + 1}: tightest {called(label)}"
-            )
+            before = chosen.get(e, "")
+            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: tightest"
+            chosen[e] += f" {called(label)}"
     return chosen
 
 
@@ -59,7 +57,7 @@ def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> li
 
 
 def final_spending(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """How often each amount was spent at the end, for each constraint: each amount by itself, or intervals where there are many."""
+    """How often each amount, or interval where there are many, was spent at the end."""
     found = []
     for m in range(len(view.game.constraints)):
         last = rollouts.spent[:, -1, m]

@@ -1,26 +1,26 @@
 """How often safety took away what a player would have liked.
 
-What player i would like when the others play as they are told: the legal action that would be best for it if there were no budgets from
-here on, that is, with the values of the same game without budgets. Safety took it away when it is infeasible (and no feasible
-action is as good). Counted over the steps of played episodes.
+What player i would like when the others play as they are told: the legal action that would be best
+for it if there were no budgets from here on, that is, with the values of the same game without
+budgets. Safety took it away when it is infeasible (and no feasible action is as good). Counted over
+the steps of played episodes.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 
-from acegames.concepts import CE, Nash
+from acegames.concepts import CE, Concept
 from acegames.errors import NoEquilibrium
 from acegames.model.game import MarkovGame
 from acegames.numerics import TIE
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Floats, Ints, Stage, View, stages
-from acegames.solving.pipeline import Solution, solve
+from acegames.solving.pipeline import solve
 
 MOST_STEPS = 50_000
 """Steps of episodes that are looked at; a few seconds."""
@@ -34,43 +34,37 @@ class Freedom:
     steps: int
     episodes: int
     without: Floats  # (N,) values of the game without budgets
-    concept: str  # of which those values are
+    concept: Concept  # of which those values are
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:
     """The same game with no constraints at all."""
     layers = tuple(replace(x, cost=np.zeros((len(x.prob), 0), dtype=np.int32)) for x in game.layers)
-    empty: tuple[Fraction, ...] = ()
-    return replace(game, constraints=(), budgets=(empty,) * game.horizon, cost_values=(), layers=layers, tails=None)
+    return replace(game, constraints=(), budgets=((),) * game.horizon, cost_values=(), layers=layers, tails=None)
 
 
 def freedom(view: View, rollouts: Rollouts) -> Freedom:
     """Compare what was played with what each player would have liked."""
-    free = _solve_free(without_budgets(view.counted), view.policy)
+    unbounded, concept = without_budgets(view.counted), view.policy.concept
+    try:
+        free = solve(unbounded, concept)
+    except NoEquilibrium:
+        free = solve(unbounded, CE(concept.objective))
     episodes = min(len(rollouts.state), max(1, MOST_STEPS // view.game.horizon))
-    removed = np.zeros(len(view.game.players))
+    removed, width = np.zeros(len(view.game.players)), 1 + len(view.game.constraints)
     for t in range(view.game.horizon):
         before = rollouts.counted[:episodes, t - 1] if t else np.zeros((episodes, len(view.game.constraints)))
         state, total = rollouts.state[:episodes, t].astype(np.int64), view.whole(before)
         played = np.column_stack([state, total, rollouts.action[:episodes, t]])
         met, count = np.unique(played, axis=0, return_counts=True)
         done = 0
-        width = 1 + total.shape[1]
         for stage in stages(view, t, met[:, 0], met[:, 1:width]):
             wish = _worth_without(view, free.policy, stage)
             for p in range(len(stage.state)):
                 removed += count[done] * _removed(view, stage, wish, p, met[done, width:])
                 done += 1
     steps = episodes * view.game.horizon
-    return Freedom(removed / steps, steps, episodes, free.values, type(free.concept).__name__)
-
-
-def _solve_free(game: MarkovGame, policy: Policy) -> Solution:
-    try:
-        return solve(game, policy.concept)
-    except NoEquilibrium:  # of a Nash concept alone
-        assert isinstance(policy.concept, Nash)
-        return solve(game, CE(policy.concept.objective))
+    return Freedom(removed / steps, steps, episodes, free.values, free.concept)
 
 
 def _worth_without(view: View, free: Policy, stage: Stage) -> Floats:
@@ -100,7 +94,7 @@ def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Fl
 
 
 def percent(share: float) -> str:
-    """A share in words: never 0 % for something that happened, nor 100 % for something that did not always."""
+    """A share in words; 0 % is said only of never, and 100 % only of always."""
     if 0 < share < 0.001:
         return "less than 0.1 %"
     digits = 0 if share in (0, 1) else 1

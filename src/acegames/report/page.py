@@ -1,7 +1,8 @@
 """One HTML file from data: template, style, scripts and the charting library, all inside.
 
-Data goes in as JSON in a script element that is not executed, with every character escaped that could end it; the scripts put it into
-the page as text, never as markup. Scripts that run are named by their hashes, so that nothing else can.
+Data goes in as JSON in a script element that is not executed, with every character escaped that
+could end it; the scripts put it into the page as text, never as markup. Scripts that run are named
+by their hashes, so that nothing else can.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def page(data: dict[str, Any]) -> bytes:
 
 
 def json_for_script(data: Any) -> str:
-    """JSON that can stand inside a script element: no `<`, `>`, `&` in it, nor anything but ASCII."""
+    """JSON that can stand inside a script element: ASCII without `<`, `>` and `&`."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""Why joint actions are infeasible, and which budgets the states that they can lead to would need."""
+"""Why joint actions are infeasible, and which budgets would be needed where they lead."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from acegames.policy.situations import Bools, Ints, Stage, View
 from acegames.safety.frontier import Frontier
 
 NOW, LATER = 0, 1
+WAYS = 6  # alternatives that are listed where one of several least budgets would be needed
 
 
 class Reasons:
-    """Says why joint actions are infeasible, and remembers what the places that they can lead to would need."""
+    """Says why joint actions are infeasible, and notes what would be needed where they lead."""
 
     def __init__(self, view: View, frontier: Frontier | None) -> None:
         self.view, self.frontier = view, frontier
         self.needs: dict[str, list[list[Any]]] = {}  # "t,state": least amounts left that are enough, one list per way
 
     def of(self, stage: Stage, e: int) -> list[Any]:
-        """[now or later, probability, next state, spent afterwards, budgets broken at once] of the outcome that rules an entry out."""
+        """The outcome that rules an entry out: when, chance, next state, spent, budgets broken."""
         outs = stage.outcomes(e)
         layer = self.view.counted.layer(stage.t)
         broken = stage.over[outs].any(axis=1)
@@ -39,18 +40,14 @@ class Reasons:
         if kind == LATER:
             self._need(stage.t + 1, following)
         over = np.flatnonzero(stage.over[outs][k]).tolist()
-        return [
-            kind,
-            1 if prob[k] > 1 - PROBABILITY_RENORMALISE else shown(prob[k]),
-            following,
-            self.view.spent(after),
-            over,
-        ]
+        chance = 1 if prob[k] > 1 - PROBABILITY_RENORMALISE else shown(prob[k])
+        return [kind, chance, following, self.view.spent(after), over]
 
     def _dead(self, stage: Stage, outs: slice) -> Bools:
         """Outcomes after which the budgets cannot be kept.
 
-        Some others are not reached by feasible play either, only because this joint action is not part of it.
+        Some others are not reached by feasible play either, only because this joint action is not
+        part of it.
         """
         lost = stage.lost[outs]
         if self.frontier is None or lost.sum() == 1:
@@ -62,18 +59,11 @@ class Reasons:
 
     def _enough(self, t: int, state: int, after: Ints) -> bool:
         assert self.frontier is not None
-        left = self._left(after)
+        spent = zip(self.frontier.reference, after, self.view.lattice.units, strict=True)
+        left = [reference - int(k) * unit for reference, k, unit in spent]
         return any(all(n <= x for n, x in zip(need, left, strict=True)) for need in self.frontier.at(t, state))
-
-    def _left(self, after: Ints) -> list[Any]:
-        assert self.frontier is not None
-        units = self.view.lattice.units
-        return [ref - int(k) * u for ref, k, u in zip(self.frontier.reference, after, units, strict=True)]
 
     def _need(self, t: int, state: int) -> None:
         if self.frontier is not None and f"{t},{state}" not in self.needs:
             rows = self.frontier.at(t, state)
             self.needs[f"{t},{state}"] = [[shown(x) for x in row] for row in rows[:WAYS]] + [[]] * (len(rows) > WAYS)
-
-
-WAYS = 6  # alternatives that are listed where a place needs one of several least budgets

@@ -1,7 +1,8 @@
 """Which situations (t, state, spent) are in the page, and everything that is said about each.
 
-All of them where they fit. Else a share of each: the start, the places named in the certificate, the sample episodes, the extremes of
-spending of each state that play visits, what play visits most often, and an even sample of the rest.
+All of them where they fit. Else a share of each: the start, the places named in the certificate,
+the sample episodes, the extremes of spending of each state that play visits, what play visits most
+often, and an even sample of the rest.
 """
 
 from __future__ import annotations
@@ -13,22 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from acegames.concepts import CE
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Ints, Stage, View, stages
-from acegames.report.deviations import deviations
+from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
 from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier
 
 Key = tuple[int, ...]  # t, state, whole units spent
 CELLS_PER_SITUATION = 10
-"""Cells of maps for each situation that is shown in full: they take a twentieth of the room each."""
+"""Cells of maps for each situation shown in full; each takes a twentieth of its room."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The situations in the page: states (P,) and whole units spent (P, M) of each time, in order."""
+    """The situations in the page: states (P,) and units spent (P, M) of each time, in order."""
 
     at: tuple[tuple[Ints, Ints], ...]
     number: int  # of all situations there are
@@ -64,7 +64,7 @@ SHARES = (
 
 
 def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, int]) -> Chosen:
-    """Choose at most so many situations; `first` are wanted most: the start, what the certificate names, the sample episodes."""
+    """Choose at most `most` situations: all of them, or a share of each kind in `SHARES`."""
     horizon = view.game.horizon
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
@@ -121,7 +121,7 @@ def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
-    """For each visited state of each time, the situations with the least and the largest spending of each constraint."""
+    """The least and the largest spending of each constraint, for each visited state and time."""
     found: list[Key] = []
     states = {(key[0], key[1]) for key in visits}
     for t in range(view.game.horizon):
@@ -140,7 +140,6 @@ class Describer:
     def __init__(self, view: View, frontier: Frontier | None) -> None:
         self.view, self.reasons = view, Reasons(view, frontier)
         self.rows: dict[str, list[list[int]]] = {}  # "layer,state": its legal joint actions, by action numbers
-        self.coarse = not isinstance(view.policy.concept, CE)
 
     def records(self, chosen: Chosen) -> list[list[list[Any]]]:
         """One list of records per time."""
@@ -170,8 +169,8 @@ class Describer:
                     [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
                     [[int(stage.row[e]) - begin, *self.reasons.of(stage, e)] for e in bad],
                     [
-                        [d.player, d.told, shown(d.chance), d.action, *_outcome(d.loss, d.barred_by, begin)]
-                        for d in deviations(self.view, stage, p, played, coarse=self.coarse)
+                        [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
+                        for d in deviations(self.view, stage, p, played)
                     ],
                 ]
             )
@@ -184,16 +183,15 @@ class Describer:
             self.rows[key] = [layer.action[r].tolist() for r in layer.rows(state)]
 
 
-def _outcome(loss: float | None, barred_by: int | None, begin: int) -> list[Any]:
-    """The loss, or None and the row (counted from the state's first) that rules the deviation out, -1 where that is not legal."""
-    if loss is not None:
-        return [shown(loss)]
-    assert barred_by is not None
-    return [None, barred_by - begin if barred_by >= 0 else -1]
+def _outcome(found: Deviation, begin: int) -> list[Any]:
+    """The loss; or None and the row, counted from the state's first, that bars the deviation."""
+    if found.barred_by is None:
+        return [shown(found.loss)]
+    return [None, found.barred_by - begin if found.barred_by >= 0 else NOT_LEGAL]
 
 
 def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]]]:
-    """For each time and each state in the page: spending, values, the likeliest joint action and its probability, over the budgets."""
+    """For each time and state in the page: spending, values, the likeliest joint action."""
     groups = sum(len(np.unique(state)) for state, _ in chosen.at)
     room = max(20, most // max(1, groups))
     found = []
@@ -210,31 +208,17 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
 
 
 def _coarser(total: Ints, most: int) -> Ints:
-    """Every k-th amount of each constraint, with a k that leaves at most so many situations, and not many fewer."""
+    """Every k-th amount of each constraint; k leaves at most `most` situations, not many fewer."""
     if len(total) <= most or not total.shape[1]:
         return total
-    place = np.column_stack([_places(column) for column in total.T])
-    first = max(
-        2, int((len(total) / most) ** (1 / total.shape[1]))
-    )  # smaller ones leave more where cells are evenly spread
-    for stride in range(first, int(place.max()) + 2):
+    place = np.column_stack([np.unique(column, return_inverse=True)[1] for column in total.T])
+    first = int((len(total) / most) ** (1 / total.shape[1]))  # a smaller one leaves more of an even spread
+    for stride in range(max(2, first), int(place.max()) + 2):
         kept: Ints = total[(place % stride == 0).all(axis=1)]
         if 0 < len(kept) <= most:
             return kept
     spread: Ints = total[np.unique(np.linspace(0, len(total) - 1, most, dtype=np.int64))]
     return spread
-
-
-def _places(amounts: Ints) -> Ints:
-    """The number of each amount among the distinct ones, in order."""
-    least = int(amounts.min())
-    span = int(amounts.max()) - least + 1
-    if span > 10 * len(amounts):
-        return np.unique(amounts, return_inverse=True)[1]
-    there = np.zeros(span, dtype=np.int64)
-    there[amounts - least] = 1
-    place: Ints = (np.cumsum(there) - 1)[amounts - least]
-    return place
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
@@ -253,5 +237,5 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
 
 
 def round_off(x: float) -> Any:
-    """Five digits, or all of those left of the point: enough for a colour and for the table behind it."""
+    """Five digits, or all left of the point: enough for a colour and the table behind it."""
     return shown(round(x) if abs(x) >= 1e5 else float(f"{x:.5g}"))

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.approximate.rounding import Rounding
-from acegames.concepts import Concept
+from acegames.concepts import WEIGHTED, Concept
 from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
 from acegames.model.words import called, shown, spelled
@@ -18,49 +17,24 @@ from acegames.report.freedom import Freedom, percent
 from acegames.solving.pipeline import Solution
 from acegames.verifier import Certificate
 
-CONCEPTS = {
-    "CE": (
-        "Correlated equilibrium",
-        "Before each step a joint action is drawn and each player is told its part. No player gains by answering what it is told with "
-        "another safe action.",
-    ),
-    "CCE": (
-        "Coarse correlated equilibrium",
-        "Before each step a joint action is drawn and each player is told its part. No player gains by committing, before it is told, to "
-        "another safe action.",
-    ),
-    "Nash": (
-        "Nash equilibrium",
-        "At each step every player draws its action by itself. No player gains by another safe action.",
-    ),
-}
-OBJECTIVES = {
-    "welfare": "the largest sum of values",
-    "egalitarian": "the largest lowest value",
-    "fair": "the smallest gap between values",
-    "None": "any",
-}
+ALONE = "With one player this is a policy of the largest expected reward among all safe ones."
 
 
 def summary_data(
     view: View, solution: Solution, certificate: Certificate, rollouts: Rollouts, free: Freedom | None
 ) -> dict[str, Any]:
     """Sentences and tables of the summary."""
-    kind, meaning = CONCEPTS[type(solution.concept).__name__]
-    if len(view.game.players) == 1:
-        meaning = "With one player this is a policy of the largest expected reward among all safe ones."
+    words, alone = solution.concept.words, len(view.game.players) == 1
     returns = rollouts.returns
-    error = (
-        returns.std(axis=0, ddof=1) / np.sqrt(len(returns)) if len(returns) > 1 else np.full(returns.shape[1], np.nan)
-    )
+    spread = returns.std(axis=0, ddof=1) if len(returns) > 1 else np.full(returns.shape[1], np.nan)
     return {
         "game": _game_words(view),
-        "concept": f"{kind}, chosen for {_objective(solution.concept)}",
-        "meaning": meaning,
+        "concept": f"{words.title}, chosen for {_objective(solution.concept)}",
+        "meaning": ALONE if alone else words.meaning,
         "values": [shown(v) for v in solution.values],
         "verified": [shown(v) for v in certificate.values],
         "mean": [shown(v) for v in returns.mean(axis=0)],
-        "error": [shown(v) for v in error],
+        "error": [shown(v) for v in spread / np.sqrt(len(returns))],
         "without": None if free is None else [shown(v) for v in free.without],
         "ok": certificate.ok,
         "certificate": str(certificate).split("\n"),
@@ -109,45 +83,41 @@ def _text(x: Any) -> str:
 
 def _objective(concept: Concept) -> str:
     wanted = concept.objective
-    if wanted is None or (isinstance(wanted, str) and wanted in OBJECTIVES):
-        return OBJECTIVES[str(wanted)]
-    return (
-        f"the weights {', '.join(f'{w:g}' for w in wanted)}"
-        if isinstance(wanted, tuple)
-        else f"the value of {called(wanted)}"
-    )
+    if concept.criterion is not WEIGHTED:
+        return concept.criterion.sentence
+    if isinstance(wanted, tuple):
+        return f"the weights {', '.join(f'{w:g}' for w in wanted)}"
+    return f"the value of {called(wanted)}"
 
 
 def _counting(view: View) -> str:
     """What `spent` means where the policy rounds costs; empty where it does not."""
     if view.policy.tracker.exact:
         return ""
-    rules = zip(view.game.constraints, view.policy.tracker.rounding, strict=True)
-    said = [f"{called(label)} {_rounded(rule)}" for label, rule in rules if rule is not None]
+    said = [
+        f"{called(label)} is not counted, because it cannot bind"
+        if rule.direction == "ignore"
+        else f"{called(label)} is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
+        for label, rule in zip(view.game.constraints, view.policy.tracker.rounding, strict=True)
+        if rule is not None
+    ]
     return (
         f"This policy counts rounded costs: {'; '.join(said)}. Wherever this page says what has been spent, it is the sum of "
         "the rounded costs, except where it says true spending; feasibility and losses are those of the game with rounded costs."
     )
 
 
-def _rounded(rule: Rounding) -> str:
-    if rule.direction == "ignore":
-        return "is not counted, because it cannot bind"
-    return f"is rounded {rule.direction} to multiples of {spelled(rule.cell)}"
-
-
 def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[dict[str, Any]]:
-    """Worst spending against budget, the tightest first. A schedule is compared time by time, over the simulated episodes."""
+    """Worst spending against budget, the tightest first; of a schedule, over simulated episodes."""
     budgets = budget_table(view)
-    found: list[dict[str, Any]] = []
-    tightness = []
+    found: list[tuple[float, int, dict[str, Any]]] = []
     for m, (label, schedule) in enumerate(_schedules(view)):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
         if len(set(schedule)) == 1 and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
-            tightness.append(_left(limits[0] - worst, limits[0], worst))
+            tight = _left(limits[0] - worst, limits[0], worst)
             over = " truly, which is within its rounding" if limits[0] < worst and certificate.ok else ""
             entry["words"] = (
                 f"On some possible history {called(label)} reaches {_text(worst)} of {_text(limits[0])}{over}."
@@ -156,20 +126,20 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
             slack = float((limits - rollouts.spent[..., m]).min())
             size = float(np.abs(limits[np.isfinite(limits)]).max())
             entry["slack"] = shown(slack)
-            tightness.append(_left(slack, size))
+            tight = _left(slack, size)
             entry["words"] = (
                 f"The budget of {called(label)} changes with time. In {len(rollouts.state):,} simulated episodes at least "
                 f"{spelled(slack, size)} was left wherever it is limited."
             )
         else:
-            tightness.append(np.inf)
+            tight = np.inf
             entry["words"] = f"{called(label)} has no limit."
-        found.append(entry)
-    return [entry for _, _, entry in sorted(zip(tightness, range(len(found)), found, strict=True))]
+        found.append((tight, m, entry))
+    return [entry for _, _, entry in sorted(found)]
 
 
 def _left(slack: float, *amounts: float) -> float:
-    """What is left as a share of the largest amount, which can be compared whatever the units and signs."""
+    """What is left as a share of the largest amount: comparable whatever the units and signs."""
     return slack / size if (size := max(map(abs, amounts))) else slack
 
 
@@ -184,8 +154,9 @@ def _freedom_words(view: View, free: Freedom | None) -> list[str]:
         f"Safety took away a player's preferred action: {each} of {free.steps:,} steps played ({free.episodes:,} episodes). "
         f"Preferred is the legal action that would be best for the player{against} if there were no budgets from there on."
     ]
-    if free.concept != type(view.policy.concept).__name__:
+    if type(free.concept) is not type(view.policy.concept):
         said.append(
-            f"(Without budgets no Nash equilibrium was found, so a {free.concept} of the game without budgets is compared with.)"
+            f"(Without budgets no {view.policy.concept.words.noun} was found, so a {free.concept.words.noun} "
+            "of the game without budgets is compared with.)"
         )
     return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -14,23 +15,24 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.words import called, shown
 from acegames.policy.policy import Policy
-from acegames.policy.simulation import Rollouts, simulate
+from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
-from acegames.report.budgets import Minimal, curves, frontier_data, minimal
+from acegames.report.budgets import curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import json_for_script, page
 from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
 from acegames.report.summary import summary_data
+from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import write_parts
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000
-"""Characters of data up to which situations are put into the page unless a number is asked for: with the scripts it stays below 3 MB."""
+"""Characters of data that situations may fill up to by default; with the scripts that is 3 MB."""
 LEAST_ROOM = 0.05
-"""Of these, for situations, however much the rest takes."""
+"""The share of these that is for situations, however much the rest takes."""
 AT_FIRST = 3_000
 """Situations tried first where no number is asked for."""
 
@@ -53,30 +55,36 @@ def write_report(
     *,
     game: MarkovGame | None = None,
     episodes: int = 1000,
-    seed: int = 0,
+    rng: np.random.Generator | int | None = 0,
     most: int | None = None,
+    seed: int | None = None,
 ) -> Written:
-    """Write one HTML page that shows a solution, or a policy of a game. It needs no network and opens from disk.
+    """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
 
-    The policy is verified and simulated for it; for small games the value of each budget is computed too (one more solve per constraint).
+    The policy is verified and simulated for it; for small games the value of each budget is
+    computed too (one more solve per constraint).
 
     Args:
         answer: the solution; or a policy, with `game`.
         path: where to write the page.
         game: the game of the policy, where `answer` is one.
         episodes: how many episodes to simulate.
-        seed: of the random numbers; the same seed gives the same page.
-        most: show at most so many situations (t, state, spent). By default as many as keep the page below 3 MB. What is left out is said.
+        rng: a Generator or a seed; the same seed gives the same page.
+        most: show at most this many situations (t, state, spent). By default as many as keep the
+            page below 3 MB. The page says what is left out.
+        seed: the earlier name of `rng`.
 
     Raises:
         InvalidOption: naming the option and the rule.
     """
+    if seed is not None:
+        warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
+        rng = seed
     solution = _as_solution(answer, game)
-    if isinstance(most, bool) or (most is not None and (not isinstance(most, (int, np.integer)) or most < 1)):
-        raise InvalidOption(f"most: got {most!r}, must be a whole number of at least 1")
-    if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
-        raise InvalidOption(f"episodes: got {episodes!r}, must be a whole number of at least 1")
-    data, chosen, certificate = collect(solution, episodes=int(episodes), seed=seed, most=most)
+    for name, number in (("most", 1 if most is None else most), ("episodes", episodes)):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+            raise InvalidOption(f"{name}: got {number!r}, must be a whole number of at least 1")
+    data, chosen, certificate = collect(solution, episodes=int(episodes), rng=rng, most=most)
     text = page(data)
     target = Path(fspath(path))
     write_parts(target, [text])
@@ -103,76 +111,65 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
 
 
 def collect(
-    solution: Solution, *, episodes: int, seed: int, most: int | None
+    solution: Solution, *, episodes: int, rng: np.random.Generator | int | None, most: int | None
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
     """Everything that the page shows, ready for JSON."""
     view = View.of(solution.game, solution.policy)
     certificate = verify(view.game, view.policy, solution.concept)
-    rollouts = simulate(view.game, view.policy, episodes=episodes, rng=np.random.default_rng(seed))
-    found = minimal(view)
+    rollouts = simulate(view.game, view.policy, episodes=episodes, rng=np.random.default_rng(rng))
+    frontier, note = minimal(view)
     played = sample(view, rollouts)
+    free = freedom(view, rollouts) if view.game.constraints else None
     fixed = {
-        "summary": summary_data(
-            view, solution, certificate, rollouts, freedom(view, rollouts) if view.game.constraints else None
-        ),
-        "frontier": frontier_data(view, found),
+        "summary": summary_data(view, solution, certificate, rollouts, free),
+        "frontier": frontier_data(view, frontier, note),
         "curves": curves(view, solution),
         "episodes": episode_data(view, rollouts, played),
         "final": final_spending(view, rollouts),
-        **_labels(view, found),
+        **_labels(view, frontier),
     }
-    first = _wanted_most(view, certificate, rollouts, list(played))
+    wanted = [*_wanted_most(view, certificate), list(visited(view, rollouts, list(played)))]
     told = {s for episode in fixed["episodes"] for s in episode["state"]}
     room = max(LEAST_ROOM * FITS, FITS - len(json_for_script(fixed)))
-    shown_here, chosen = _situations(view, found, first, visited(view, rollouts), most, told, room)
-    notes = _notes(view, chosen, shown_here["maps"])
-    return {**fixed, **shown_here, "notes": notes, "thinned": chosen.thinned}, chosen, certificate
-
-
-def _situations(
-    view: View,
-    found: Minimal,
-    first: list[list[Key]],
-    visits: dict[Key, int],
-    most: int | None,
-    told: set[int],
-    room: float,
-) -> tuple[dict[str, Any], Chosen]:
-    """Situations and maps: so many as asked for, or as fit. And the labels of their states, and of those told of elsewhere."""
-    limit = AT_FIRST if most is None else most
+    limit, visits = AT_FIRST if most is None else most, visited(view, rollouts)
     while True:
-        chosen = choose(view, limit, first, visits)
-        describer = Describer(view, found.frontier)
-        records = describer.records(chosen)
-        named = {s for at in records for record in at for s in (record[0], *(reason[3] for reason in record[5]))}
-        data = {
-            "situations": records,
-            "states": {str(s): called(view.game.states[s]) for s in sorted(named | told)},
-            "maps": maps(view, chosen, CELLS_PER_SITUATION * limit),
-            "rows": describer.rows,
-            "needs": describer.reasons.needs,
-        }
-        size = len(json_for_script(data))
+        chosen = choose(view, limit, wanted, visits)
+        described = _described(view, frontier, chosen, limit, told)
+        size = len(json_for_script(described))
         if most is not None or size <= room or limit < 10:
-            return data, chosen
+            break
         limit = int(min(limit, chosen.shown) * min(0.8, 0.9 * room / size))
+    notes = _notes(view, chosen, described["maps"])
+    return {**fixed, **described, "notes": notes, "thinned": chosen.thinned}, chosen, certificate
 
 
-def _wanted_most(view: View, certificate: Certificate, rollouts: Rollouts, played: list[int]) -> list[list[Key]]:
-    """The start, where the certificate found the largest gains, and what the sample episodes come to."""
+def _described(view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int]) -> dict[str, Any]:
+    """Situations, maps, and the labels of their states and of those told of elsewhere."""
+    describer = Describer(view, frontier)
+    records = describer.records(chosen)
+    named = {s for at in records for record in at for s in (record[0], *(reason[3] for reason in record[5]))}
+    return {
+        "situations": records,
+        "states": {str(s): called(view.game.states[s]) for s in sorted(named | told)},
+        "maps": maps(view, chosen, CELLS_PER_SITUATION * limit),
+        "rows": describer.rows,
+        "needs": describer.reasons.needs,
+    }
+
+
+def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
+    """The start, and where the certificate found the largest gains."""
     zero = (0,) * len(view.game.constraints)
-    start = [(0, s, *zero) for s, _ in view.game.initial]
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, (*certificate.where, *certificate.share_where))
     ]
-    return [start, named, list(visited(view, rollouts, played))]
+    return [[(0, s, *zero) for s, _ in view.game.initial], named]
 
 
-def _labels(view: View, found: Minimal) -> dict[str, Any]:
+def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
     """Names, times and budgets."""
     game = view.game
-    reference = [shown(x) for x in found.frontier.reference] if found.frontier else [None] * len(game.constraints)
     return {
         "name": game.name or "A game",
         "digest": game.digest,
@@ -182,9 +179,10 @@ def _labels(view: View, found: Minimal) -> dict[str, Any]:
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
         "budgets": [[shown(x) for x in row] for row in game.budgets],
-        "reference": reference,
+        "reference": list(map(shown, frontier.reference)) if frontier else [None] * len(game.constraints),
         "exact": view.policy.tracker.exact,
-        "concept": type(view.policy.concept).__name__,
+        "told": view.policy.concept.told,
+        "product": view.policy.concept.product,
     }
 
 

@@ -16,8 +16,6 @@ __all__ = ["Guarantee"]
 
 Number = int | float | Fraction
 
-KINDS = {"CE": "correlated", "CCE": "coarse correlated", "Nash": "Nash"}
-
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -61,15 +59,11 @@ def _over(schedule: Sequence[Bound], rule: Rounding | None) -> Fraction:
     return rule.cell * max(t + 1 for t, b in enumerate(schedule) if not isinstance(b, float))
 
 
-def _kind(concept: Concept) -> str:
-    return f"{KINDS[type(concept).__name__]} equilibrium"
-
-
 def _exact(concept: Concept, asked: str) -> str:
     how = f"Exact, better than the {asked} that was asked for" if asked else "Exact"
     return (
         f"{how}: every budget holds at every step with probability one, and at every situation that safe play can reach "
-        f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {_kind(concept)}, up to rounding)."
+        f"no player gains by any safe deviation (a subgame-perfect anytime-constrained {concept.words.noun}, up to rounding)."
     )
 
 
@@ -83,7 +77,7 @@ def _rounded_down(
         f"Approximate ({asked}): with probability one the budgets hold at every step, or are exceeded by little: {each} "
         f"(costs rounded down: {_cells(game, rules)}). {_never(game, over)}"
         "At every situation that safe play can reach no player gains by any deviation that keeps the true budgets "
-        f"(a subgame-perfect {_kind(concept)} of the game with rounded costs, up to rounding)."
+        f"(a subgame-perfect {concept.words.noun} of the game with rounded costs, up to rounding)."
     )
 
 
@@ -91,7 +85,7 @@ def _rounded_up(game: MarkovGame, concept: Concept, rules: list[Rounding | None]
     return (
         f"Never violates ({asked}): every true budget holds at every step with probability one (costs rounded up: {_cells(game, rules)}). "
         "No player gains by any deviation that keeps the budgets with costs rounded up "
-        f"(a subgame-perfect {_kind(concept)} of that game, up to rounding); a deviation that is safe only because true costs are "
+        f"(a subgame-perfect {concept.words.noun} of that game, up to rounding); a deviation that is safe only because true costs are "
         "smaller than rounded ones is not covered."
     )
 

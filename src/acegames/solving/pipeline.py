@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any
 
 from acegames.approximate.within import Within
-from acegames.concepts import CCE, Concept
+from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.forecast import Estimate
@@ -118,9 +118,7 @@ def estimate(
 def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, checkpoint: Any = None) -> Concept:
     """Refuse, before the work, what no solve can do; return the concept, by default `CCE()`."""
     check_game(game)
-    asked = CCE() if concept is None else concept
-    if not isinstance(asked, Concept):
-        raise InvalidOption(f"concept: got {concept!r}, must be CE(...), CCE(...) or Nash(...)")
+    asked = CCE() if concept is None else check_concept(concept)
     asked.weights(game.players)  # an unknown objective is refused here
     if engine is not None:
         if not callable(getattr(engine, "solve", None)):

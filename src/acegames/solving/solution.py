@@ -87,19 +87,26 @@ class Solution:
         return replace(curve, remarks=(*curve.remarks, said))
 
     def report(
-        self, path: str | PathLike[str], *, episodes: int = 1000, seed: int = 0, most: int | None = None
+        self,
+        path: str | PathLike[str],
+        *,
+        episodes: int = 1000,
+        rng: np.random.Generator | int | None = 0,
+        most: int | None = None,
+        seed: int | None = None,
     ) -> Written:
-        """Write one HTML page in which the solution can be looked at, from disk, without a network.
+        """Write one HTML page in which the solution can be looked at, from disk and without a network.
 
         Args:
             path: where to write the page.
             episodes: how many episodes to simulate for it.
-            seed: of the random numbers; the same seed gives the same page.
+            rng: a Generator or a seed; the same seed gives the same page.
             most: show at most this many situations; by default as many as keep the page below 3 MB.
+            seed: the earlier name of `rng`.
         """
         from acegames.report import write_report
 
-        return write_report(self, path, episodes=episodes, seed=seed, most=most)
+        return write_report(self, path, episodes=episodes, rng=rng, most=most, seed=seed)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept, Nash
-from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR, Answers, Choices, Goal, Written
+from acegames.concepts import Concept, Correlated
+from acegames.kernels.records import Answers, Choices, Goal, Written
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 
 Floats = NDArray[np.float64]
-
-KINDS = {"egalitarian": EGALITARIAN, "fair": FAIR}  # else linear, or any
 
 
 def goal_of(concept: Concept, players: tuple[Hashable, ...], level: Floats | None = None) -> Goal:
@@ -24,14 +22,12 @@ def goal_of(concept: Concept, players: tuple[Hashable, ...], level: Floats | Non
     Terms of a linear objective are its weights, of unit size (no objective: those of welfare, to begin with); of one that compares
     players, the level that their utilities are without.
     """
-    kind, weights = LINEAR, concept.weights(players)
-    if concept.objective is None:
-        kind, terms = ANY, np.ones(len(players))
-    elif weights is None:
-        kind, terms = KINDS[concept.objective], np.zeros(len(players)) if level is None else level
+    criterion, weights = concept.criterion, concept.weights(players)
+    if criterion.compares:
+        terms = np.zeros(len(players)) if level is None else level
     else:
-        terms = np.array(weights) / (max(map(abs, weights)) or 1.0)
-    return Goal(isinstance(concept, CE), 0.0 if isinstance(concept, Nash) else float(concept.floor), kind, terms)
+        terms = np.ones(len(players)) if weights is None else np.array(weights) / (max(map(abs, weights)) or 1.0)
+    return Goal(concept.told, float(concept.floor), criterion.kernel, terms)
 
 
 def written(batch: StageBatch) -> Written:
@@ -41,11 +37,18 @@ def written(batch: StageBatch) -> Written:
 
 
 def deviation_table(
-    row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]
+    row_group: NDArray[np.int64],
+    action: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    deviates: Sequence[bool] | None = None,
 ) -> NDArray[np.int32]:
     """For each row, player and action: the row of the same group where that player switches to it, relative to the group's
     first row, or -1. Shape (R, sum of counts). Rows are in lexicographic order of (group, action).
+
+    A player who does not deviate has -1 throughout: a switch that is infeasible is never deterred.
     """
+    if deviates is not None and not all(deviates):
+        return np.where(np.repeat(deviates, counts), deviation_table(row_group, action, counts), np.int32(-1))
     size = math.prod(counts.tolist())
     if size * (int(row_group[-1]) + 1 if len(row_group) else 1) >= 2**62:
         return _looked_up_deviations(row_group, action, counts)
@@ -89,7 +92,8 @@ def kernel_arguments(
     stages, number, rows = written(batch), len(batch), len(batch.utility)
     counts = batch.action.max(axis=0).astype(np.int64) + 1
     group = np.repeat(np.arange(number), np.diff(batch.ptr))
-    deviation = deviation_table(group, batch.action, counts) if len(counts) > 1 else np.zeros((0, 1), np.int32)
+    who = concept.deviators(players)
+    deviation = deviation_table(group, batch.action, counts, who) if len(counts) > 1 else np.zeros((0, 1), np.int32)
     choices = Choices(batch.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
     value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, np.int64)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
@@ -105,7 +109,7 @@ class BatchStageSolver:
         """Return an equilibrium of each stage."""
         from acegames.kernels.written import solve_written
 
-        if isinstance(concept, Nash):
+        if not isinstance(concept, Correlated):
             from acegames.stage.nash import NashStageSolver
 
             return NashStageSolver().solve(batch, concept, players)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Concept, Correlated, Nash
+from acegames.concepts import Concept, Correlated
 from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
@@ -42,7 +42,7 @@ class HighsStageSolver:
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; of Nash equilibria, which are no linear programs, the exact search is the reference."""
-        if isinstance(concept, Nash):
+        if not isinstance(concept, Correlated):
             return ExactNashSolver().solve(batch, concept, players)
         sigma, gross = np.zeros(len(batch.utility)), batch.rounded
         programs = repaired = 0
@@ -80,7 +80,8 @@ class HighsStageSolver:
             return None
         if finer_goal(utility, gross, concept, players, level, unit, sigma, goal) != goal:
             return None
-        return sigma if _is_stable(action, utility, gross, sigma, concept) else None
+        stable = _is_stable(action, utility, gross, sigma, concept.deviators(players), told_first=concept.told)
+        return sigma if stable else None
 
     def _solve_program(self, program: Program) -> Floats | None:
         """Return sigma, or None when an answer could not be certified."""
@@ -135,12 +136,20 @@ class HighsStageSolver:
             self._highs.changeRowBounds(row, *bounds)
 
 
-def _is_stable(action: NDArray[np.int32], utility: Floats, gross: Floats, sigma: Floats, concept: Correlated) -> bool:
+def _is_stable(
+    action: NDArray[np.int32],
+    utility: Floats,
+    gross: Floats,
+    sigma: Floats,
+    deviates: tuple[bool, ...],
+    *,
+    told_first: bool,
+) -> bool:
     """Whether no player gains more than STABLE, of what it is below its best, by a deviation that stays in X."""
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
     missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ gross)
-    for i in range(utility.shape[1]):
-        for told in np.unique(action[:, i]) if isinstance(concept, CE) else [None]:
+    for i in np.flatnonzero(deviates).tolist():
+        for told in np.unique(action[:, i]) if told_first else [None]:
             played = np.flatnonzero((sigma > 0) & (True if told is None else action[:, i] == told))
             for d in np.unique(action[:, i]):
                 moved = ((*action[r, :i].tolist(), int(d), *action[r, i + 1 :].tolist()) for r in played)

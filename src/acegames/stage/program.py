@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import CE, Correlated
+from acegames.concepts import Correlated
 from acegames.numerics import OUTLIER
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,9 @@ def stage_program(
     v = merge_equal((utility - top) * cares, blur)
     part, of = float(concept.floor).as_integer_ratio()
     below = ranges * part // of if exact else ranges * float(concept.floor)
-    deviations, owner = deviation_rows(action, v, -ranges - below - ~cares, concept)
+    deviations, owner = deviation_rows(
+        action, v, -ranges - below - ~cares, concept.deviators(players), told=concept.told
+    )
     per, goal, nothing = np.where(cares, unit, 1), goal or 1, np.zeros(len(deviations), dtype=int)
     depth = (-v // per).max(axis=1)
     depth = np.where(depth > OUTLIER, depth, 1) if (depth > OUTLIER).any() else None
@@ -158,23 +160,24 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
 
 
 def deviation_rows(
-    action: NDArray[np.int32], v: Numbers, outside: Numbers, concept: Correlated
+    action: NDArray[np.int32], v: Numbers, outside: Numbers, deviates: Sequence[bool], *, told: bool
 ) -> tuple[Numbers, NDArray[np.int64]]:
-    """The rows A of the incentive constraints A sigma <= 0, but for those that cannot bind, and whose they are; `outside` (N,) is the
-    worth out of X.
+    """The rows A of the incentive constraints A sigma <= 0 that can bind, and whose they are.
+
+    `outside` (N,) is what a deviation out of X is worth; only players who deviate have rows.
     """
-    rows, n = v.shape
+    rows = len(v)
     joint = [*map(tuple, action.tolist())]
     position = {a: r for r, a in enumerate(joint)}
     found, owner = [], []
-    for i in range(n):
+    for i in np.flatnonzero(deviates).tolist():
         choices = sorted({a[i] for a in joint})
         for d in choices:
             to = np.array([position.get((*a[:i], d, *a[i + 1 :]), -1) for a in joint])
             gain = np.where(to >= 0, v[to, i], outside[i]) - v[:, i]
-            tolds = [action[:, i] == told for told in choices if told != d] if isinstance(concept, CE) else [True]
-            for told in tolds:
-                row = gain * told
+            tolds = [action[:, i] == own for own in choices if own != d] if told else [True]
+            for given in tolds:
+                row = gain * given
                 if (row > 0).any():
                     found.append(row)
                     owner.append(i)

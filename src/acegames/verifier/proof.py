@@ -33,11 +33,11 @@ from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
 from acegames.system.container import write_parts
 from acegames.verifier import Certificate, verify
-from acegames.verifier._counted import Counted
-from acegames.verifier._feasible import Stage, feasible_stages, offsets
-from acegames.verifier._reading import Reader
-from acegames.verifier._rounding import Rule, read_rules
-from acegames.verifier._units import Units
+from acegames.verifier.counted import Counted
+from acegames.verifier.feasible import Stage, feasible_stages, offsets
+from acegames.verifier.reading import Reader
+from acegames.verifier.rounding import Rule, read_rules
+from acegames.verifier.units import Units
 
 __all__ = ["Proof", "certify", "prove"]
 

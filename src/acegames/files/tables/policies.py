@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
 from acegames.model.game import MarkovGame, place
@@ -130,9 +130,7 @@ def policy_from_pieces(
     layers: list[PolicyLayer] = []
     for t in reversed(range(game.horizon)):
         here = lines.some(slice(*np.searchsorted(lines.t, [t, t + 1]).tolist()))
-        layers.append(
-            _layer(counted, whole, t, here, layers[-1] if layers else None, memory, isinstance(concept, Nash))
-        )
+        layers.append(_layer(counted, whole, t, here, layers[-1] if layers else None, memory, concept.product))
     _check_start(game, layers[-1])
     dims = tuple(range(len(game.constraints)))
     return build_policy(game, whole.units, dims, layers[::-1], concept, None, memory.rounding)

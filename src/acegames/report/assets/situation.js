@@ -164,7 +164,7 @@ function why(t, [kind, probability, next, after, over]) {
 
 function leaving(record, rows) {
   if (!record[LEAVING].length) return el("p", {}, "Nobody has another action here.");
-  const nash = DATA.concept === "Nash", told = DATA.concept === "CE";
+  const told = DATA.told;
   const lines = record[LEAVING].map(([i, from, chance, to, loss, bar]) => {
     const when = told ? `told ${DATA.actions[i][from]}${chance < 1 ? ` (${percent(chance)})` : ""}` : null;
     const effect = loss !== null ? el("span", { class: "loss" }, loss < -ROUNDING * WORTH ? `gains ${number(-loss)}` : number(loss)) : "–";
@@ -174,7 +174,7 @@ function leaving(record, rows) {
   });
   const headings = [["player"], ...(told ? [["when"]] : []), ["plays instead"], ["loses", "number"], ["safe?"]];
   const body = el("tbody", {}, lines.slice(0, 2 * MOST_ROWS));
-  const caption = told ? "Against a recommendation, as the average over what the others may have been told" : nash ? "Whatever the others draw" : "Committing to the action beforehand, whatever is recommended";
+  const caption = told ? "Against a recommendation, as the average over what the others may have been told" : DATA.product ? "Whatever the others draw" : "Committing to the action beforehand, whatever is recommended";
   const whole = scrolling(el("table", { class: "wide", id: "deviations" }, el("caption", {}, caption), el("thead", {}, el("tr", {}, headings.map(([text, kind]) => el("th", { scope: "col", class: kind || null }, text)))), body));
   if (lines.length <= 2 * MOST_ROWS) return whole;
   const more = el("button", { type: "button", class: "quiet", on: { click: () => { body.append(...lines.slice(2 * MOST_ROWS)); more.remove(); } } }, `Show all ${lines.length}`);

@@ -1,12 +1,13 @@
-"""How a policy counts costs, read from its tracker as plain data, and what each cost counts as (spec 5).
+"""How a policy counts costs, as its tracker says, and what each cost counts as (spec 5).
 
     exact    every cost counts as it is
     down     floor(c / cell) cells          up    ceil(c / cell) cells
              both at least `lowest`: whatever is below counts as that much
     ignore   nothing, for a constraint that cannot bind
 
-The costs that count alike are a *cell*. A fixed cost is a cell of its own; a random cost falls into many, with probabilities
-from its distribution function. The rounding is the verifier's own; nothing here runs the policy's.
+The costs that count alike are a *cell*. A fixed cost is a cell of its own; a random cost falls into
+many, with probabilities from its distribution function. The rounding is the verifier's own; nothing
+here runs the policy's.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from acegames.numerics import PROBABILITY_SUM
 Cost = Fraction | RandomCost
 
 _MOST_CELLS = 10**7
-"""Cells of one random cost at most; each is one outcome of every joint action that has this cost."""
+"""Cells of one random cost at most; each is an outcome of every row that has this cost."""
 
 _COMPARED = 1000
-"""Costs of a constraint, about, for which the policy's own way of counting is compared with its record."""
+"""Costs of a constraint, about, for which the policy's counting is compared with its record."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,11 @@ class Cell(NamedTuple):
 
 
 def read_rules(game: MarkovGame, policy: Any) -> tuple[tuple[Rule, ...], list[str]]:
-    """Return how a policy counts each constraint, and a sentence for each part of that which makes no sense.
+    """Return how a policy counts each constraint, and a sentence for each rule that makes no sense.
 
     Raises:
-        InvalidOption: a policy that rounds some costs counts random ones as they are. (Where it rounds none, `Units` says so.)
+        InvalidOption: a policy that rounds some costs counts random ones as they are. (Where it
+            rounds none, `Units` says so.)
     """
     tracker = getattr(policy, "tracker", None)
     given = getattr(tracker, "rounding", ())
@@ -135,11 +137,11 @@ def _check_random(label: Label, rule: Rule, values: tuple[Cost, ...]) -> list[st
     return []
 
 
-# -- is the rounding sound for this game ------------------------------------------------------------------------
+# -- is the rounding sound for this game ---------------------------------------------------------
 
 
 def unsound(game: MarkovGame, policy: Any, rules: tuple[Rule, ...]) -> list[str]:
-    """Return a sentence for each reason why the way a policy counts does not suit the budgets of a game."""
+    """Return a sentence for each reason why a policy's rounding does not suit a game."""
     problems: list[str] = []
     for m, (label, rule) in enumerate(zip(game.constraints, rules, strict=True)):
         tops = [_top(v) for v in game.cost_values[m]]
@@ -196,7 +198,7 @@ def _counts_otherwise(label: Label, rule: Rule, values: tuple[Cost, ...], entry:
     return []
 
 
-# -- cells ------------------------------------------------------------------------------------------------------
+# -- cells ---------------------------------------------------------------------------------------
 
 
 def cells(label: Label, cost: Cost, rule: Rule) -> list[Cell]:
@@ -286,7 +288,7 @@ def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:
 
 
 def _possible(cost: RandomCost, low: Fraction | float, high: Fraction, *, down: bool) -> bool:
-    """Whether costs between two edges occur, although the distribution function is too coarse to tell."""
+    """Whether costs between two edges occur where the cdf is too coarse to tell."""
     begin, end = max(low, cost.lower), min(high, cost.upper)
     if not begin <= end:
         return False
@@ -315,7 +317,7 @@ def _whole(cost: RandomCost, begin: Fraction | float, end: Fraction) -> list[Fra
 
 
 def _positive(cost: RandomCost, name: str, points: list[Fraction]) -> bool:
-    """Whether the density or mass function, on a scale of logarithms where there is one, is positive at some point."""
+    """Whether the density or mass function (its logarithm, if any) is positive at some point."""
     at = np.array([nearest_float(cost.drawn(x)) for x in points])
     for function, zero in ((f"log{name}", -math.inf), (name, 0.0)):
         if len(at) and callable(getattr(cost.law, function, None)):

@@ -1,35 +1,32 @@
-"""A game whose pairs (state, spent) are single 64-bit numbers, as the compiled passes take it (see `_kernels`)."""
+"""A game whose pairs (state, spent) are single 64-bit numbers, for the compiled passes."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier._deviations import replaced
-from acegames.verifier._feasible import Ints
-from acegames.verifier._recover import Ceilings
-from acegames.verifier._tolerance import Judged
-from acegames.verifier._units import Spent, Units
-
-if TYPE_CHECKING:
-    from acegames.verifier._kernels import Box, Moves, Numbers, Rules, Table
+from acegames.verifier.deviations import switches
+from acegames.verifier.feasible import Ceilings, Ints
+from acegames.verifier.records import Numbers, Table, Time
+from acegames.verifier.tolerance import Judged
+from acegames.verifier.units import Spent, Units
 
 _KEYS = 2**62
 """Keys stay below this."""
 
 _DENSE = 16
-"""A table has a slot for every key where that is no more than this many slots per pair: successors of neighbours are
-then neighbours, and nothing is searched for. Else it is hashed, at most half full."""
+"""A table has a slot for every key where that is no more than this many slots per pair: successors
+of neighbours are then neighbours, and nothing is searched for. Else it is hashed, at most half
+full."""
 
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """How pairs become keys. `low` to `low + size - 1` is what can have been spent while the budgets were kept."""
+    """How pairs become keys: totals that keep the budgets lie in `low` to `low + size - 1`."""
 
     game: MarkovGame
     units: Units
@@ -42,11 +39,9 @@ class Packed:
         """Return None when pairs do not fit into 64 bits."""
         if not units.small:
             return None
-        low, size, ceilings = [], [], Ceilings(game, units)
-        for m in range(len(game.constraints)):
-            least, most = _range(game, units, ceilings, m)
-            low.append(least)
-            size.append(most - least + 1)
+        ceilings = Ceilings(game, units)
+        ranges = [_range(game, units, ceilings, m) for m in range(len(game.constraints))]
+        low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
         if len(game.states) * math.prod(size) >= _KEYS:
             return None
         return Packed(game, units, np.array(low, dtype=np.int64), np.array(size, dtype=np.int64), ceilings)
@@ -55,11 +50,6 @@ class Packed:
     def span(self) -> int:
         """Number of keys of one state."""
         return math.prod(self.size.tolist())
-
-    @property
-    def box(self) -> Box:
-        """What kernels need to read a key."""
-        return np.int64(self.span), self.low, self.size
 
     @cached_property
     def start(self) -> Ints:
@@ -81,16 +71,14 @@ class Packed:
         state, spent = self.unpack(keys[p : p + 1])
         return int(state[0]), tuple(spent[0].tolist())
 
-    def bound(self, t: int) -> Ints:
-        """Return the budgets at time t, (M,), beyond reach where there is none."""
-        return self.ceilings.bound(t)
-
-    def rules_at(self, t: int) -> Rules:
+    def time(self, t: int) -> Time:
         """Return what can happen at time t, without the numbers."""
-        return *self._steps_of[self.game.layer_at[t]], self.bound(t) - self.ceilings.rows(t)
+        bound, last = self.ceilings.bound(t), t == self.game.horizon - 1
+        rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
+        return Time(*rules, np.int64(self.span), self.low, self.size, last)
 
     @cached_property
-    def _steps_of(self) -> list[tuple[Ints, Ints, Ints]]:
+    def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
         found = []
         for layer in self.game.layers:
@@ -98,21 +86,16 @@ class Packed:
             found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump))
         return found
 
-    def numbers(self, judged: Judged) -> list[Numbers]:
-        """Probabilities (K,), rewards (R, N), costs (K, M) and what rewards can be off by (R, N) of each distinct layer."""
-        return [
-            (layer.prob.copy(), layer.reward.copy(), self.units.cost_table(layer), digit)
-            for layer, digit in zip(judged.game.layers, judged.last_digit, strict=True)
-        ]
-
-    @cached_property
-    def moves(self) -> list[Moves]:
-        """What each player plays in each row, and the rows where one plays something else, for each distinct layer."""
+    def numbers(self, judged: Judged, deviates: tuple[bool, ...]) -> list[Numbers]:
+        """The numbers of each distinct layer, with the switches of players who deviate."""
         found = []
         offset = np.cumsum([0, *map(len, self.game.actions)], dtype=np.int64)
-        for layer in self.game.layers:
-            tables = [replaced(self.game, layer, i).astype(np.int32) for i in range(len(self.game.players))]
-            found.append((layer.action.copy(), np.ascontiguousarray(np.column_stack(tables)), offset))
+        for layer, digit in zip(judged.game.layers, judged.last_digit, strict=True):
+            move = np.ascontiguousarray(np.column_stack(switches(self.game, layer, deviates)), dtype=np.int32)
+            cost = self.units.cost_table(layer)
+            found.append(
+                Numbers(layer.prob.copy(), layer.reward.copy(), cost, digit, layer.action.copy(), move, offset)
+            )
         return found
 
     def _steps(self, amounts: Ints) -> Ints:
@@ -126,13 +109,22 @@ class Packed:
         """Return an empty table with room for so many keys."""
         keys = len(self.game.states) * self.span
         if keys <= _DENSE * max(expected, 64):
-            return np.full(0, -1, dtype=np.int64), np.full(keys, -1, dtype=np.int32), np.int64(0)
+            return Table(np.full(0, -1, dtype=np.int64), np.full(keys, -1, dtype=np.int32), np.int64(0))
         bits = max(2 * expected, 2).bit_length()
-        return np.full(1 << bits, -1, dtype=np.int64), np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits)
+        slots = np.full(1 << bits, -1, dtype=np.int64)
+        return Table(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))
+
+    def filled(self, keys: Ints) -> Table:
+        """Return a table of these keys, each once."""
+        from acegames.verifier.kernels import fill
+
+        table = self.table(len(keys))
+        fill(keys, table)
+        return table
 
 
 def _range(game: MarkovGame, units: Units, ceilings: Ceilings, m: int) -> tuple[int, int]:
-    """Return the least and the largest amount that can have been spent at any time while the budgets were, and can be, kept."""
+    """Return the least and the largest total while the budgets were, and can be, kept."""
     spread = []
     for layer in game.layers:
         codes = layer.cost[:, m]  # in the order of the costs

@@ -1,8 +1,9 @@
-"""Many questions to the policy at once, where it has a method for that; its answers are checked like single ones.
+"""Many questions to the policy at once, where it has a method for that.
 
     lookup(t, state (Q,), total (Q, M)) -> ptr (Q+1,), action (E, N), probability (E,)
 
-with states and actions by index and totals in whole `tracker.units`. It must say what `distribution` says.
+with states and actions by index and totals in whole `tracker.units`. It must say what
+`distribution` says.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
 from acegames.numerics import PROBABILITY_SUM
-from acegames.verifier._units import Units
+from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.units import Units
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _LARGEST = 2**62
@@ -33,7 +34,7 @@ class Bulk:
 
     @staticmethod
     def of(game: MarkovGame, policy: Any, units: Units) -> Bulk | None:
-        """Return it, or None where the policy has none or counts states, actions or costs differently."""
+        """Return None where the policy has no `lookup`, or other states, actions or costs."""
         try:
             usable = (
                 units.small
@@ -50,7 +51,7 @@ class Bulk:
             return None
 
     def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
-        """Return pointers (P+1,), rows (Z,) and probabilities (Z,); None where any answer is not as it must be."""
+        """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
         total = self._totals(spent)
         if total is None:
             return None
@@ -67,11 +68,10 @@ class Bulk:
         row = self._rows(t, np.repeat(state, count), action)
         if row is None or not (count > 0).all() or not (prob > 0).all():
             return None
-        ptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
-        return _normalised(ptr, row, prob.astype(np.float64))
+        return _normalised(offsets(count), row, prob.astype(np.float64))
 
     def _totals(self, spent: Ints) -> Ints | None:
-        """Return amounts in the policy's units; None when one is not a whole number of them, or too large."""
+        """Return amounts in the policy's units; None when one is no whole number, or too large."""
         total = np.empty(spent.shape, dtype=np.int64)
         for m, ratio in enumerate(self.ratios):
             column, (up, down) = spent[:, m], ratio.as_integer_ratio()
@@ -106,7 +106,7 @@ class Bulk:
 
 
 def _defined_together(policy: Any) -> bool:
-    """Whether one class gives both methods: else one that replaces only `distribution` would be judged by another."""
+    """Whether one class gives both methods; a `lookup` of another class may say something else."""
     methods = {"distribution", "lookup"}
     if methods & set(getattr(policy, "__dict__", ())):
         return False
@@ -115,7 +115,7 @@ def _defined_together(policy: Any) -> bool:
 
 
 def _strides(game: MarkovGame) -> list[int]:
-    """Return how much a state, and then each player's action, counts in the code of a joint action."""
+    """Return what a state, and then each player's action, counts in the code of a row."""
     strides = [1]
     for labels in reversed(game.actions):
         strides.insert(0, strides[0] * len(labels))

@@ -1,6 +1,7 @@
-"""Cumulative costs as integers: the unit of a constraint is one over the common denominator of its costs.
+"""Cumulative costs as integers: units of one over the common denominator of the costs.
 
-A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most floor(B / unit).
+A sum of costs is a whole number of units, and it keeps a budget B exactly when it is at most
+floor(B / unit).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Units:
         self._plain: list[dict[int, Number]] = [{} for _ in self.scale]
 
     def user(self, spent: Spent) -> tuple[Number, ...]:
-        """Return an amount in the user's units: int, float where its decimal text is exact, else Fraction."""
+        """Return an amount in the user's units: int, float if its text is exact, else Fraction."""
         return tuple(self._one(m, c) for m, c in enumerate(spent))
 
     def _one(self, m: int, amount: int) -> Number:
@@ -51,15 +52,14 @@ class Units:
             known[amount] = plain(Fraction(amount, self.scale[m]))
         return known[amount]
 
-    def cost_table(self, layer: Layer) -> NDArray[np.int64]:
-        """Return the cost of each outcome of a layer, (K, M): int64, or Python ints in an object array."""
-        dtype = np.int64 if self.small else object
-        table = np.zeros(layer.cost.shape, dtype=dtype)
+    def cost_table(self, layer: Layer) -> Ints:
+        """Return the cost of each outcome, (K, M): int64, or Python ints as objects."""
+        table: Ints = np.zeros(layer.cost.shape, dtype=self.dtype)
         for m, costs in enumerate(self.costs):
-            table[:, m] = np.array(costs, dtype=dtype)[layer.cost[:, m]]
+            table[:, m] = np.array(costs, dtype=self.dtype)[layer.cost[:, m]]
         return table
 
-    def keeps(self, spent: NDArray[np.int64], t: int) -> NDArray[np.bool_]:
+    def keeps(self, spent: Ints, t: int) -> NDArray[np.bool_]:
         """Return whether each row of `spent` (L, M) keeps the budgets after acting at time t."""
         fine = np.ones(len(spent), dtype=bool)
         for m, bound in enumerate(self.bounds[t]):

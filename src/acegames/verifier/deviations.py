@@ -1,14 +1,17 @@
-"""The policy's values V and the values W of the best feasible deviations, from the last step back (spec 7).
+"""The policy's values V, and the values W of the best feasible deviations (spec 7).
 
-With pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in FA(x), and -inf elsewhere:
+From the last step back, with pi the policy at x = (t, s, c), q(a) = r_i(a) + E[W_i(next)] for a in
+FA(x), and -inf elsewhere:
 
     CCE, Nash   W_i = max( sum over a of pi(a) q(a),  max over b of sum over a of pi(a) q(b, a_-i) )
     CE          W_i = sum over a_i of max over b of sum over a_-i of pi(a_i, a_-i) q(b, a_-i)
 
-where a sum that meets -inf is -inf, however small the probability: that deviation is not feasible. At every step a coarse deviator
-commits to an action before the recommendation is drawn, or follows it; so W_i is never less than V_i. (Under CE following is
-b = a_i; under Nash it is no better than the best b that it mixes.) Beside each number goes a bound on what floating point can have
-changed it by, and what is at stake is found on the way (`_tolerance`).
+where a sum that meets -inf is -inf, however small the probability: that deviation is not feasible.
+At every step a coarse deviator commits to an action before the recommendation is drawn, or follows
+it; so W_i is never less than V_i. (Under CE following is b = a_i; under Nash it is no better than
+the best b that it mixes.) A player who may not deviate follows always. Beside each number goes a
+bound on what floating point can have changed it by, and what is at stake is found on the way
+(`tolerance`).
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
-from acegames.verifier._feasible import Ints, Stage
-from acegames.verifier._reading import Reader
-from acegames.verifier._tolerance import Floats, Gain, Gains, Judged, rounding
+from acegames.verifier.feasible import Ints, Stage, begins
+from acegames.verifier.reading import Reader
+from acegames.verifier.tolerance import Floats, Gain, Gains, Judged, rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +33,7 @@ class Evaluated:
 
     pairs: int  # number of subgames; 0 when no policy is feasible
     values: Floats  # (N,) at the root; NaN where the policy runs into a fault
-    largest: tuple[Gain, ...]  # N the largest gain; empty when the policy is at fault in some subgame
+    largest: tuple[Gain, ...]  # N; empty when the policy is at fault in some subgame
     share: tuple[Gain, ...]  # N the largest gain as a share of its stake; empty likewise
     off: Floats  # (N,) the most that rounding can have changed a value or a gain by
     faults: list[str]  # sentences in order of time, the first few at least
@@ -61,13 +65,14 @@ class _Sum:
     off: Floats
 
 
-def evaluate(judged: Judged, stages: list[Stage], reader: Reader, *, coarse: bool) -> Evaluated:
+def evaluate(judged: Judged, stages: list[Stage], reader: Reader, concept: Concept) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames."""
     game, n = judged.game, len(judged.game.players)
     faults: list[str] = []
     supports = [_read(game, stage, t, reader, faults) for t, stage in enumerate(stages)]
     gains = Gains(reader)
-    moves = [[replaced(game, layer, i) for i in range(n)] for layer in game.layers]
+    deviates = concept.deviators(game.players)
+    moves = [switches(game, layer, deviates) for layer in game.layers]
     v = w = _Sum(np.zeros((1, n)), np.zeros((1, n)))
     high = low = np.zeros((1, n))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -78,7 +83,7 @@ def evaluate(judged: Judged, stages: list[Stage], reader: Reader, *, coarse: boo
             if faults:
                 continue
             q = _action_values(stage, layer, w, last_digit)
-            w = _deviation_values(stage, layer, support, moves[k], q, coarse=coarse)
+            w = _deviation_values(stage, layer, support, moves[k], q, told=concept.told)
             high, low = _best_and_worst(stage, layer, support, high, low)
             gains.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)
         values = at_start(game, v.value) if stages else np.full(n, np.nan)
@@ -96,7 +101,7 @@ def _read(game: MarkovGame, stage: Stage, t: int, reader: Reader, faults: list[s
     """Ask the policy at every pair of a stage; a weight outside FA is a fault."""
     layer = game.layer(t)
     answers = reader.read(t, stage.state, stage.spent)
-    pair = np.repeat(np.arange(len(stage.state)), np.diff(answers.ptr))
+    pair = answers.pair()
     outside = np.flatnonzero(~stage.safe[_entries(stage, layer, pair, answers.row)])
     wrong = dict(answers.faults)
     for p, row in zip(pair[outside].tolist(), answers.row[outside].tolist(), strict=True):
@@ -111,7 +116,7 @@ def _action_values(stage: Stage, layer: Layer, following: _Sum, last_digit: Floa
     q = _Sum(_totals(stage, layer, following.value), np.zeros((len(stage.row), following.off.shape[1])))
     if len(stage.edge_first):
         row = stage.row[stage.safe]
-        terms = np.diff(np.append(stage.edge_first, len(stage.edge_next)))[:, None]
+        terms = stage.edge_counts()[:, None]
         size = np.abs(layer.reward[row]) + _expected(stage, layer, np.abs(following.value))
         q.off[stage.safe] = _expected(stage, layer, following.off) + last_digit[row] + rounding(terms) * size
     return q
@@ -151,57 +156,60 @@ def _own_values(stage: Stage, layer: Layer, support: _Support, q: _Sum) -> _Sum:
 
 
 def _best_and_worst(stage: Stage, layer: Layer, support: _Support, high: Floats, low: Floats) -> tuple[Floats, Floats]:
-    """Return the best that safe play and the worst that the policy can bring at every pair of a stage, (P, N) each."""
+    """Return the best that safe play and the worst that the policy can bring, (P, N) each."""
     best = _totals(stage, layer, high)
     worst = _totals(stage, layer, low)[_entries(stage, layer, support.pair, support.row)]
-    return np.maximum.reduceat(best, stage.first[:-1]), np.minimum.reduceat(worst, _begins(support.pair))
+    return np.maximum.reduceat(best, stage.first[:-1]), np.minimum.reduceat(worst, begins(support.pair))
 
 
-def _deviation_values(
-    stage: Stage, layer: Layer, support: _Support, moves: list[Ints], q: _Sum, *, coarse: bool
-) -> _Sum:
+def _deviation_values(stage: Stage, layer: Layer, support: _Support, moves: list[Ints], q: _Sum, *, told: bool) -> _Sum:
     """Return W at every pair of a stage, from what joint actions are worth."""
     w = _Sum(*(np.empty((len(stage.state), len(moves))) for _ in range(2)))
     for i, move in enumerate(moves):
-        told = np.zeros_like(support.row) if coarse else layer.action[support.row, i].astype(np.int64)
-        order = np.lexsort((told, support.pair))
-        pair, row, told = support.pair[order], support.row[order], told[order]
+        heard = layer.action[support.row, i].astype(np.int64) if told else np.zeros_like(support.row)
+        order = np.lexsort((heard, support.pair))
+        pair, row, heard = support.pair[order], support.row[order], heard[order]
         instead = np.column_stack([move[row], row])  # (Z, A_i + 1): another action, or as recommended
         entry = _entries(stage, layer, pair[:, None], np.where(instead >= 0, instead, row[:, None]))
         value = np.where(instead >= 0, q.value[entry, i], -np.inf)
-        begins = _begins(pair, told)
-        best = _best_choice(support.prob[order, None], value, q.off[entry, i], begins)  # one per recommendation
-        again = _begins(pair[begins])
-        groups = np.diff(np.append(again, len(begins)))
+        first = begins(pair, heard)
+        best = _best_choice(support.prob[order, None], value, q.off[entry, i], first)  # one per recommendation
+        again = begins(pair[first])
+        groups = np.diff(again, append=len(first))
         w.value[:, i], size = (np.add.reduceat(x, again) for x in (best.value, np.abs(best.value)))
         w.off[:, i] = np.add.reduceat(best.off, again) + np.where(groups > 1, rounding(groups) * size, 0.0)
     return w
 
 
-def _best_choice(prob: Floats, value: Floats, off: Floats, begins: Ints) -> _Sum:
+def _best_choice(prob: Floats, value: Floats, off: Floats, first: Ints) -> _Sum:
     """Return the best column of each run of lines, added up with these weights.
 
-    It can be off by as much as the largest that a column may truly come to is above it: one that is far below does not count.
+    It can be off by as much as the largest that a column may truly come to is above it: a column
+    that is far below does not count.
     """
     barred = value == -np.inf
-    terms = np.diff(np.append(begins, len(prob)))[:, None]
+    terms = np.diff(first, append=len(prob))[:, None]
     each = np.where(barred, -np.inf, prob * value)
-    total = np.add.reduceat(each, begins)
-    spread = np.add.reduceat(np.where(barred, 0.0, prob * off), begins)
-    spread += rounding(terms) * np.add.reduceat(np.where(barred, 0.0, np.abs(each)), begins)
+    total = np.add.reduceat(each, first)
+    spread = np.add.reduceat(np.where(barred, 0.0, prob * off), first)
+    spread += rounding(terms) * np.add.reduceat(np.where(barred, 0.0, np.abs(each)), first)
     best = total.max(axis=1)
     return _Sum(best, (total - best[:, None] + spread).max(axis=1))
 
 
-def _begins(*columns: Ints) -> Ints:
-    """Return where each run of equal lines begins."""
-    new = np.ones(len(columns[0]), dtype=bool)
-    new[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in columns])
-    return np.flatnonzero(new)
+def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:
+    """For each player, row and action b the row where the player plays b instead, (R, A_i).
+
+    -1 where that is not legal; for a player who may not deviate, everywhere but at its own action.
+    """
+    found = [_replaced(game, layer, i) for i in range(len(deviates))]
+    for i in np.flatnonzero(~np.array(deviates)).tolist():
+        own = np.arange(len(game.actions[i])) == layer.action[:, [i]]
+        found[i] = np.where(own, found[i], -1)
+    return found
 
 
-def replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    """Return for each row and action b the row where `player` plays b instead, (R, A_i); -1 if not legal."""
+def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
     state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
     others = np.column_stack([state, np.delete(layer.action, player, axis=1)])
     group = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, plain, text
-from acegames.verifier._walk import Witness
+from acegames.verifier.walk import Witness
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,20 +22,24 @@ class Certificate:
     """What the verifier found. `print(certificate)` says it in plain words."""
 
     ok: bool
-    """True: safe on every possible history (within `allowance`), and stable in every subgame (see `share`, `covers`)."""
+    """Safe on every history (within `allowance`), and stable in every subgame (see `covers`)."""
     regret: NDArray[np.float64]
-    """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is faulty. Where the policy
-    rounds costs: an upper bound on the gains of all deviations that are covered."""
+    """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is
+    faulty. Where
+    the policy rounds costs: an upper bound on the gains of all deviations that are covered."""
     where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
-    """N places (t, state, spent) where that gain occurs; None where there is nothing to gain. `spent` as the policy counts."""
+    """N places (t, state, spent as counted) of that gain; None where there is nothing to gain."""
     share: NDArray[np.float64]
-    """(N,) the most that a gain is, beyond what rounding can have changed, as a share of what is at stake for the player in that subgame:
-    of the best total that safe play from there can bring, less the worst that the policy itself can bring."""
+    """(N,) the most that a gain is, beyond what rounding can have changed, as a share of what is at
+    stake for the
+    player in that subgame: the best total that safe play can bring, less the worst that the policy
+        can."""
     share_where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
-    """N places (t, state, spent) where that share occurs; None where no gain is more than rounding."""
+    """N places (t, state, spent) of that share; None where no gain is more than rounding."""
     max_spent: NDArray[Any]
-    """(M,) the largest true cumulative cost on any history the policy can realise, in the user's units. Where costs are
-    random: the limit that it comes close to."""
+    """(M,) the largest true cumulative cost on any history the policy can realise, in the user's
+    units. Where
+    costs are random: the limit that it comes close to."""
     values: NDArray[np.float64]
     """(N,) expected total reward of the policy, computed here; NaN when a fault can be reached."""
     witness: Witness | None
@@ -43,10 +47,12 @@ class Certificate:
     problems: tuple[str, ...]
     """One sentence per reason why the policy is not certified; empty when `ok`."""
     tol: NDArray[np.float64]
-    """(N,) the largest gain that is accepted in the place `where` (at the start, where that is None), in units of reward: `accepted_share`
-    of what is at stake there, and rounding. Where `verify` was given a `tol`, that, everywhere."""
+    """(N,) the largest gain that is accepted in the place `where` (at the start, where that is
+    None), in units of
+    reward: `accepted_share` of what is at stake there, and rounding. If `verify` was given a `tol`:
+        that."""
     accepted_share: float | None
-    """The largest `share` that is accepted; None where `verify` was given a `tol`, which then counts alone."""
+    """The largest `share` that is accepted; None where a `tol` was given, which counts alone."""
     rounding: NDArray[np.float64]
     """(N,) the most that floating point can have changed a gain or a value by, in any subgame."""
     pairs: int
@@ -62,11 +68,11 @@ class Certificate:
     limits: tuple[str, ...]
     """M phrases that say each budget."""
     counting: tuple[str, ...]
-    """M words for how the policy counts each constraint's costs: "exact", "down", "up", "ignore"; "unclear" if it does not say."""
+    """How each constraint is counted: "exact", "down", "up", "ignore", or "unclear"."""
     allowance: NDArray[Any]
-    """(M,) the most by which a budget may be exceeded by the policy's rounding: a cell per step for "down", else 0."""
+    """(M,) the most by which rounding may exceed a budget: a cell per step for "down", else 0."""
     excess: NDArray[Any]
-    """(M,) the most by which a budget is truly exceeded on any history; 0 where never, NaN where that is unknown."""
+    """(M,) the most by which a budget is truly exceeded; 0 where never, NaN if unknown."""
 
     @property
     def covers(self) -> str:
@@ -78,8 +84,7 @@ class Certificate:
         return f"deviations that keep the budgets with costs{which} rounded up"
 
     def __str__(self) -> str:
-        kinds = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
-        kind = kinds[type(self.concept).__name__]
+        kind = self.concept.words.noun
         verdict = f"CERTIFIED: a safe {kind}" if self.ok else f"NOT CERTIFIED as a safe {kind}"
         if self.ok and self._exceeded():
             verdict = f"CERTIFIED: a {kind}, safe within the rounding"
@@ -111,7 +116,7 @@ class Certificate:
         return f"Safe: every budget holds on every possible history{worst}."
 
     def _exceeded(self) -> str:
-        """By how much budgets are exceeded, and how much the rounding allows; empty where none is."""
+        """By how much budgets are exceeded, and what the rounding allows; empty if none is."""
         if not any(over > 0 for over in self.excess):
             return ""
         each = [
@@ -168,7 +173,7 @@ def _called(kind: str, label: Label) -> str:
 
 
 def _exactly(amount: Any) -> str:
-    """A number to read: exact where it is whole or short, else to nine digits, never below the true one."""
+    """A number to read: exact where whole or short, else nine digits, never below the true one."""
     if isinstance(amount, float) and amount.is_integer():
         amount = int(amount)
     exactly = str(amount)
@@ -180,7 +185,7 @@ def _exactly(amount: Any) -> str:
 
 
 def limit_phrases(budgets: tuple[tuple[Bound, ...], ...]) -> tuple[str, ...]:
-    """Return how each constraint's budget is said after an amount spent: ` of 2`, ` (no limit)`, ..."""
+    """Return each constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ..."""
     return tuple(_limit(schedule) for schedule in zip(*budgets, strict=True))
 
 

@@ -2,11 +2,11 @@
 
 Three passes over layers of pairs (state, spent):
 
-    forward   from the initial pairs through the joint actions all of whose outcomes keep the budgets, now and,
-              constraint by constraint, to the end (`_recover`);
-    backward  an action is safe when all its successors are alive, a pair is alive when some action is safe;
-    forward   again, through safe actions only: a pair that is alive but is reached only by unsafe actions
-              is no subgame of any feasible policy.
+    forward   from the initial pairs through the joint actions all of whose outcomes keep the
+              budgets, now and, constraint by constraint, to the end (`Ceilings`);
+    backward  an action is safe when all its successors are alive, a pair when some action is safe;
+    forward   again, through safe actions only: a pair that is alive but is reached only by unsafe
+              actions is no subgame of any feasible policy.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
-from acegames.verifier._recover import Ceilings
-from acegames.verifier._units import Spent, Units
+from acegames.verifier.units import Spent, Units
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -27,7 +26,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The pairs of one time. An *entry* is a legal joint action of a pair, an *edge* a safe one's outcome."""
+    """The pairs of one time. An *entry* is a joint action of a pair, an *edge* an outcome of it."""
 
     state: Ints  # (P,)
     spent: Ints  # (P, M) in units; Python ints in an object array where int64 is too small
@@ -41,6 +40,10 @@ class Stage:
     def pair(self, p: int) -> tuple[int, Spent]:
         """State and spending of one pair."""
         return int(self.state[p]), tuple(self.spent[p].tolist())
+
+    def edge_counts(self) -> Ints:
+        """Number of edges of each safe entry."""
+        return np.diff(self.edge_first, append=len(self.edge_next))
 
 
 def feasible_stages(game: MarkovGame, units: Units, limit: float = math.inf) -> list[Stage] | None:
@@ -61,19 +64,19 @@ def feasible_stages(game: MarkovGame, units: Units, limit: float = math.inf) -> 
 
 
 def _within_budget(game: MarkovGame, units: Units, limit: float) -> list[Stage] | None:
-    """First pass: `safe` says only that no outcome breaks a budget at once, or one of them later for certain."""
+    """First pass: `safe` says that no outcome breaks a budget now, or a single one later."""
     ceilings = Ceilings(game, units)
     costs = [units.cost_table(layer) for layer in game.layers]
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
-    spent = np.zeros((len(state), len(game.constraints)), dtype=np.int64 if units.small else object)
+    spent: Ints = np.zeros((len(state), len(game.constraints)), dtype=units.dtype)
     stages: list[Stage] = []
     for t in range(game.horizon):
         layer = game.layer(t)
-        limit -= int((layer.row_ptr[state + 1] - layer.row_ptr[state]).sum())
+        first = offsets(layer.row_ptr[state + 1] - layer.row_ptr[state])
+        limit -= int(first[-1])
         if limit < 0:
             return None
         row = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
-        first = offsets(layer.row_ptr[state + 1] - layer.row_ptr[state])
         pair = np.repeat(np.arange(len(state)), np.diff(first))
         out = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
         count = layer.out_ptr[row + 1] - layer.out_ptr[row]
@@ -97,15 +100,10 @@ def _drop_unsafe(stage: Stage, alive: Bools) -> Stage:
     good = np.logical_and.reduceat(alive[stage.edge_next], stage.edge_first)
     safe = stage.safe.copy()
     safe[stage.safe] = good
-    count = np.diff(np.append(stage.edge_first, len(stage.edge_next)))
+    count = stage.edge_counts()
     on = np.repeat(good, count)
-    return replace(
-        stage,
-        safe=safe,
-        edge_first=offsets(count[good])[:-1],
-        edge_next=stage.edge_next[on],
-        edge_out=stage.edge_out[on],
-    )
+    edges = {"edge_first": offsets(count[good])[:-1], "edge_next": stage.edge_next[on], "edge_out": stage.edge_out[on]}
+    return replace(stage, safe=safe, **edges)
 
 
 def _reached(stages: list[Stage]) -> list[Stage]:
@@ -114,7 +112,7 @@ def _reached(stages: list[Stage]) -> list[Stage]:
     here = np.ones(len(stages[0].state), dtype=bool)
     for t, stage in enumerate(stages):
         entry_on = np.repeat(here, np.diff(stage.first))
-        count = np.diff(np.append(stage.edge_first, len(stage.edge_next)))
+        count = stage.edge_counts()
         safe_on = entry_on[stage.safe]
         edge_on = np.repeat(safe_on, count)
         following = stage.edge_next[edge_on]
@@ -136,6 +134,48 @@ def _reached(stages: list[Stage]) -> list[Stage]:
     return kept
 
 
+class Ceilings:
+    """How much may have been spent if each constraint, taken alone, is still to be kept (spec 6).
+
+        ceiling_H(s) = no end
+        ceiling_t(s) = max over rows, min over outcomes (c', s') of min(B_t, ceiling_{t+1}(s')) - c'
+
+    Whoever has spent more than that of a single constraint must break its budget later, whatever is
+    played. Without this cut a budget that holds only at the end would leave every running total to
+    be looked at.
+    """
+
+    def __init__(self, game: MarkovGame, units: Units) -> None:
+        self._game, self._units = game, units
+        self._costs = [units.cost_table(layer) for layer in game.layers]
+        self.beyond = units.largest * (game.horizon + 1)  # no total comes here
+        self.at: list[Ints] = [np.full((len(game.states), len(game.constraints)), self.beyond, dtype=units.dtype)]
+        for t in reversed(range(game.horizon)):
+            self.at.append(self._before(t, self.rows(t, self.at[-1])))
+        self.at.reverse()
+
+    def rows(self, t: int, after: Ints | None = None) -> Ints:
+        """The most that may have been spent before each row at time t, (R, M)."""
+        layer = self._game.layer(t)
+        limit = np.minimum(self.bound(t), self.at[t + 1] if after is None else after)
+        room = limit[layer.next_state] - self._costs[self._game.layer_at[t]]
+        return np.maximum(np.minimum.reduceat(room, layer.out_ptr[:-1], axis=0), -self.beyond - 1)
+
+    def bound(self, t: int) -> Ints:
+        """The budgets at time t, (M,), cut to what can be spent at all."""
+        cut = [self.beyond if b is None else max(-self.beyond - 1, min(self.beyond, b)) for b in self._units.bounds[t]]
+        return np.array(cut, dtype=self._units.dtype)
+
+    def _before(self, t: int, rows: Ints) -> Ints:
+        """The ceilings at time t; as low as can be for states that cannot act."""
+        layer = self._game.layer(t)
+        found = np.full_like(self.at[0], -self.beyond - 1)
+        acting = np.flatnonzero(np.diff(layer.row_ptr))
+        best = np.maximum.reduceat(rows, layer.row_ptr[acting], axis=0)
+        found[acting] = np.minimum(best, self.beyond)
+        return found
+
+
 def spans(start: Ints, stop: Ints) -> Ints:
     """Return the numbers start[0] .. stop[0]-1, then start[1] .. stop[1]-1, and so on."""
     count = stop - start
@@ -143,8 +183,15 @@ def spans(start: Ints, stop: Ints) -> Ints:
 
 
 def offsets(count: Ints) -> Ints:
-    """Return where each of consecutive blocks of these lengths begins, and where the last one ends."""
+    """Return where each of consecutive blocks begins, and where the last one ends."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+
+
+def begins(*columns: NDArray[np.integer]) -> Ints:
+    """Return where each run of equal lines begins."""
+    new = np.ones(len(columns[0]), dtype=bool)
+    new[1:] = np.logical_or.reduce([c[1:] != c[:-1] for c in columns])
+    return np.flatnonzero(new)
 
 
 def number_pairs(state: Ints, spent: Ints) -> tuple[Ints, Ints]:

@@ -1,7 +1,9 @@
-"""The game as a policy that rounds costs sees it: each cost replaced by what it counts as (spec 5, 7).
+"""The game as a policy that rounds costs sees it (spec 5, 7).
 
-Outcomes that lead to the same state and count alike are one outcome here. What they can truly cost is kept beside it, as the
-largest cost per constraint: totals add up along histories, so the largest total is found constraint by constraint.
+Each cost is replaced by what it counts as. Outcomes that lead to the same state and count alike are
+one outcome here. What they can truly cost is kept beside it, as the largest cost per constraint:
+totals add up along histories, so the largest total is found constraint by constraint. Where every
+cost counts as it is, the game stays as it is.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.game import Layer, MarkovGame
+from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import TINIEST, Bound
-from acegames.verifier._feasible import Bools, Ints, offsets, spans
-from acegames.verifier._rounding import Cell, Rule, cells
+from acegames.verifier.feasible import Ints, begins, offsets, spans
+from acegames.verifier.rounding import Cell, Rule, cells
 
 _MOST_OUTCOMES = 2**25
 """Outcomes of one time at most: some gigabytes."""
@@ -38,7 +40,7 @@ class Fine(NamedTuple):
     """The outcomes of a layer, cell by cell, before those that count alike became one."""
 
     top: Ints  # (E, M) codes: the largest true costs
-    highest: Ints  # (K, M) which of them costs most, for each outcome of the counted layer and each constraint
+    highest: Ints  # (K, M) which of them costs most, for each outcome as counted and each constraint
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,40 +50,40 @@ class Counted:
     original: MarkovGame
     rules: tuple[Rule, ...]  # M
     game: MarkovGame  # costs as they count; the budgets of the original
-    promised: (
-        MarkovGame  # the same outcomes with the largest true cost per constraint; budgets with the allowance added
-    )
-    fine: tuple[Fine, ...]  # one per layer
+    promised: MarkovGame  # the largest true cost per constraint; budgets with the allowance added
+    fine: tuple[Fine, ...]  # one per layer; empty where every cost counts as it is
 
     @staticmethod
     def of(game: MarkovGame, rules: tuple[Rule, ...]) -> Counted:
-        """Count every cost of a game by the rules; TooLarge or InvalidGame where random costs cannot be counted."""
+        """Count every cost of a game by the rules.
+
+        Raises:
+            TooLarge, InvalidGame: random costs cannot be counted.
+        """
+        if all(rule.direction == "exact" for rule in rules):
+            return Counted(game, rules, game, game, ())
         tables = [
             _tables([cells(label, cost, rule) for cost in values])
             for label, values, rule in zip(game.constraints, game.cost_values, rules, strict=True)
         ]
-        built = [_count(layer, tables) for layer in game.layers]
+        layers, tops, fine = zip(*(_count(layer, tables) for layer in game.layers), strict=True)
+        true = tuple(replace(layer, cost=top) for layer, top in zip(layers, tops, strict=True))
+        raised = tuple(tuple(_raised(b, r, t) for b, r in zip(row, rules, strict=True)) for t, row in _times(game))
         return Counted(
             original=game,
             rules=rules,
-            game=replace(
-                game,
-                cost_values=tuple(table.counted_values for table in tables),
-                layers=tuple(layer for layer, _, _ in built),
-            ),
-            promised=replace(
-                game,
-                cost_values=tuple(table.top_values for table in tables),
-                layers=tuple(replace(layer, cost=top) for layer, top, _ in built),
-                budgets=tuple(
-                    tuple(_raised(b, r, t) for b, r in zip(row, rules, strict=True)) for t, row in _times(game)
-                ),
-            ),
-            fine=tuple(fine for _, _, fine in built),
+            game=replace(game, cost_values=tuple(x.counted_values for x in tables), layers=layers),
+            promised=replace(game, cost_values=tuple(x.top_values for x in tables), layers=true, budgets=raised),
+            fine=fine,
         )
 
+    @property
+    def exact(self) -> bool:
+        """Whether every cost counts as it is."""
+        return not self.fine
+
     def allowances(self) -> tuple[Fraction, ...]:
-        """The most by which each budget may be exceeded: what the rounding allows at the last time that has a budget."""
+        """The most by which rounding may exceed each budget, up to the last time that has one."""
         return tuple(
             max(
                 (rule.allowance(t) for t, row in _times(self.original) if not isinstance(row[m], float)),
@@ -92,9 +94,11 @@ class Counted:
 
     def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
         """A true cost that such an outcome can have, as large as possible for constraint m."""
-        fine = self.fine[self.game.layer_at[t]]
-        codes = fine.top[fine.highest[outcome, m]]
-        return tuple(values[code] for values, code in zip(self.promised.cost_values, codes.tolist(), strict=True))
+        at = self.game.layer_at[t]
+        codes = self.game.layers[at].cost[outcome]
+        if not self.exact:
+            codes = self.fine[at].top[self.fine[at].highest[outcome, m]]
+        return tuple(values[code] for values, code in zip(exact_costs(self.promised), codes.tolist(), strict=True))
 
 
 def _times(game: MarkovGame) -> list[tuple[int, tuple[Bound, ...]]]:
@@ -122,20 +126,20 @@ def _tables(found: list[list[Cell]]) -> _Tables:
 
 
 def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32], Fine]:
-    """Return the layer as counted, the codes of its largest true costs, and its outcomes cell by cell."""
+    """Return the layer as counted, the codes of its largest true costs, and its cells."""
     out, prob, counted, top = _by_cell(layer, tables)
     row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))[out]
-    columns = np.column_stack([row, layer.next_state[out], counted])
-    order = np.lexsort(columns.T[::-1])
-    new = _changes(columns[order])
+    columns = (row, layer.next_state[out], *counted.T)
+    order = np.lexsort(columns[::-1])
+    first = begins(*(column[order] for column in columns))
     group = np.empty(len(order), dtype=np.int64)
-    group[order] = np.cumsum(new) - 1
-    kept = order[new]
+    group[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    kept = order[first]
     highest = np.column_stack([_largest(group, column, len(kept)) for column in top.T])
     merged = replace(
         layer,
         out_ptr=offsets(np.bincount(row[kept], minlength=len(layer.reward))),
-        prob=np.maximum(np.add.reduceat(prob[order], np.flatnonzero(new)), TINIEST),
+        prob=np.maximum(np.add.reduceat(prob[order], first), TINIEST),
         next_state=layer.next_state[out[kept]],
         cost=counted[kept].astype(np.int32),
     )
@@ -144,7 +148,7 @@ def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32
 
 
 def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
-    """Return every outcome once per combination of cells: its number (E,), probability (E,), and codes (E, M) twice."""
+    """Return each outcome once per combination of cells: number, probability, two codes."""
     out, prob = np.arange(len(layer.prob)), layer.prob
     counted: list[Ints] = []
     top: list[Ints] = []
@@ -161,13 +165,6 @@ def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, NDArray[np.floa
         counted = [*(column[line] for column in counted), table.counted[cell]]
         top = [*(column[line] for column in top), table.top[cell]]
     return out, prob, np.column_stack(counted), np.column_stack(top)
-
-
-def _changes(lines: Ints) -> Bools:
-    """Return which lines differ from the one before."""
-    new = np.ones(len(lines), dtype=bool)
-    new[1:] = (lines[1:] != lines[:-1]).any(axis=1)
-    return new
 
 
 def _largest(group: Ints, value: Ints, groups: int) -> Ints:

@@ -1,14 +1,16 @@
 """How large a gain is accepted, situation by situation, and what rounding is (spec 7).
 
-A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where stake_i = hi_i - lo_i and
+A gain W_i - V_i at x is accepted up to VERIFY * stake_i(x) + off_i(x), where stake_i = hi_i - lo_i
+and
 
-    hi_i(x) = max over a in FA(x)        of r_i(a) + E[hi_i(next)]      the best total that safe play from x can bring player i
-    lo_i(x) = min over a played at x     of r_i(a) + E[lo_i(next)]      the worst that the policy itself can bring
+    hi_i(x) = max over a in FA(x)    of r_i(a) + E[hi_i(next)]   the best that safe play can bring
+    lo_i(x) = min over a played at x of r_i(a) + E[lo_i(next)]   the worst that the policy can bring
 
-and off_i is what floating point can have changed W_i and V_i by, a running bound over what was added up: each mean can be off by a share
-of the size of its terms (`rounding`), and each reward, a float itself, by its last digit. In exact arithmetic a gain is
-at least 0 and at most the stake. Rewards that are past, elsewhere or never taken are in none of these sums, and shifting
-or scaling the rewards scales both sides alike.
+and off_i is what floating point can have changed W_i and V_i by, a running bound over what was
+added up: each mean can be off by a share of the size of its terms (`rounding`), and each reward, a
+float itself, by its last digit. In exact arithmetic a gain is at least 0 and at most the stake.
+Rewards that are past, elsewhere or never taken are in none of these sums, and shifting or scaling
+the rewards scales both sides alike.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, UNIT_ROUNDOFF, VERIFY
-from acegames.verifier._feasible import Ints, Stage
-from acegames.verifier._reading import Reader
+from acegames.verifier.feasible import Ints, begins
+from acegames.verifier.reading import Reader
 
 Floats = NDArray[np.float64]
 Place = tuple[int, Any, tuple[Any, ...]]
@@ -35,7 +37,7 @@ class Gain(NamedTuple):
     gain: float
     stake: float
     off: float  # what rounding can have changed the gain by
-    place: Place | None  # None where there is nothing to gain anywhere; then the rest is that of the start
+    place: Place | None  # None where nothing is to be gained anywhere; the rest is then of the start
 
     @property
     def accepted(self) -> float:
@@ -53,7 +55,10 @@ class Gain(NamedTuple):
 
 
 class Gains:
-    """The gains of each player that are largest, and largest as a share; of equal ones the earliest in time, there the first pair."""
+    """The gains of each player that are largest, and largest as a share of the stake.
+
+    Of equal ones the earliest in time counts, there the first pair.
+    """
 
     def __init__(self, reader: Reader) -> None:
         n = len(reader.game.players)
@@ -65,48 +70,50 @@ class Gains:
     def add(
         self, t: int, gain: Floats, stake: Floats, off: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]
     ) -> None:
-        """Take in the gains (P, N) at time t, from the last time back; `pair(p)` is its state and what was spent."""
+        """Take in gains (P, N) at time t, from the last time back; `pair(p)` is (state, spent)."""
         self.off = np.maximum(self.off, off.max(axis=0))
-        for i in range(len(self.largest)):
+        for i, columns in enumerate(zip(gain.T, stake.T, off.T, strict=True)):
+            mine, at_stake, noise = columns
 
-            def found(p: int, i: int = i) -> Gain:
-                place = self.reader.user(t, *pair(p))
-                return Gain(float(gain[p, i]), max(0.0, float(stake[p, i])), float(off[p, i]), place)
+            def found(p: int, columns: tuple[Floats, ...] = columns) -> Gain:
+                gain, stake, off = (float(x[p]) for x in columns)
+                return Gain(gain, max(0.0, stake), off, self.reader.user(t, *pair(p)))
 
-            p = int(np.argmax(gain[:, i]))
-            if not (np.isnan(self.largest[i].gain) or gain[p, i] <= 0 or gain[p, i] < self.largest[i].gain):
+            p = int(np.argmax(mine))
+            if not (np.isnan(self.largest[i].gain) or mine[p] <= 0 or mine[p] < self.largest[i].gain):
                 self.largest[i] = found(p)
-            beyond = np.flatnonzero(~(gain[:, i] <= off[:, i]))
+            beyond = np.flatnonzero(~(mine <= noise))
             if len(beyond):
-                share = (gain[beyond, i] - off[beyond, i]) / np.maximum(stake[beyond, i], 0.0)
-                share = np.where(np.isinf(stake[beyond, i]), np.inf, share)
+                share = (mine[beyond] - noise[beyond]) / np.maximum(at_stake[beyond], 0.0)
+                share = np.where(np.isinf(at_stake[beyond]), np.inf, share)
                 most = found(int(beyond[np.argmax(share)]))
                 if not (np.isnan(self.share[i].share) or most.share < self.share[i].share):
                     self.share[i] = most
             if t == 0 and self.largest[i].place is None:
-                p = int(np.argmin(VERIFY * stake[:, i] + off[:, i]))
+                p = int(np.argmin(VERIFY * at_stake + noise))
                 self.largest[i] = found(p)._replace(gain=0.0, place=None)
 
 
 def rounding(terms: Any) -> Any:
-    """How far a mean of so many terms can be off, in units of their size: products, sums, and weights divided by their sum."""
+    """How far a mean of so many terms can be off, in units of their size."""
     return UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
 
 
 class Judged(NamedTuple):
-    """What to calculate with: probabilities that sum to one, and rewards from which the common part is to be taken out."""
+    """What to calculate with."""
 
-    game: MarkovGame
-    base: Floats  # (H, N) the common part of each time
+    game: MarkovGame  # probabilities sum to one
+    base: Floats  # (H, N) the common part of each time, to be taken out of rewards
     last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward can be off by
 
 
 def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
     """Find the common part of rewards.
 
-    Gains are differences: sums of small numbers show them, sums of large ones may round them away or make them up. The common
-    part of a time is taken out where the best safe rewards of its states, and the median of all, differ by far less than that. So penalties
-    do not switch it off, and nowhere is a large number taken out of small ones, but where there is much at stake.
+    Gains are differences: sums of small numbers show them, sums of large ones may round them away
+    or make them up. The common part of a time is taken out where the best safe rewards of its
+    states, and the median of all, differ by far less than that. So penalties do not switch it off,
+    and a large number is taken out of small ones only where there is much at stake.
     """
     base = np.zeros((game.horizon, len(game.players)))
     with np.errstate(over="ignore"):
@@ -120,17 +127,12 @@ def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
 
 
 def _marks(layer: Layer, rows: Ints) -> Floats:
-    """The best rewards of each state over these rows, which are in order, and then the median of all; N columns."""
+    """The best rewards of each state over these rows, in order, then the median of all."""
     reward, state = layer.reward[rows], np.searchsorted(layer.row_ptr, rows, "right")
-    best = np.maximum.reduceat(reward, np.flatnonzero(np.diff(state, prepend=-1)))
+    best = np.maximum.reduceat(reward, begins(state))
     return np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
 
 
 def _normalised(layer: Layer) -> Layer:
     total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
     return layer if (total == 1).all() else replace(layer, prob=layer.prob / np.repeat(total, np.diff(layer.out_ptr)))
-
-
-def safe_rows(stages: list[Stage]) -> list[Ints]:
-    """The rows that are in FA in some subgame of each time."""
-    return [np.unique(stage.row[stage.safe]) for stage in stages]

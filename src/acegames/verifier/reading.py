@@ -1,24 +1,27 @@
-"""Ask the policy, and check each answer: a distribution over legal joint actions, or a sentence why not.
+"""Ask the policy, and check that each answer is a distribution over legal joint actions.
 
-Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order is halved until the
-pairs at fault are found, and these are asked singly, so that the sentence is the same. Some pairs of each bulk are asked
-singly too, for comparison.
+Pairs are asked in bulk where the policy can answer so, else one by one. A bulk that is not in order
+is halved until the pairs at fault are found, and these are asked singly, so that the sentence is
+the same. Some pairs of each bulk are asked singly too, for comparison. Under Nash the players must
+draw independently: every joint action is as probable as the players' own probabilities say.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
-from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
-from acegames.verifier._bulk import Bulk, Floats, Ints
-from acegames.verifier._product import Correlation, correlated
-from acegames.verifier._units import Number, Spent, Units
+from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
+from acegames.verifier.bulk import Bulk, Floats
+from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
 """Answers kept at most; a policy without `lookup` is asked again for those beyond."""
@@ -30,8 +33,7 @@ _SINGLY = 64
 """Pairs of a faulty bulk that are asked one by one rather than halved again."""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What the policy says at one pair. A row is in the support however small its probability."""
 
     rows: tuple[int, ...]  # rows of the layer with positive probability
@@ -47,6 +49,31 @@ class Answers:
     row: Ints  # (Z,)
     prob: Floats  # (Z,)
     faults: dict[int, str]  # a sentence for each pair at fault, ascending
+
+    def pair(self) -> Ints:
+        """The pair of each entry, (Z,)."""
+        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
+
+
+class _Fault(Exception):
+    """Why an answer is no distribution over legal joint actions."""
+
+
+class Correlation(NamedTuple):
+    """Where a distribution is no product."""
+
+    t: int
+    place: str
+    action: JointAction
+    prob: float  # its probability
+    apart: float  # and what it would be if the players drew independently, each as often as it does
+
+    def sentence(self) -> str:
+        """Say it for a certificate."""
+        return (
+            f"At {self.place}: the players do not draw independently: {self.action!r} is played with probability "
+            f"{self.prob:.6g}, and would be with {self.apart:.6g} if they did."
+        )
 
 
 class Reader:
@@ -81,10 +108,10 @@ class Reader:
         return answers
 
     def _check_product(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
-        """Note the earliest time where the players do not draw independently, there the first pair."""
+        """Note the first pair of the earliest time where the players are correlated."""
         if self.correlation is not None and self.correlation.t <= t:
             return
-        wrong = correlated(self.game.layer(t).action, answers.ptr, answers.row, answers.prob)
+        wrong = correlated(self.game.layer(t).action, answers)
         if wrong is not None:
             p, numbers, prob, apart = wrong
             action = self.game.joint_action(numbers)
@@ -117,7 +144,7 @@ class Reader:
             count.append(len(answer.rows))
             rows += answer.rows
             probs += answer.probs
-        ptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+        ptr = offsets(np.array(count, dtype=np.int64))
         return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
     def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
@@ -167,35 +194,38 @@ class Reader:
 
     def _ask(self, t: int, state: int, spent: Spent) -> Answer:
         try:
+            return self._checked(t, state, spent)
+        except _Fault as fault:
+            return Answer((), (), f"At {self.place(t, state, spent)}: {fault}.")
+
+    def _checked(self, t: int, state: int, spent: Spent) -> Answer:
+        try:
             given = self.policy.distribution(*self.user(t, state, spent))
         except KeyError as error:
-            return self._fault(t, state, spent, f"the policy has no answer there ({error})")
+            raise _Fault(f"the policy has no answer there ({error})") from None
         except Exception as error:  # a judge must not fall over what it judges
-            return self._fault(t, state, spent, f"the policy failed with {type(error).__name__}: {error}")
+            raise _Fault(f"the policy failed with {type(error).__name__}: {error}") from None
         if not isinstance(given, Mapping):
-            return self._fault(t, state, spent, f"the policy answered {given!r}, must be {{joint action: probability}}")
+            raise _Fault(f"the policy answered {given!r}, must be {{joint action: probability}}")
         legal = self.rows(t, state)
         rows, probs = [], []
         for action, p in given.items():
             try:
                 prob, positive, zero = float(p), bool(p > 0), bool(p == 0)
             except (TypeError, ValueError, OverflowError):
-                return self._fault(t, state, spent, f"action {action!r} has probability {p!r}, which is not a number")
+                raise _Fault(f"action {action!r} has probability {p!r}, which is not a number") from None
             if zero:
                 continue
             if not positive:
-                return self._fault(t, state, spent, f"action {action!r} has probability {p!r}, must be at least 0")
+                raise _Fault(f"action {action!r} has probability {p!r}, must be at least 0")
             if action not in legal:
-                return self._fault(t, state, spent, f"action {action!r} has probability {prob:.3g} and is not legal")
+                raise _Fault(f"action {action!r} has probability {prob:.3g} and is not legal")
             rows.append(legal[action])
             probs.append(prob)
         total = math.fsum(probs) if all(map(math.isfinite, probs)) else math.inf
         if not abs(total - 1) <= PROBABILITY_SUM:
-            return self._fault(t, state, spent, f"probabilities sum to {total!r}, must sum to 1")
+            raise _Fault(f"probabilities sum to {total!r}, must sum to 1")
         return Answer(tuple(rows), tuple(p / total for p in probs))
-
-    def _fault(self, t: int, state: int, spent: Spent, what: str) -> Answer:
-        return Answer((), (), f"At {self.place(t, state, spent)}: {what}.")
 
 
 def _joined(one: Answers, two: Answers) -> Answers:
@@ -206,3 +236,37 @@ def _joined(one: Answers, two: Answers) -> Answers:
         np.concatenate([one.prob, two.prob]),
         one.faults | shifted,
     )
+
+
+def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, ...], float, float] | None:
+    """Return the first pair that is no product, an action there, its probability, and the product.
+
+    None where every pair is one. `action` is that of the layer's rows, (R, N). The support must be
+    a product exactly, however small its probabilities: which deviations are feasible depends on it.
+    """
+    size, pair = np.diff(answers.ptr), answers.pair()
+    some = size[pair] > 1
+    pair, row, prob = pair[some], answers.row[some], answers.prob[some]
+    apart, cells = np.ones(len(pair)), np.ones(len(size))  # cells of the pairs that are left
+    for own in action[row].T.astype(np.int64):
+        actions = int(own.max(initial=0)) + 1
+        key, at = np.unique(pair * actions + own, return_inverse=True)
+        apart *= np.bincount(at.reshape(-1), weights=prob, minlength=len(key))[at.reshape(-1)]
+        cells *= np.bincount(key // actions, minlength=len(size))
+    off = np.abs(apart - prob)
+    wrong = np.flatnonzero((off > PRODUCT) | (cells[pair] != size[pair]))
+    if not len(wrong):
+        return None
+    first = wrong[pair[wrong] == pair[wrong[0]]]
+    e = int(first[off[first].argmax()])  # the entry that is furthest off
+    if off[e] > PRODUCT:
+        return int(pair[e]), tuple(action[row[e]].tolist()), float(prob[e]), float(apart[e])
+    return int(pair[e]), *_missing(action[row[first]], prob[first])
+
+
+def _missing(played: NDArray[Any], prob: Floats) -> tuple[tuple[int, ...], float, float]:
+    """The first actions that are all played, but not together; then 0 and their product."""
+    own = [np.unique(column) for column in played.T]
+    together = set(map(tuple, played.tolist()))
+    gap = next(a for a in itertools.product(*(x.tolist() for x in own)) if a not in together)
+    return gap, 0.0, math.prod(float(prob[played[:, i] == a].sum()) for i, a in enumerate(gap))

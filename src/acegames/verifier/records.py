@@ -1,0 +1,79 @@
+"""What the compiled passes are given (see `kernels`): arrays with names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int = int | np.int64
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bytes = NDArray[np.uint8]
+Small = NDArray[np.int32]
+
+
+class Time(NamedTuple):
+    """What can happen at one time, and how its keys are read."""
+
+    row_ptr: Ints  # (S+1,)
+    out_ptr: Ints  # (R+1,)
+    jump: Ints  # (K,)
+    worst: Ints  # (R, M) what must be left of each budget for a row, see `feasible.Ceilings`
+    bound: Ints  # (M,)
+    span: np.int64  # number of keys of one state
+    low: Ints  # (M,)
+    size: Ints  # (M,)
+    last: bool  # nothing follows
+
+
+class Table(NamedTuple):
+    """Finds the number of a key.
+
+    Where `shift` is 0 the slot is the key itself; else keys are hashed to 64 - shift bits and
+    searched for from there in `slots`, which holds the keys.
+    """
+
+    slots: Ints
+    number: Small  # the number of the key in each slot, or EMPTY
+    shift: np.int64
+
+
+class Numbers(NamedTuple):
+    """The numbers of one time, and where rows lead when one player switches."""
+
+    prob: Floats  # (K,)
+    reward: Floats  # (R, N)
+    cost: Ints  # (K, M)
+    last_digit: Floats  # (R, N) what a reward can be off by
+    action: Small  # (R, N)
+    move: Small  # (R, sum of A_i) the row where player i plays b instead is at offset[i] + b, or -1
+    offset: Ints  # (N+1,)
+
+
+class Played(NamedTuple):
+    """What the policy plays at P pairs; a pair without entries is a fault."""
+
+    ptr: Ints  # (P+1,)
+    row: Ints  # (Z,)
+    prob: Floats  # (Z,)
+
+
+class Layer(NamedTuple):
+    """What is known of the pairs of one time."""
+
+    # (P, 6N) V, W, what each can be off by, the best of safe play and the worst of the policy
+    values: Floats
+    ahead: Ints  # (P, M) the largest cumulative cost from here on, on any history of the policy
+    fault: Bytes  # (P,) 1: the policy runs into a fault from here
+
+
+class Scratch(NamedTuple):
+    """Room for one pair, all zero."""
+
+    q: Floats  # (rows of a state, 4N)
+    known: Bytes  # (rows of a state,)
+    targets: Ints  # (outcomes of a row,)
+    part: Floats  # (A_i, A_i + 1, 3) what a choice comes to, its size and what that can be off by
+    asked: Ints  # (A_i,)

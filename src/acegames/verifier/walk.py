@@ -1,0 +1,286 @@
+"""What the policy can realise: the worst true spending, and a history that breaks a rule.
+
+    X(0, s, 0) = 0
+    X(t+1, s', c^ + k) = max over nodes (t, s, c^), actions played there and outcomes (s', k) of
+                         X(t, s, c^) + the largest true cost that counts as k
+
+constraint by constraint, in exact integers. A policy that counts costs as they are is the case with
+cells of zero: what it counts is what it spends, and X(t, s, c) = c. Time is linear in the outcomes
+of what the policy plays, times a logarithm for sorting; memory is that of two times. Only where
+something is wrong is the walk repeated, and remembered, to find a history.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.model.game import JointAction, Label
+from acegames.model.numbers import Bound, exact, plain, plain_array
+from acegames.verifier.counted import Counted
+from acegames.verifier.feasible import Ints, number_pairs, spans
+from acegames.verifier.reading import Reader
+from acegames.verifier.units import Number, Spent, Units
+
+_BLOCK = 2**16
+"""Nodes whose outcomes are held at once."""
+
+_KEYS = 2**62
+
+
+class Step(NamedTuple):
+    """One step of a history, in the user's labels and units; `spent` is the total before acting."""
+
+    t: int
+    state: Label
+    spent: tuple[Number, ...]
+    action: JointAction
+    cost: tuple[Number, ...]
+    next_state: Label
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A history that has positive probability under the policy, and what is wrong at its end."""
+
+    history: tuple[Step, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        lines = [
+            f"  t={s.t}: in {s.state!r} with {s.spent!r} spent, play {s.action!r}: "
+            f"costs {s.cost!r}, leads to {s.next_state!r}"
+            for s in self.history
+        ]
+        return "\n".join([*lines, f"  {self.reason}"])
+
+
+class Walked(NamedTuple):
+    """The outcome of a walk; NaN where no step could be taken."""
+
+    max_spent: NDArray[Any]  # (M,) largest cumulative cost after any step
+    excess: NDArray[Any]  # (M,) the most by which a budget is exceeded, 0 where never
+    witness: Witness | None
+
+
+class _Nodes(NamedTuple):
+    """Where play can be at one time."""
+
+    state: Ints  # (P,)
+    counted: Ints  # (P, M) in units of the counted costs
+    worst: Ints  # (P, M) the largest true total, in units of the true costs
+
+
+class _Edges(NamedTuple):
+    """Where a block of nodes can lead, and where the policy is at fault."""
+
+    node: Ints  # (L,)
+    out: Ints  # (L,)
+    after: _Nodes  # L of them, not yet distinct
+    faults: dict[int, str]
+
+
+class _Trouble(NamedTuple):
+    """The first thing that is wrong: an outcome of a node, or the policy's answer there."""
+
+    t: int
+    node: int
+    out: int  # -1 where the answer is wrong
+    m: int  # the constraint whose budget is broken
+    sentence: str
+
+
+def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
+    """Follow the policy through every action and every outcome of positive probability.
+
+    It goes on behind a broken budget while the policy answers, so that the worst spending is the
+    true one; the witness is the first fault in time, so nothing is wrong on its history before its
+    end. `units` are those of the counted game. Where costs are random the worst spending is what
+    histories come close to.
+    """
+    here = _Walk(counted, reader, units)
+    nodes = here.start()
+    worst: Spent | None = None
+    over = (Fraction(0),) * len(counted.rules)
+    trouble: _Trouble | None = None
+    for t in range(counted.game.horizon):
+        nodes, highest, found = here.advance(t, nodes)
+        trouble = trouble or found
+        if highest is not None:
+            worst = highest if worst is None else tuple(map(max, worst, highest))
+            over = _exceeded(over, highest, here.true.scale, counted.original.budgets[t])
+    excess = amounts(None if worst is None else over, len(over))
+    return Walked(in_user_units(worst, here.true), excess, None if trouble is None else here.witness(trouble))
+
+
+class _Walk:
+    def __init__(self, counted: Counted, reader: Reader, units: Units) -> None:
+        self.counted, self.reader, self.units = counted, reader, units
+        self.true = units if counted.exact else Units(counted.promised)
+        self.costs = [units.cost_table(layer) for layer in counted.game.layers]
+        self.tops = self.costs if counted.exact else [self.true.cost_table(x) for x in counted.promised.layers]
+
+    def start(self) -> _Nodes:
+        game = self.counted.game
+        state = np.array([s for s, _ in game.initial], dtype=np.int64)
+        zero = np.zeros((len(state), len(game.constraints)), dtype=np.int64)
+        return _Nodes(state, zero.astype(self.costs[0].dtype), zero.astype(self.tops[0].dtype))
+
+    def edges(self, t: int, nodes: _Nodes) -> Iterator[_Edges]:
+        """Follow the policy from every node, block by block."""
+        layer, at = self.counted.game.layer(t), self.counted.game.layer_at[t]
+        for begin in range(0, len(nodes.state), _BLOCK):
+            state, spent, worst = (array[begin : begin + _BLOCK] for array in nodes)
+            answers = self.reader.read(t, state, spent)
+            first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
+            out, count = spans(first, end), end - first
+            node = np.repeat(answers.pair(), count)
+            after = _Nodes(
+                layer.next_state[out].astype(np.int64),
+                spent[node] + self.costs[at][out],
+                worst[node] + self.tops[at][out],
+            )
+            yield _Edges(node + begin, out, after, {begin + p: fault for p, fault in answers.faults.items()})
+
+    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, Spent | None, _Trouble | None]:
+        """Return the nodes of the next time, the largest true totals, and the first trouble."""
+        parts: list[_Nodes] = []
+        highest: Spent | None = None
+        trouble: _Trouble | None = None
+        for edges in self.edges(t, nodes):
+            trouble = trouble or self._trouble(t, edges)
+            if len(edges.out):
+                most = tuple(edges.after.worst.max(axis=0).tolist())
+                highest = most if highest is None else tuple(map(max, highest, most))
+                parts.append(self._distinct(edges.after))
+        if not parts:
+            return _Nodes(*(array[:0] for array in nodes)), None, trouble
+        every = _Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        return self._distinct(every), highest, trouble
+
+    def _distinct(self, nodes: _Nodes) -> _Nodes:
+        """Make nodes of equal state and count one, with the largest totals of them.
+
+        Counts that are exact stay in the order in which they were first reached: then the first
+        history that leads to a node is also the first one that is found again.
+        """
+        key = _keys(nodes.state, nodes.counted)
+        if key is None:
+            number, chosen = number_pairs(nodes.state, nodes.counted)
+        else:
+            _, chosen, number = np.unique(key, return_index=True, return_inverse=True)
+        if self.counted.exact:
+            return _Nodes(*(array[np.sort(chosen)] for array in nodes))
+        worst = nodes.worst[chosen]
+        for column, given in zip(worst.T, nodes.worst.T, strict=True):
+            np.maximum.at(column, number, given)
+        return _Nodes(nodes.state[chosen], nodes.counted[chosen], worst)
+
+    def _trouble(self, t: int, edges: _Edges) -> _Trouble | None:
+        over = np.flatnonzero(~self.true.keeps(edges.after.worst, t))[:1].tolist()
+        faulty = next(iter(edges.faults), None)
+        if over and (faulty is None or edges.node[over[0]] < faulty):
+            total = zip(edges.after.worst[over[0]].tolist(), self.true.bounds[t], strict=True)
+            m = next(m for m, (x, bound) in enumerate(total) if bound is not None and x > bound)
+            return _Trouble(t, int(edges.node[over[0]]), int(edges.out[over[0]]), m, "")
+        return None if faulty is None else _Trouble(t, faulty, -1, 0, edges.faults[faulty])
+
+    def witness(self, trouble: _Trouble) -> Witness:
+        """Return a history that leads to the trouble, with the largest costs of its constraint."""
+        layers = [self.start()]
+        for t in range(trouble.t):
+            layers.append(self.advance(t, layers[t])[0])
+        way = self._way(layers, trouble.node, trouble.m)
+        if way is None:
+            return Witness((), "The policy does not answer the same question twice alike.")
+        if trouble.out < 0:
+            return Witness(self._steps(way, trouble.m), trouble.sentence)
+        steps = self._steps([*way, (int(layers[-1].state[trouble.node]), trouble.out)], trouble.m)
+        return Witness(steps, self._broken(steps[-1], layers[-1].counted[trouble.node].tolist()))
+
+    def _way(self, layers: list[_Nodes], p: int, m: int) -> list[tuple[int, int]] | None:
+        """Return the states and outcomes that bring a last node to its largest total of m."""
+        if p >= len(layers[-1].state):
+            return None
+        way: list[tuple[int, int]] = []
+        for t in range(len(layers) - 2, -1, -1):
+            state, counted, worst = (array[p] for array in layers[t + 1])
+            for edges in self.edges(t, layers[t]):
+                after = edges.after
+                same = (after.state == state) & (after.counted == counted).all(axis=1)
+                same &= (after.worst[:, m : m + 1] == worst[m : m + 1]).all(axis=1)
+                if same.any():
+                    first = int(np.flatnonzero(same)[0])
+                    p = int(edges.node[first])
+                    way.insert(0, (int(layers[t].state[p]), int(edges.out[first])))
+                    break
+            else:
+                return None
+        return way
+
+    def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[Step, ...]:
+        game = self.counted.game
+        spent = (Fraction(0),) * len(game.constraints)
+        steps = []
+        for t, (state, out) in enumerate(way):
+            layer, cost = game.layer(t), self.counted.true_cost(t, out, m)
+            row = int(np.searchsorted(layer.out_ptr, out, "right")) - 1
+            before, paid = tuple(map(plain, spent)), tuple(map(plain, cost))
+            action, following = game.joint_action(layer.action[row]), game.states[int(layer.next_state[out])]
+            steps.append(Step(t, game.states[state], before, action, paid, following))
+            spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
+        return tuple(steps)
+
+    def _broken(self, step: Step, counted: list[int]) -> str:
+        """The sentence about a step that breaks budgets."""
+        game, over = self.counted.original, []
+        for m, (label, rule) in enumerate(zip(game.constraints, self.counted.rules, strict=True)):
+            total, allowed = exact(step.spent[m]) + exact(step.cost[m]), rule.allowance(step.t)
+            bound = game.budgets[step.t][m]
+            if not isinstance(bound, float) and total > bound + allowed:
+                rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
+                over.append(f"{label!r} to {plain(total)}, over its budget of {plain(bound)}{rounding}")
+        counting = "" if self.counted.exact else f", counted {self.units.user(tuple(counted))!r}"
+        return (
+            f"At t={step.t}, state {step.state!r}, spent {step.spent!r}{counting}: the policy may play "
+            f"{step.action!r}, which can bring {' and '.join(over)}."
+        )
+
+
+def _keys(state: Ints, counted: Ints) -> Ints | None:
+    """Return one number per (state, count), in order; None where 64 bits are too few."""
+    low = [int(column.min()) for column in counted.T]
+    size = [int(column.max()) - least + 1 for column, least in zip(counted.T, low, strict=True)]
+    if counted.dtype == object or (int(state.max()) + 1) * math.prod(size) >= _KEYS:
+        return None
+    key = state
+    for column, least, many in zip(counted.T, low, size, strict=True):
+        key = key * many + (column - least)
+    return key
+
+
+def _exceeded(
+    so_far: tuple[Fraction, ...], highest: Spent, scale: list[int], budgets: tuple[Bound, ...]
+) -> tuple[Fraction, ...]:
+    """Return the most by which each budget was exceeded, with one more time."""
+    return tuple(
+        most if isinstance(bound, float) else max(most, Fraction(total, k) - bound)
+        for most, total, k, bound in zip(so_far, highest, scale, budgets, strict=True)
+    )
+
+
+def in_user_units(worst: Spent | None, units: Units) -> NDArray[Any]:
+    """Return amounts (M,) as the user writes them; NaN for None."""
+    row = None if worst is None else tuple(Fraction(c, k) for c, k in zip(worst, units.scale, strict=True))
+    return amounts(row, len(units.scale))
+
+
+def amounts(row: tuple[Fraction, ...] | None, width: int) -> NDArray[Any]:
+    """Return exact numbers as an array (M,); NaN for None."""
+    return np.full(width, np.nan) if row is None else plain_array([row], width).reshape(-1)
