@@ -44,7 +44,7 @@ from acegames.cli.terminal import (
     working,
 )
 from acegames.engines.checkpoint import other_runs
-from acegames.files.exporting import GAMES
+from acegames.files.formats import holds_game
 from acegames.files.stated import as_stated
 from acegames.model.remarks import free, free_in_words
 from acegames.model.written import read_exact
@@ -405,7 +405,7 @@ def solve(
     quiet: QuietOption = False,
 ) -> None:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
-    if output is not None and output.suffix.lower() in (".yaml", ".yml", ".json", ".npz"):
+    if output is not None and holds_game(output):
         raise ace.InvalidOption(
             f"-o {output}: a solution is an archive, not a game file; choose another ending, such as .ace"
         )
@@ -642,9 +642,9 @@ def export(
     quiet: QuietOption = False,
 ) -> None:
     """Write the policy of a solution, or a game, as a table that other programs read, or a game of one step for Gambit."""
-    from acegames.files.exporting import export_file
+    from acegames.files import formats
 
-    what, lines = export_file(source, output, _game, game=game, outside=outside)
+    what, lines = formats.export(source, output, _game, game=game, outside=outside)
     if as_json:
         print_json({"what": what, "lines": lines, "file": str(output)})
     else:
@@ -788,7 +788,7 @@ def _policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Policy
 
 def _refuse_game(file: Path) -> None:
     """InvalidOption where a game is given in place of a solution or a policy."""
-    if file.suffix.lower() in GAMES or (not file.exists() and str(file) in ace.catalog.names()):
+    if holds_game(file) or (not file.exists() and str(file) in ace.catalog.names()):
         raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import acegames as ace
+from acegames.files.formats import endings
 
 __all__ = ["concepts", "game_names", "games", "objectives"]
-
-ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", ".ace")
 
 
 def games(incomplete: str) -> list[str]:
@@ -18,7 +17,7 @@ def games(incomplete: str) -> list[str]:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
     except OSError:
         found = []
-    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(ENDINGS)]
+    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(tuple(endings()))]
     folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
     return names + folders if names else []
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame
 from acegames.files.rules import STAY, Rule, Vocabulary
 from acegames.model.assemble import RawLayer, code_costs
+from acegames.model.checks import place
 from acegames.model.costs.random import Cost
-from acegames.model.game import Moves, follow, new_sets, place
+from acegames.model.layers import Moves, changes, follow
 from acegames.system.limits import EXPANDED
 
 Ints = NDArray[np.int64]
@@ -76,7 +77,7 @@ class RuleTables:
             possible = raw[k].prob > 0
             return raw[k].row_state[raw[k].out_row[possible]], raw[k].next_state[possible]
 
-        for t, k, here in new_sets(follow(start, layer_at, moves), layer_at):
+        for t, k, here in changes(follow(start, layer_at, moves), layer_at):
             if (here & tables[k].lacking).any():
                 self._report(t, int(np.flatnonzero(here & tables[k].lacking)[0]), tables[k])
         return raw, self.cost_values

@@ -17,8 +17,8 @@ from typing import Any
 from acegames.errors import InvalidGame
 from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.model.assemble import Names
+from acegames.model.checks import Label, check_hashes
 from acegames.model.costs.random import Cost
-from acegames.model.game import Label, spread
 from acegames.model.written import (
     check_keys,
     label_from_data,
@@ -119,7 +119,7 @@ def mentioned_states(rules: Any) -> list[Label]:
         there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
         labels = [*(here if isinstance(here, list) else ()), *there]
         found += [label_from_data(f"rule {number}", label) for label in labels]
-    return list(dict.fromkeys(spread("states", found)))
+    return list(dict.fromkeys(check_hashes("states", found)))
 
 
 def _index(labels: Iterable[Label]) -> dict[Label, int]:

@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import read_budget
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, check_labels, place, read_initial
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon, check_labels, read_initial
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import Bound
 from acegames.model.user_functions import check_function
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.learn.facts import END, Cost, Facts
+from acegames.model.checks import plain_label
 from acegames.model.from_functions import read_vector
-from acegames.model.game import JointAction, Label, place, plain_label
+from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact
 from acegames.model.written import show, unknown
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import UnknownPair
-from acegames.model.game import Label
+from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
 from acegames.model.written import unknown
 

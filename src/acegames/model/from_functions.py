@@ -5,46 +5,62 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import Names, RawLayer, assemble, code_costs, read_budget
+from acegames.model.assemble import Names, RawLayer, assemble, code_costs
+from acegames.model.budgets import read_budget
+from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.game import (
-    JointAction,
-    Label,
-    MarkovGame,
-    check_horizon,
-    check_labels,
-    place,
-    plain_label,
-    read_initial,
-)
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
 Outcome = tuple[float, Label, tuple[Cost, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
 """What the functions say about one (t, state): reward and outcomes of each legal joint action."""
 
 
-def from_functions(
+def game_from_functions(
     *,
     players: Sequence[Label],
     actions: Callable[[int, Any], Sequence[Iterable[Label]]],
     outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]],
     reward: Callable[[int, Any, Any], Any],
-    budget: Any,
     horizon: int,
     initial: Any,
-    legal: Callable[[int, Any, Any], bool] | None,
-    constraints: Sequence[Label] | None,
-    name: str,
+    budget: Any = None,
+    legal: Callable[[int, Any, Any], bool] | None = None,
+    constraints: Sequence[Label] | None = None,
+    name: str = "",
 ) -> MarkovGame:
-    """See `MarkovGame.from_functions`. Calls each function once for every (t, state, joint action) that can occur."""
+    """Build a game from functions; states are any hashables and are discovered from `initial`.
+
+    Each function is called once for every (t, state, joint action) that can occur.
+
+    Args:
+        players: one label per player.
+        actions: `actions(t, s)` gives one sequence of labels per player.
+        outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a
+            number, a sequence of M numbers, {constraint: number} (absent means 0), or None for no
+            cost. In place of a number there may be a distribution: an object with a `cdf` and an
+            upper bound (see `random_cost`).
+        reward: `reward(t, s, a)` gives one number per player, or {player: number}.
+        horizon: number of steps, at least 1.
+        initial: a state, or {state: probability}.
+        budget: as in `from_arrays`; leave out for a game without budgets.
+        legal: `legal(t, s, a)` is True where the joint action is allowed.
+        constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
+        name: a name for people.
+
+    Raises:
+        InvalidGame: naming the place, the value and the rule.
+    """
     check_function("actions", actions, ("t", "state"), error=InvalidGame)
     for what, function in (
         ("outcomes", outcomes),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.game import Label
+from acegames.model.checks import Label
 from acegames.model.written import show
 
 UNSAID: Any = object()  # an argument that was left out, where None may be a label

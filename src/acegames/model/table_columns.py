@@ -7,28 +7,34 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import Floats, Ints
+from acegames.model.checks import Label, check_labels
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.game import Label, check_labels
 from acegames.model.numbers import probability
 from acegames.model.written import show, unknown
 
-Ints = NDArray[np.int64]
+
+class NumberedTable(dict[str, Any]):
+    """{column: values} read from a file, with the number of each line in it for messages."""
+
+    def __init__(self, columns: Mapping[str, Any], lines: Sequence[int]) -> None:
+        super().__init__(columns)
+        self.lines = lines
 
 
 def cost_columns(others: Sequence[Label], constraints: Sequence[Label]) -> list[Label]:
-    """The column of each constraint's costs: named as the constraint, after `cost_` where another column has that name."""
+    """The names of the cost columns: the constraint's, after `cost_` where that name is taken."""
     taken = {"t", *map(str, others)}
     return [f"cost_{c}" if str(c) in taken else c for c in constraints]
 
 
 class Columns:
-    """A table by columns, whatever it came as. Lines are counted from 0 in messages, or have the given numbers."""
+    """A table by columns, in whatever form it came. Messages count lines from 0, or as the file does."""
 
-    def __init__(self, what: str, table: Any, needed: Sequence[Label], lines: Sequence[int] | None = None) -> None:
-        self.what, self.lines = what, lines
+    def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
+        self.what, self.lines = what, table.lines if isinstance(table, NumberedTable) else None
         names = ["t", *map(str, needed)]
         twice = [c for i, c in enumerate(names) if c in names[:i]]
         if twice:
@@ -83,7 +89,7 @@ class Columns:
                 return list(getattr(given, method)())
         return list(given)
 
-    def floats(self, column: Label) -> NDArray[np.float64]:
+    def floats(self, column: Label) -> Floats:
         """Return a column as floats; NaN passes."""
         try:
             return np.asarray(self.get(column), dtype=np.float64).reshape(self.length)
@@ -95,7 +101,7 @@ class Columns:
                     raise self.wrong(column, i, f"{show(value)} is not a number") from None
             raise InvalidGame(f"{self.what}, column {column!r}: not a column of numbers") from None
 
-    def probabilities(self, column: Label) -> NDArray[np.float64]:
+    def probabilities(self, column: Label) -> Floats:
         """Return a column as floats that are zero only where the value is."""
         found = self.floats(column)
         if np.asarray(self.get(column)).dtype == object:

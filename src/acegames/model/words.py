@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.game import Label
+from acegames.model.checks import Label
 from acegames.model.numbers import plain
 from acegames.numerics import SHOWN_AS_ZERO
 

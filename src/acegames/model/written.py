@@ -11,12 +11,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import Any
 
-from acegames.errors import InvalidGame
-from acegames.model.game import Label
+from acegames.errors import BadFile, InvalidGame
+from acegames.model.checks import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
-from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING
+from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
 
 SCALARS = (str, int, float, bool, type(None))
 
@@ -36,6 +37,19 @@ class WrittenFloat(float):
         self = super().__new__(cls, written)
         self.text = written
         return self
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """The text of a file; BadFile, without its name, where it is not UTF-8 or too long."""
+    with open(path, "rb") as file:
+        raw = file.read(TEXT_BYTES + 1)
+    if len(raw) > TEXT_BYTES:
+        raise BadFile(f"larger than {TEXT_BYTES} bytes; keep the tables of a large game in arrays")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
 
 
 def show(value: Any) -> str:

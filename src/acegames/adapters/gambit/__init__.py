@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.gambit.nfg import format_nfg, parse_nfg, read_text, repeated
+from acegames.adapters.gambit.nfg import format_nfg, parse_nfg, repeated
 from acegames.errors import BadFile, InvalidGame, InvalidOption
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
+from acegames.model.written import read_text
 from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
 from acegames.safety.infeasible import infeasible

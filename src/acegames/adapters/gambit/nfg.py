@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -95,17 +94,6 @@ def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[An
         *(" ".join(map(_number, row)) for row in flat.tolist()),
     ]
     return "\n".join(lines) + "\n"
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file; BadFile where it is none, or too long."""
-    with open(path, "rb") as file:
-        raw = file.read(TEXT_BYTES + 1)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
 
 
 def repeated(

@@ -26,8 +26,9 @@ from acegames.adapters.openspiel.reading import (
     openspiel,
 )
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.checks import check_horizon, plain_label
 from acegames.model.costs.random import is_distribution
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, plain_label
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import is_scalar
 from acegames.model.remarks import warn_of_free
 from acegames.model.user_functions import check_function

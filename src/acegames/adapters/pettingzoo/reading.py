@@ -21,8 +21,9 @@ from acegames.adapters.pettingzoo.places import Copies, Places, Settings
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
-from acegames.model.assemble import read_budget
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon, read_initial
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.remarks import warn_of_free
 from acegames.model.user_functions import check_function
 from acegames.model.written import show

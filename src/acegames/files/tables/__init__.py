@@ -11,7 +11,6 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from acegames.concepts import CCE, Concept
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
-from acegames.files.game_archive import check_file_budgets, check_file_horizon, game_to_archive, tails_from_data
+from acegames.files.game_data import head_from_data, head_to_data, with_tails
 from acegames.files.tables.csv_parquet import (
     CSV,
     Known,
@@ -38,11 +37,10 @@ from acegames.files.tables.policies import policy_columns, policy_from_pieces, p
 from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
-from acegames.model.from_table import from_table
-from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.table_columns import cost_columns
+from acegames.model.game import MarkovGame, check_game
+from acegames.model.table_columns import NumberedTable, cost_columns
 from acegames.model.to_table import column_names, objects, outcome_lines
-from acegames.model.written import label_to_data, labels_from_data, read_bound, show
+from acegames.model.written import label_to_data, show
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
@@ -55,7 +53,6 @@ __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game
 Found = TypeVar("Found")
 
 FORMAT = "acegames-game-table"
-REST = ("name", "players", "constraints", "states", "actions", "horizon", "initial", "budgets", "digest")
 
 
 def policy_frame(policy: Policy | Solution) -> Any:
@@ -119,7 +116,8 @@ def write_game(game: MarkovGame, path: Source) -> int:
     file beside it that has `.json` appended to its name.
     """
     check_game(game)
-    head = json.dumps({"format": FORMAT, "version": 1, **_head(game)}, allow_nan=False, ensure_ascii=False, indent=1)
+    data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
+    head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
     names, pieces = column_names(game), _game_pieces(game)
     if kind_of(path) == CSV:
         lines = write_pieces(path, names, pieces)
@@ -154,12 +152,6 @@ def _policy(given: Any) -> Policy:
     return policy
 
 
-def _head(game: MarkovGame) -> dict[str, Any]:
-    """Everything but the lines, as archives have it."""
-    header, _ = game_to_archive(game)
-    return {key: header[key] for key in (*REST, "discount") if key in header}
-
-
 def _game_pieces(game: MarkovGame) -> Iterator[list[Any]]:
     states = label_cells("state", game.states)
     actions = [label_cells("action", own) for own in game.actions]
@@ -180,66 +172,29 @@ def _cost_cells(values: tuple[Any, ...]) -> Any:
 
 def _read_game(path: Source, edited: bool) -> MarkovGame:
     head = _read_head(path)
-    names = Names(
-        tuple(labels_from_data("players", head["players"])),
-        tuple(labels_from_data("states", head["states"])),
-        tuple(tuple(labels_from_data("actions", own)) for own in head["actions"]),
-        tuple(labels_from_data("constraints", head["constraints"])),
-    )
-    if not isinstance(head["name"], str):
-        raise BadFile(f"name: {show(head['name'])}, must be text")
-    horizon, initial = check_file_horizon(head["horizon"]), _initial(head["initial"], names)
-    check_file_budgets(len(names.constraints), horizon)
+    settings = head_from_data(head)
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     for piece in read_pieces(path):
         lines.extend(piece.lines)
         for name, values in piece.columns.items():
             columns.setdefault(name, []).extend(values)
-    if "t" in columns and len(lines) < horizon:
-        raise BadFile(f"{len(lines)} lines, too few for a horizon of {horizon}")
-    _translate(columns, names, lines)
-    budget: dict[Any, Any] = {
-        c: [read_bound(row[m]) for row in head["budgets"]] for m, c in enumerate(names.constraints)
-    }
-    if len(head["budgets"]) == 1:
-        budget = {c: bounds[0] for c, bounds in budget.items()}
-    game = from_table(
-        columns,
-        None,
-        players=names.players,
-        horizon=horizon,
-        initial=initial,
-        budget=budget if budget else None,
-        constraints=names.constraints if budget else None,
-        states=names.states,
-        actions=names.actions,
-        name=head["name"],
-        lines=lines,
-    )
-    if "discount" in head:
-        game = replace(game, tails=tails_from_data(head["discount"], names))
+    if "t" in columns and len(lines) < settings.horizon:
+        raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
+    _translate(columns, settings.names, lines)
+    game = with_tails(MarkovGame.from_table(NumberedTable(columns, lines), **settings.arguments), head)
     if game.digest == head["digest"]:
         return game
     if not edited:
         raise BadFile(
             "the table is not the one that was written: the game in it has another digest; "
-            "if it was changed on purpose, read it with acegames.adapters.tables.read_game(path, edited=True)"
+            "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
         )
     if game.tails is not None:
         raise BadFile(
             "a table of the first steps of infinite play cannot be edited: the bounds on the rest would not be true"
         )
     return game
-
-
-def _initial(data: Any, names: Names) -> dict[Label, Any]:
-    found: dict[Label, Any] = {}
-    for s, p in data:
-        if type(s) is not int or not 0 <= s < len(names.states) or names.states[s] in found:
-            raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
-        found[names.states[s]] = p
-    return found
 
 
 def _forget_game(path: Source) -> None:
