@@ -96,7 +96,7 @@ def head_from_data(head: Mapping[str, Any]) -> Settings:
     initial: dict[Label, float] = {}
     for s, p in check_list(head["initial"]):
         if type(s) is not int or not 0 <= s < len(states) or type(p) not in (int, float) or states[s] in initial:
-            raise BadFile(f"initial: {show([s, p])} is no state and probability, or comes twice")
+            raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
         initial[states[s]] = p
     rows = [[read_bound(b) for b in check_list(row)] for row in check_list(head["budgets"])]
     _, budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
