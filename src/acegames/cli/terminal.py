@@ -18,8 +18,8 @@ from rich.text import Text
 
 import acegames as ace
 from acegames.cli.text_plot import plot_frontier
-from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
+from acegames.model.words import number as number
 from acegames.safety.frontier import last_finite
 
 out = Console(highlight=False)
@@ -263,16 +263,6 @@ def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
     return {
         c: column[0] if len(set(column)) == 1 else column for c, column in zip(game.constraints, columns, strict=True)
     }
-
-
-def number(x: Any) -> str:
-    """A number, or a schedule of them, for people."""
-    if isinstance(x, list):
-        if is_almost_sure(x):
-            return f"{number(x[-1])} at the end"
-        shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
-        return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
-    return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
 def print_json(value: Any) -> None:

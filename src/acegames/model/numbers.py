@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -119,12 +119,6 @@ def plain_array(rows: list[tuple[Bound, ...]], width: int) -> NDArray[Any]:
         not isinstance(v, Fraction) and (not isinstance(v, int) or abs(v) <= 2**53) for row in friendly for v in row
     )
     return np.array(friendly, dtype=np.float64 if lossless else object).reshape(len(rows), width)
-
-
-def shown(value: int | Fraction, digits: int = 3) -> str:
-    """A number for a message, to some digits, however large or small it is."""
-    with localcontext(prec=digits):
-        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
 
 
 def text(value: Bound) -> str:

@@ -28,6 +28,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain, plain_array
+from acegames.model.words import number
 from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_rows import Row, Scale, given_rows, varied_constraints
@@ -91,14 +92,10 @@ class BudgetCurve:
         lines = [heads]
         for row, values, possible, least in zip(self.budgets, self.values, self.feasible, self.is_minimal, strict=True):
             worth = [("none found" if math.isnan(v) else f"{v:.6g}") if possible else "infeasible" for v in values]
-            lines.append([*(_number(row[k]) for k in shown), *worth, "minimal" if least else ""])
+            lines.append([*(number(row[k]) for k in shown), *worth, "minimal" if least else ""])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
-
-
-def _number(x: Any) -> str:
-    return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
 def budget_curve(
@@ -189,7 +186,7 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Row]) -> tupl
     """The sentence on budgets without an equilibrium, if there are any."""
     if not without:
         return ()
-    shown = [", ".join(f"{game.constraints[m]} {_number(plain(row[m]))}" for m in varied) for row in without[:NAMED]]
+    shown = [", ".join(f"{game.constraints[m]} {number(plain(row[m]))}" for m in varied) for row in without[:NAMED]]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
     return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
 

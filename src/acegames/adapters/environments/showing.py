@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.play import Play
-from acegames.model.numbers import Bound, shown
+from acegames.model.numbers import Bound
+from acegames.model.words import called, spelled
 
 WIDTH = 20
 """Characters of a bar."""
@@ -31,14 +32,16 @@ def text(play: Play) -> str:
 def _title(play: Play) -> str:
     t, state, _ = play.situation
     end = "" if play.running else ", over: an action that is not offered" if play.illegal else ", over"
-    return f"{play.game.name or 'game'}, t = {t} of {play.game.horizon}{end}: {_words(state)}"
+    return f"{play.game.name or 'game'}, t = {t} of {play.game.horizon}{end}: {called(state, ', ')}"
 
 
 def _budgets(play: Play) -> list[str]:
-    widest = max((len(_words(c)) for c in play.game.constraints), default=0)
+    widest = max((len(called(c, ", ")) for c in play.game.constraints), default=0)
     lines = []
     for label, spent, bound in zip(play.game.constraints, play.spent, play.episode.bounds, strict=True):
-        lines.append(f"  {_words(label):<{widest}}  {_bar(float(spent), bound)} {_amount(spent)} {_of(bound, spent)}")
+        lines.append(
+            f"  {called(label, ', '):<{widest}}  {_bar(float(spent), bound)} {spelled(spent)} {_of(bound, spent)}"
+        )
     return lines
 
 
@@ -51,7 +54,7 @@ def _bar(spent: float, bound: Bound) -> str:
 def _of(bound: Bound, spent: Any) -> str:
     if isinstance(bound, float):
         return "spent, no budget"
-    return f"of {_amount(bound)}{', over the budget' if spent > bound else ''}"
+    return f"of {spelled(bound)}{', over the budget' if spent > bound else ''}"
 
 
 def _players(play: Play) -> list[str]:
@@ -61,9 +64,9 @@ def _players(play: Play) -> list[str]:
         said = []
         if play.episode.steps:
             step = play.episode.steps[-1]
-            said.append(f"played {_words(play.game.actions[i][step.action[i]])} for {step.rewards[i]:g}")
+            said.append(f"played {called(play.game.actions[i][step.action[i]], ', ')} for {step.rewards[i]:g}")
         if play.running:
-            may = [_words(a) for a, on in zip(play.game.actions[i], play.mask[i], strict=True) if on]
+            may = [called(a, ", ") for a, on in zip(play.game.actions[i], play.mask[i], strict=True) if on]
             said.append(f"may {' or '.join(may)}")
         lines.append(f"  {agent:<{widest}}  {', '.join(said) or 'no more moves'}")
     return lines
@@ -101,16 +104,3 @@ def _spending(ax: Any, play: Play, m: int) -> None:
     ax.margins(y=0.15)
     whole_ticks(ax, range(game.horizon + 1))
     tidy(ax)
-
-
-def _amount(value: Any) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.6g}" if isinstance(value, float) else shown(value, 6)
-
-
-def _words(label: Any) -> str:
-    """A label to be read; parts that have parts themselves stay in brackets."""
-    if not isinstance(label, tuple):
-        return str(label)
-    return ", ".join(f"({_words(part)})" if isinstance(part, tuple) else _words(part) for part in label)

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.costs.distributions import Floats, describe, evaluate
-from acegames.model.numbers import TINIEST, largest_float, nearest_float, shown
+from acegames.model.numbers import TINIEST, largest_float, nearest_float
+from acegames.model.words import to_digits
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def probabilities(
         return _listed(cost.atoms, cell, whole, first)
     if last - first >= MOST_CELLS:
         raise TooLarge(
-            f"{describe(cost.source)}: rounding to multiples of {shown(cell)} gives {shown(last - first + 1)} costs, at most "
+            f"{describe(cost.source)}: rounding to multiples of {to_digits(cell)} gives {to_digits(last - first + 1)} costs, at most "
             f"{MOST_CELLS:,} are allowed; choose a larger epsilon"
         )
     start = first if direction == "down" else first - 1  # the edge at which the first cell begins
