@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.files.rules import STAY, Rule, Vocabulary
+from acegames.model.arrays import Bools, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.checks import place
 from acegames.model.costs.random import Cost
 from acegames.model.layers import Moves, changes, follow
 from acegames.system.limits import EXPANDED
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,13 +29,13 @@ class _Table:
     """The rows of the times at which the same rules apply, and the states about which too little is said."""
 
     places: Ints  # every place that some rule speaks of, sorted
-    legal: NDArray[np.bool_]  # per place
+    legal: Bools  # per place
     outcomes: Ints  # per place, the rule that gives it, or -1
     reward: Ints
-    lacking: NDArray[np.bool_]  # per state
+    lacking: Bools  # per state
 
     @property
-    def complete(self) -> NDArray[np.bool_]:
+    def complete(self) -> Bools:
         return self.legal & (self.outcomes >= 0) & (self.reward >= 0)
 
 
@@ -59,7 +57,7 @@ class RuleTables:
         self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
         self._list_outcomes()
 
-    def layers(self, start: NDArray[np.bool_]) -> tuple[list[RawLayer], list[list[Cost]]]:
+    def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
 
         Raises:
@@ -111,8 +109,7 @@ class RuleTables:
         """Lay the outcomes of all rules end to end."""
         lists = [rule.outcomes or () for rule in self.rules]
         flat = [outcome for outcomes in lists for outcome in outcomes]
-        self.out_count = np.array([len(outcomes) for outcomes in lists], dtype=np.int64)
-        self.out_first = np.cumsum(self.out_count) - self.out_count
+        self.out_ptr = pointers([len(outcomes) for outcomes in lists])
         self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
         self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
         self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
@@ -178,10 +175,8 @@ class RuleTables:
         keep = table.complete
         state, *acts = self._split(table.places[keep])
         rule = table.outcomes[keep]
-        count = self.out_count[rule] if len(rule) else np.zeros(0, dtype=np.int64)
-        out_row = np.repeat(np.arange(len(rule)), count)
-        within = np.arange(len(out_row)) - np.repeat(np.cumsum(count) - count, count)
-        k = self.out_first[rule[out_row]] + within if len(out_row) else out_row
+        k, ptr = spans(self.out_ptr[rule], self.out_ptr[rule + 1])
+        out_row = owners(ptr)
         return RawLayer(
             times=tuple(times),
             row_state=state,

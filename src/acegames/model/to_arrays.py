@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Ints, owners
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.to_table import Ints, check_no_tails, numbers, rest_of
+from acegames.model.to_table import check_no_tails, numbers, rest_of
 from acegames.numerics import ARRAY_PRODUCT
 
 LARGEST = 2**30
@@ -48,8 +49,8 @@ class _Table:
                 f"{place(self.t, game.states[state])}: cannot occur and has no joint action, but dense arrays need one in every state at "
                 "every time; use to_table"
             )
-        self.state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
-        self.row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
+        self.state = owners(layer.row_ptr)
+        self.row = owners(layer.out_ptr)
         self.codes, self.place = self._distinct_costs()  # (D, M) and for each outcome its number within the row
         self.widest = int(self.place.max()) + 1
 

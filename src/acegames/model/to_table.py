@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption
+from acegames.model.arrays import Ints
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import plain
 from acegames.model.table_columns import cost_columns
-
-Ints = NDArray[np.int64]
 
 CHUNK = 2**16  # lines that are looked at together
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
+from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
 from acegames.plot.drawing import chosen
 from acegames.policy.layer import PolicyLayer, project
@@ -19,8 +20,6 @@ from acegames.policy.policy import Policy
 
 MOST_CELLS = 1000
 """Along one axis. Where there are more, one spending stands for its neighbours: a picture has no room for them."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from acegames.concepts import CCE, Concept
 from acegames.engines import Engine, Report, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
+from acegames.model.arrays import Ints
 from acegames.model.game import Label, Layer, MarkovGame, check_game, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.words import number
@@ -36,7 +37,6 @@ from acegames.solving.pipeline import check_run
 
 __all__ = ["BudgetCurve", "budget_curve"]
 
-Ints = NDArray[np.int64]
 
 NAMED = 5  # budgets that a note names, at most
 

@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidOption
+from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.system.limits import TEXT_BYTES
-
-Floats = NDArray[np.float64]
 
 MOST_PLAYERS = 30
 """Arrays have no more axes, with one for the players and one for the states."""

@@ -18,6 +18,7 @@ from acegames.concepts import Concept, Nash
 from acegames.engines.reference import policy_layer
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
+from acegames.model.arrays import Floats, Ints, owners, spans
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact
 from acegames.model.to_table import check_columns, objects
@@ -29,9 +30,6 @@ from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.graph import NodeLayer
 from acegames.safety.lattice import Lattice, lattice
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 OUTCOMES = 2**20  # looked at together
 
@@ -50,7 +48,7 @@ def policy_pieces(policy: Policy, *, labels: bool) -> Iterator[list[NDArray[Any]
     for t in range(policy.horizon):
         for state, total in _listed(policy, t):
             ptr, action, prob = policy.lookup(t, state, total)
-            pair = np.repeat(np.arange(len(state)), np.diff(ptr))
+            pair = owners(ptr)
             spent = [own.of(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
@@ -290,7 +288,7 @@ def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
     """The pairs at which the joint actions, or their probabilities, are not the products of the players' own."""
     numbers = int(offsets[-1])
     own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)
-    owner, pair = (np.repeat(np.arange(len(p) - 1), np.diff(p)) for p in (own_ptr, ptr))
+    owner, pair = owners(own_ptr), owners(ptr)
     product = np.ones(len(pair))
     for i, action in enumerate(lines.action.T):
         product *= share[np.searchsorted(owner * numbers + number, pair * numbers + offsets[i] + action)]
@@ -311,8 +309,7 @@ def _following(
     found = np.empty((len(row), len(game.players)))
     for k in np.unique(piece):
         some = np.flatnonzero(piece == k)
-        begin = np.cumsum(count[some]) - count[some]
-        out = np.repeat(table.out_ptr[row[some]] - begin, count[some]) + np.arange(int(count[some].sum()))
+        out, begin = spans(table.out_ptr[row[some]], table.out_ptr[row[some] + 1])
         owner = np.repeat(some, count[some])
         spent = lines.total[owner] + cost[out]
         pair = after.pairs(table.next_state[out].astype(np.int64), project(spent, dims), spent)
@@ -323,5 +320,5 @@ def _following(
                 f"{where(line)}: {game.joint_action(lines.action[line])!r} can lead to state {state!r} at t={t + 1} with "
                 f"{whole.spent(spent[k].tolist())!r} spent, for which the table has no line"
             )
-        found[some] = np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin)
+        found[some] = np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin[:-1])
     return found

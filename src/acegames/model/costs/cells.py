@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.costs.distributions import Floats, describe, evaluate
+from acegames.model.arrays import Bools, Floats, Ints
+from acegames.model.costs.distributions import describe, evaluate
 from acegames.model.numbers import TINIEST, largest_float, nearest_float
 from acegames.model.words import to_digits
 from acegames.numerics import PROBABILITY_SUM
@@ -127,7 +127,7 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
     return below, above
 
 
-def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.int64]) -> Floats:
+def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Floats:
     """The floats nearest to (start + k) steps less the shift, for each k of `further`, which are at least 0."""
     down = math.lcm(step.denominator, shift.denominator)
     up, off = int(step * down), int(shift * down)
@@ -137,9 +137,7 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.
     return np.array([nearest_float((start + k) * step - shift) for k in further.tolist()])
 
 
-def _possible(
-    cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
-) -> NDArray[np.bool_]:
+def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, direction: str) -> Bools:
     """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
     discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
     density, nothing = _density(cost.law, "pmf" if discrete else "pdf")

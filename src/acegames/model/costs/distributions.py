@@ -22,14 +22,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import Floats
 from acegames.model.numbers import Bound, exact
 from acegames.model.user_functions import check_function
 from acegames.system.extras import optional
-
-Floats = NDArray[np.float64]
 
 _GRID = 1000
 """Steps at which the cdf is read to recognise an object that says nothing else about itself."""
