@@ -1,9 +1,8 @@
-"""Ready games, one small file each. `names()` lists them, `describe(name)` tells their story, `get(name)`
-builds one.
+"""Ready games, one small file each: `names()`, `describe(name)`, `get(name)`.
 
-A game's file holds its story, its source and the facts known about it in the module docstring (`describe`
-reads them from there; the tests check every fact), and a function `build` whose keyword arguments are the
-game's parameters.
+A game's file holds its story, its source and the facts known about it in the module docstring
+(`describe` reads them from there; the tests check every fact), and a function `build` whose
+keyword arguments are the game's parameters.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
 
 
 def describe(name: str) -> CatalogEntry:
-    """Tell a game's story, source, facts and parameters; UnknownGame when there is none of that name."""
+    """A game's story, source, facts and parameters; UnknownGame when no game has this name."""
     module = _module(name)
     title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
     story, _, rest = rest.partition("\n\nSource:")

@@ -46,7 +46,7 @@ from acegames.cli.terminal import (
 from acegames.engines.checkpoint import other_runs
 from acegames.files.formats import holds_game
 from acegames.files.stated import as_stated
-from acegames.model.remarks import free, free_in_words
+from acegames.model.costless import costless, costless_sentence
 from acegames.model.written import read_exact
 from acegames.system.limits import MESSAGE
 
@@ -241,15 +241,15 @@ def check(
     if as_json:
         estimate = {**vars(needs), "memory": needs.memory}
         facts = {"costs": "exact" if exactly else f"rounded {rounding}", "feasible": found.feasible, "sure": sure}
-        print_json({**describe(model), **facts, "pairs": found.pairs, "estimate": estimate, "free": free(model)})
+        print_json({**describe(model), **facts, "pairs": found.pairs, "estimate": estimate, "free": costless(model)})
     else:
         show_game(model, to_solve=needs)
         if found.feasible:
             out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
         else:
             out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
-        for label in free(model):
-            out.print(f"[yellow]Note:[/] {escape(free_in_words(label))}.", soft_wrap=True)
+        for label in costless(model):
+            out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
     if not found.feasible:
         raise typer.Exit(3)
 

@@ -87,8 +87,8 @@ def holds_game(path: Source) -> bool:
 def load(path: Source) -> MarkovGame:
     """Read a game from a file: text, arrays, a table, Gambit's `.nfg`, or the game of a solution.
 
-    A solution may have any ending. A `.npz` file may hold the plain arrays of `from_arrays`; a `.csv`
-    or `.parquet` file is a table as `acegames export` writes it; `.nfg` is one step without budgets.
+    A solution may have any ending. A `.npz` file may hold the plain arrays of `from_arrays`; `.csv`
+    and `.parquet` are tables as `acegames export` writes them; `.nfg` is one step without budgets.
 
     Raises:
         BadFile: a damaged, truncated, foreign or newer file.

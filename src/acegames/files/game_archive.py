@@ -1,8 +1,8 @@
 """A game as a JSON header and numeric arrays, and games from the arrays of a plain numpy file.
 
-The header is the head of `game_data`, cost values as exact text (distributions as in text files), and
-per distinct layer the names of its arrays. Equal arrays are stored once. A game that is read is built
-by `assemble`, which checks it like any other, and must have the digest that was stored.
+The header is the head of `game_data`, cost values as exact text (distributions as in text files),
+and per distinct layer the names of its arrays. Equal arrays are stored once. A game that is read is
+built by `assemble`, which checks it like any other, and must have the digest that was stored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
 
 Owners = Callable[[str, NDArray[Any], int, int], Ints]
-"""Takes the name of a pointer array, the array, how many own entries and how many entries there are."""
+"""Takes the name of an array of pointers, the array, and the numbers of owners and of entries."""
 
 
 def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
@@ -51,7 +51,7 @@ def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
 
 
 def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> MarkovGame:
-    """Return the game that `game_to_archive` took apart; BadFile, without a file name, for others."""
+    """Return the game of a header and arrays; BadFile, without a file name, if damaged."""
     try:
         settings = head_from_data(header)
         tables = tables_from_archive(header, arrays, settings.names, settings.horizon)
@@ -96,7 +96,7 @@ def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
 def tables_from_archive(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], names: Names, horizon: int
 ) -> tuple[list[RawLayer], list[list[Cost]]]:
-    """Return checked raw layers and cost values; BadFile when they do not fit the labels or one another."""
+    """Return raw layers and cost values; BadFile where they do not fit the labels or each other."""
     values = [[read_written_cost(v) for v in check_list(column)] for column in check_list(header["cost_values"])]
     layer_at = check_list(header["layer_at"])
     entries = check_list(header["layers"])
@@ -160,7 +160,7 @@ def _raw_layer(
 
 
 def _owners_once() -> Owners:
-    """A function that tells who owns each entry, computed once for layers that share their pointers."""
+    """A function that finds the owner of each entry, once for layers that share their pointers."""
     known: dict[tuple[int, int, int], Ints] = {}
 
     def owners_of(name: str, ptr: NDArray[Any], count: int, total: int) -> Ints:

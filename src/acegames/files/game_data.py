@@ -1,4 +1,4 @@
-"""A game without its tables, as plain data: labels, horizon, start, budgets, bounds on what was cut off.
+"""A game without its tables, as plain data: labels, horizon, start, budgets, cut-off bounds.
 
 It is written in two forms. Archives and tables have the *head*: states by number, budgets as exact
 text. Text files have the *document*, for people: states by label, budgets by constraint.
@@ -37,7 +37,7 @@ LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand ch
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file says of a game besides its tables. A label list is None where the file has none."""
+    """What a file says of a game besides its tables. Labels are None where the file has none."""
 
     horizon: int
     initial: Any
@@ -198,7 +198,7 @@ def head_from_document(document: Mapping[str, Any]) -> Settings:
 
 
 def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
-    """Return {label: entry} if every label is short text, as keys must be; else the entries in order."""
+    """Return {label: entry} if every label is short text, as keys must be; else the entries."""
     keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
     return dict(zip(labels, entries, strict=True)) if keys else entries
 

@@ -1,4 +1,4 @@
-"""A game as a document that people read and write: the schema of YAML and JSON (docs/game-file.md)."""
+"""A game as a document that people read and write: YAML and JSON (docs/game-file.md)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def header_document(game: MarkovGame) -> dict[str, Any]:
 
 
 def game_from_document(document: Mapping[str, Any], read_companion: Reader) -> MarkovGame:
-    """Return the game of a file that passed `check_format`; InvalidGame names rule, key and value."""
+    """Return the game of a checked document; InvalidGame names the rule, the key and the value."""
     by_arrays = "arrays" in document
     check_keys(
         "the file", document, KEYS, ("horizon", "initial", *(() if by_arrays else ("players", "actions", "rules")))

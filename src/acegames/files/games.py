@@ -21,7 +21,7 @@ from acegames.system import container as store
 __all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_archive", "load_text", "save_archive", "save_text"]
 
 SOLUTION = "acegames-solution"
-"""The kind of a solution file: its header holds the game's under "game", its arrays under "game/"."""
+"""The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
 TEXT_LIMIT = 20_000
 

@@ -1,8 +1,8 @@
-"""What the rules of a game file mean together: for each (t, state, joint action), the last rule that speaks of it.
+"""The tables that the rules of a game file make: at (t, state, action), the last rule counts.
 
-Places are numbered `state * A + joint action`, A being the number of joint actions. Each rule is a sorted set of
-places; per time, the last rule of each place is found by one stable sort. Times at which the same rules apply share
-one table. Cost: the places that the rules speak of, per distinct table.
+Places are numbered `state * A + joint action`, A being the number of joint actions. A rule covers a
+sorted set of places; per time, the last rule of each place is found by one stable sort. Times at
+which the same rules apply share one table. Cost: the places that rules cover, per distinct table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from acegames.system.limits import EXPANDED
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of the times at which the same rules apply, and the states about which too little is said."""
+    """The rows of times with the same rules, and the states for which rules are missing."""
 
     places: Ints  # every place that some rule speaks of, sorted
     legal: Bools  # per place
@@ -61,7 +61,7 @@ class RuleTables:
         """Return raw layers that cover every time, and the cost values that they are coded by.
 
         Raises:
-            InvalidGame: when outcomes or rewards are missing for a legal joint action of a state that can occur.
+            InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
         groups = self.groups
         tables = [self._table(active) for active in groups]
@@ -81,7 +81,7 @@ class RuleTables:
         return raw, self.cost_values
 
     def _count(self) -> list[int]:
-        """How many numbers each rule puts into a table; InvalidGame where all the tables would be too large."""
+        """How many numbers each rule puts into a table; InvalidGame where they are too many."""
         wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
         found = []
         for rule in self.rules:
@@ -115,10 +115,7 @@ class RuleTables:
         self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
 
     def _equal_times(self, numbers: list[int]) -> dict[tuple[int, ...], list[int]]:
-        """Return the times at which the same rules apply, keyed by those of them that depend on time.
-
-        `numbers` says how many each rule puts into a table.
-        """
+        """Return the times with the same rules, keyed by those rules that depend on time."""
         always = self.shape[0] + sum(size for size, rule in zip(numbers, self.rules, strict=True) if rule.times is None)
         total = 0
         switch: dict[int, list[int]] = {0: []}

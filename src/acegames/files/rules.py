@@ -1,7 +1,7 @@
 """The rules of a game file: who they speak of (`when`) and what they say (outcomes, reward, legal).
 
-Reads one parsed rule at a time into indices, checking every key, label and number where it stands. What the rules
-together mean is worked out in `rule_tables`.
+Each parsed rule is read into indices; every key, label and number is checked where it stands. What
+the rules mean together is worked out in `rule_tables`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Intervals = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule in indices. None in a condition means any; None in a part means that the rule does not speak of it."""
+    """A rule in indices. None in a condition means any, None in a part that it is not given."""
 
     number: int  # counted from 1, for people
     times: Intervals | None  # sorted, disjoint, not adjacent, ends included
@@ -90,7 +90,7 @@ class Vocabulary:
 
 
 def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
-    """Return the rules of a file, each checked, no two of which say the same part under the same condition."""
+    """Return the checked rules of a file; no two give the same part under the same condition."""
     if not isinstance(given, list):
         raise InvalidGame(f"rules: {show(given)}, must be a list")
     rules = [_read_rule(number, raw, vocabulary) for number, raw in enumerate(given, start=1)]
@@ -107,7 +107,7 @@ def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
 
 
 def mentioned_states(rules: Any) -> list[Label]:
-    """Return the states that rules name, in order; what is malformed is left for `read_rules` to report."""
+    """Return the states that rules name, in order; `read_rules` reports what is malformed."""
     found: list[Label] = []
     for number, rule in enumerate(rules if isinstance(rules, list) else (), start=1):
         if not isinstance(rule, Mapping):

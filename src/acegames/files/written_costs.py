@@ -1,9 +1,9 @@
-"""Costs as they are written in files: a number, or a distribution of scipy.stats by its name and parameters.
+"""Costs in files: a number, or a distribution of scipy.stats by its name and parameters.
 
     {distribution: truncnorm, a: "-inf", b: 1, loc: 3, scale: 0.5}
 
-Nothing in a file is run: a name is looked up in a list, and parameters are numbers. Files may come from strangers, so the list holds only
-distributions whose functions take no time to speak of, whatever their parameters are.
+Nothing in a file is run: a name is looked up in a list, and parameters are numbers. Files may come
+from strangers, so the list holds only distributions that are fast whatever their parameters are.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_written_cost(value: Any) -> Cost:
 
 
 def write_cost(cost: Cost, number: Any) -> Any:
-    """What to write for a cost, `number` writing those that are numbers; InvalidGame for a distribution of one's own."""
+    """What to write for a cost: `number(cost)`, or a scipy distribution; else InvalidGame."""
     if not isinstance(cost, RandomCost):
         return number(cost)
     name, values = parameters(cost.source) or ("", {})
@@ -97,7 +97,7 @@ def _look_up(name: str) -> Any:
 
 
 def _parameter(name: str, parameter: str, value: Any) -> float:
-    """A parameter as a float; the texts "inf" and "-inf" stand for infinity, which JSON does not have."""
+    """A parameter as a float; "inf" and "-inf" stand for infinity, which JSON does not have."""
     if value in ("inf", "-inf"):
         return float(value)
     if isinstance(value, float) and math.isinf(value):

@@ -1,8 +1,8 @@
 """YAML and JSON, read strictly and written so that people can read them.
 
-YAML is read by the core schema of YAML 1.2, without anchors, tags or several documents: `yes`, `no`, `on` and
-`2001-01-01` are text, `1e3` is a number. Values are built straight from parser events, so that nothing of PyYAML's
-object construction can run. A key given twice is an error in both.
+YAML is read by the core schema of YAML 1.2, without anchors, tags or several documents: `yes`,
+`no`, `on` and `2001-01-01` are text, `1e3` is a number. Values are built straight from parser
+events, so that nothing of PyYAML's object construction can run. A key given twice is an error.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # other 
 
 
 class Malformed(ValueError):
-    """The text is not YAML or JSON as understood here; the message gives line and column where they are known."""
+    """The text is not YAML or JSON as understood here; the message says where, if known."""
 
 
 def parse(text: str, suffix: str) -> Any:
-    """Parse the text of a `.json` or a YAML file; BadFile, without the file's name, when it is malformed."""
+    """Parse the text of a JSON or YAML file; BadFile, without its name, when it is malformed."""
     try:
         return _parse_json(text) if suffix == ".json" else _parse_yaml(text)
     except Malformed as error:
@@ -54,7 +54,7 @@ def dump(document: Mapping[str, Any], suffix: str) -> str:
     return _dump_json(document) if suffix == ".json" else _dump_yaml(document)
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def _parse_json(text: str) -> Any:
@@ -171,7 +171,7 @@ def _at(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def _dump_json(document: Mapping[str, Any]) -> str:

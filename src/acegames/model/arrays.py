@@ -26,6 +26,6 @@ def owners(ptr: NDArray[Any]) -> Ints:
 
 
 def spans(start: NDArray[Any], stop: NDArray[Any]) -> tuple[Ints, Ints]:
-    """The numbers start[k] .. stop[k] - 1 of every k, end to end, and the pointers to each k's own."""
+    """The numbers start[k] .. stop[k] - 1 of every k, end to end, and the pointers to them."""
     ptr = pointers(stop - start)
     return np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr

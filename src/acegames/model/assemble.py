@@ -1,8 +1,8 @@
 """From raw tables to a checked, canonical `MarkovGame`. Every builder and every file ends here.
 
-Canonical: rows and outcomes are sorted, equal outcomes merged, impossible ones dropped, equal arrays
-shared, costs coded by the sorted exact values that occur and then the distributions. So the same
-content gives the same arrays and the same digest.
+Canonical: rows and outcomes are sorted, equal outcomes merged, impossible ones dropped, equal
+arrays shared, costs coded by the sorted exact values that occur and then the distributions. So the
+same content gives the same arrays and the same digest.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def assemble(
 ) -> MarkovGame:
     """Check raw layers that together cover every time, and build the game.
 
-    `settled` demands layers that are canonical already, each once, as those of archives are. (A file
-    that combines a few arrays to ever new layers would otherwise take memory without bound.)
+    `settled` demands layers that are canonical already, each once, as those of archives are. (A
+    file that combines a few arrays to ever new layers could otherwise fill the memory.)
     """
     from acegames.model.game import MarkovGame
 
@@ -97,7 +97,7 @@ def assemble(
 def _canonical_costs(
     cost_values: Sequence[Sequence[Cost]], layers: Sequence[RawLayer]
 ) -> tuple[tuple[tuple[Cost, ...], ...], list[NDArray[np.int32]]]:
-    """Return the sorted distinct values that occur, and for each constraint the new code of each old code."""
+    """Return the sorted values that occur, and per constraint the new code of each old code."""
     values, codes = [], []
     for m, given in enumerate(cost_values):
         used = np.zeros(len(given), dtype=bool)

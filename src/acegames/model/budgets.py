@@ -27,9 +27,9 @@ class AtEnd:
 def almost_sure(bound: Any) -> AtEnd:
     """Return a budget on the total alone, to use in place of a number: `{"fuel": almost_sure(5)}`.
 
-    With probability one the total at the end is at most `bound`. Before the end the total may exceed
-    it, as long as it surely comes back. With costs of one sign this is the same as a budget that
-    holds at all times.
+    With probability one the total at the end is at most `bound`. Before the end the total may
+    exceed it, as long as it surely comes back. With costs of one sign this is the same as a budget
+    that holds at all times.
     """
     return AtEnd(bound)
 

@@ -207,7 +207,7 @@ def _check_states(allowed: Bools, names: Names) -> None:
 def _cost_codes(
     costs: NDArray[Any], chances: NDArray[Any], allowed: Bools, names: Names
 ) -> tuple[list[list[Cost]], Ints]:
-    """Return the exact values of each constraint and the array of codes. Costs of illegal actions are ignored."""
+    """Return each constraint's exact values and the array of codes; illegal actions are ignored."""
     t = max(len(costs), len(chances), len(allowed))
     used = np.broadcast_to(allowed[..., None] & (chances > 0), (t, *chances.shape[1:]))
     if len(costs) == 1:

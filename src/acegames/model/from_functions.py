@@ -126,7 +126,7 @@ def build_from_blocks(
 def _file_under_equal_times(
     tables: list[tuple[list[int], dict[Label, Block]]], t: int, blocks: dict[Label, Block]
 ) -> None:
-    """Add time t to the first table that says the same of every state they share, else open a new table."""
+    """Add time t to the first table that agrees on every state they share, else to a new one."""
     for times, known in tables:
         if all(known.get(s, b) == b for s, b in blocks.items()):
             times.append(t)
@@ -204,7 +204,7 @@ class _Questions:
 
 
 def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
-    """Return one number per label from a number, a sequence or a {label: number} (absent costs are 0)."""
+    """Return one number per label from a number, a sequence or a mapping (absent costs are 0)."""
     if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
         raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
     if isinstance(given, Mapping):

@@ -47,7 +47,7 @@ def game_from_table(
             depends on time. A joint action is legal where it has outcomes.
         rewards: one line per legal joint action, with `state`, one column per player (its action),
             one per player named `reward_` and the player, and `t` when rewards depend on time. Left
-            out, the columns of rewards are in the one table, the same in all lines of a joint action.
+            out, these columns are in the one table, the same in all lines of a joint action.
         players, horizon, initial, budget, constraints, name: as in `from_functions`.
         states, actions: labels in the order wanted; by default in order of first appearance.
 
@@ -107,7 +107,7 @@ class _Lines:
     action: Ints  # (L, N)
 
     def by_time(self, horizon: int) -> list[Ints]:
-        """Return the lines that hold at each t; all of them, once, when the table does not depend on time."""
+        """Return the lines that hold at each t; all of them, once, if the table has no times."""
         if self.t is None:
             return [np.arange(len(self.state))]
         order = np.argsort(self.t, kind="stable")
@@ -115,7 +115,7 @@ class _Lines:
 
 
 def _once(names: Names, lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> tuple[_Lines, Floats]:
-    """The first line of each joint action; InvalidGame where another line of it gives another reward."""
+    """The first line of each joint action; InvalidGame if others give another reward."""
     joint = _joint_numbers(names, lines)
     key = joint if lines.t is None else lines.t * (int(joint.max(initial=0)) + 1) + joint
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
@@ -200,7 +200,7 @@ class _Merge:
 
 
 def _joint_numbers(names: Names, *tables: _Lines) -> Ints:
-    """Return one number per line, equal where state and joint action are. Renumbering at each step keeps it small."""
+    """Return one number per line, equal where state and joint action are, small by renumbering."""
     joint = np.concatenate([table.state for table in tables])
     acts = np.concatenate([table.action for table in tables])
     for i, labels in enumerate(names.actions):

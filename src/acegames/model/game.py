@@ -43,8 +43,8 @@ __all__ += ["check_game", "exact_costs", "place", "reachable_states"]
 class MarkovGame:
     """A finite-horizon Markov game with hard budgets.
 
-    Build one with `from_arrays`, `from_functions` or `from_table`. With no constraints at all (M = 0)
-    it is an action-constrained Markov game: `legal` alone restricts play.
+    Build one with `from_arrays`, `from_functions` or `from_table`. Without constraints (M = 0) it
+    is an action-constrained Markov game: `legal` alone restricts play.
     """
 
     players: tuple[Label, ...]  # N
@@ -81,10 +81,10 @@ class MarkovGame:
     def to_table(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The game as one long table {column: values}, and the other arguments of `from_table`.
 
-        `table, rest = game.to_table()`; then `MarkovGame.from_table(table, **rest)` is the same game.
-        There is a line for each outcome, with the columns `t` (where the game depends on time),
-        `state`, one per player (its action), `next_state`, `probability`, `reward_` and each player,
-        and one per constraint (its cost), named as `from_table` wants it.
+        With `table, rest = game.to_table()`, `MarkovGame.from_table(table, **rest)` is the same
+        game. There is a line for each outcome, with the columns `t` (where the game depends on
+        time), `state`, one per player (its action), `next_state`, `probability`, `reward_` and each
+        player, and one per constraint (its cost), named as `from_table` wants it.
         """
         from acegames.model.to_table import to_table
 
@@ -138,7 +138,7 @@ class MarkovGame:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of labels, budgets, costs, rewards and probabilities; the same on all machines."""
+        """SHA-256 of labels, budgets, costs, rewards, probabilities; the same on all machines."""
         seen: dict[int, str] = {}
 
         def of(array: NDArray[Any]) -> str:

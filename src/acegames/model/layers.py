@@ -33,8 +33,8 @@ class Layer:
     """What can happen at one time. Arrays are read-only.
 
     A state that cannot occur at this time may have no rows. Rows of a state are in lexicographic
-    order of `action`; outcomes of a row are in lexicographic order of (next_state, cost), each once,
-    with positive probability.
+    order of `action`; outcomes of a row are in lexicographic order of (next_state, cost), each
+    once, with positive probability.
     """
 
     row_ptr: NDArray[np.int64]  # (S+1,) rows of state s are row_ptr[s] : row_ptr[s+1]

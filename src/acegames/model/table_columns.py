@@ -1,4 +1,4 @@
-"""Columns of a table given as a data frame, as {column: values} or as records, and labels numbered from them."""
+"""Columns of a table (a data frame, {column: values} or records), and labels numbered from them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cost_columns(others: Sequence[Label], constraints: Sequence[Label]) -> list[
 
 
 class Columns:
-    """A table by columns, in whatever form it came. Messages count lines from 0, or as the file does."""
+    """A table by columns. Messages count its lines from 0, or as the file does."""
 
     def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
         self.what, self.lines = what, table.lines if isinstance(table, NumberedTable) else None
@@ -120,7 +120,7 @@ class Columns:
         return t.astype(np.int64)
 
     def costs(self, column: Label) -> tuple[list[Cost], Ints]:
-        """Return the exact values and the distributions of a column, and for each line which of them it has."""
+        """Return the distinct costs of a column, and for each line which of them it has."""
         given = self.get(column)
         # A list may mix whole numbers and floats, which an array would round to floats.
         array = np.empty(0, dtype=object) if isinstance(given, (list, tuple)) else np.asarray(given)
@@ -145,7 +145,7 @@ class Columns:
     def _number(
         self, column: Label, index: dict[Any, int], *, grow: bool = True, values: list[Any] | None = None
     ) -> Ints:
-        """Return the number of each line's value in `index`, which grows by the new ones, else -1 for them."""
+        """Return each line's number in `index`; new values are added to it, or else get -1."""
         values = self.values(column) if values is None else values
         try:
             if not grow:

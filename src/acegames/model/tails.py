@@ -1,4 +1,4 @@
-"""What was cut off when infinite discounted play became a finite game: bounds on everything that comes later (spec 6)."""
+"""Bounds on what was cut off when infinite discounted play became a finite game (spec 6)."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class _Table:
         self.widest = int(self.place.max()) + 1
 
     def _distinct_costs(self) -> tuple[Ints, Ints]:
-        """The distinct cost vectors of each row, in order of first appearance, and which of them each outcome has."""
+        """The distinct cost vectors of each row, and which of them each outcome has."""
         keys = np.column_stack([self.row, self.layer.cost]).astype(np.int64)
         distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
         first = np.searchsorted(distinct[:, 0], np.arange(len(self.layer.reward)))
@@ -70,7 +70,7 @@ class _Table:
         np.add.at(moves, (self.row, layer.next_state), layer.prob)
         chances = np.zeros((len(layer.reward), widest))
         np.add.at(chances, (self.row, self.place), layer.prob)
-        # With one next state or one cost the other's probabilities are the outcomes' own, to the last bit.
+        # With one next state or one cost, the other's probabilities are exactly the outcomes' own.
         one_cost = (chances > 0).sum(axis=1) == 1
         one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
         chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0

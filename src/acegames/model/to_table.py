@@ -1,4 +1,4 @@
-"""A game as one long table, one line per outcome: the inverse of `from_table`. Time and memory are linear in the lines."""
+"""A game as one long table, one line per outcome: the inverse of `from_table`, in linear time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def outcome_lines(game: MarkovGame, most: int = CHUNK) -> Iterator[Lines]:
-    """The lines of the table in order, at most so many at once. Layers that hold at every time are listed once."""
+    """The lines in order, up to `most` at once. A layer that holds at every time comes once."""
     timed = len(game.layers) > 1
     for t in range(game.horizon if timed else 1):
         layer = game.layer(t)
@@ -107,7 +107,7 @@ def rest_of(game: MarkovGame) -> dict[str, Any]:
 
 
 def check_no_tails(game: MarkovGame) -> None:
-    """Refuse games that were cut from infinite play: a plain form would lose what is known of the rest."""
+    """Refuse games that were cut from infinite play, whose bounds on the rest would be lost."""
     if game.tails is not None:
         raise InvalidOption(
             "the game was cut short by `discount`, and arrays and tables cannot hold the bounds on what comes later; save it to a file"
@@ -123,7 +123,7 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def numbers(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of exact numbers: of whole numbers or floats where these stand for them exactly, else of objects."""
+    """An array of exact numbers: whole numbers, or floats where these are exact, else objects."""
     if all(type(v) is int and abs(v) < 2**63 for v in values):
         return np.array(values, dtype=np.int64)
     if all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in values):

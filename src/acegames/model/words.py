@@ -14,7 +14,7 @@ from acegames.numerics import SHOWN_AS_ZERO
 
 
 def shown(x: Any) -> Any:
-    """A number with nine digits, or three right of the point; exact ones in full; None for NaN, inf."""
+    """A number to nine digits or three decimals, exact ones in full; None if not finite."""
     exact = isinstance(x, Fraction)
     rounded = float(plain(x) if isinstance(x, Fraction) else x)
     if not math.isfinite(rounded):
@@ -25,7 +25,7 @@ def shown(x: Any) -> Any:
 
 
 def spelled(x: Any, size: float = 0.0) -> str:
-    """A number as the page's scripts write it; 0 where it is a rounding error of numbers of `size`."""
+    """A number as the page's scripts write it; 0 for a rounding error of numbers of `size`."""
     number = nearest_float(x) if isinstance(x, Fraction) else float(x)
     if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
         return "0"
@@ -36,7 +36,7 @@ def spelled(x: Any, size: float = 0.0) -> str:
 
 
 def number(x: Any) -> str:
-    """A number to ten digits, an exact one in full; a list is a schedule, shortened where it is long."""
+    """A number to ten digits, an exact one in full; of a long schedule, both ends."""
     if not isinstance(x, list):
         return f"{x:.10g}" if isinstance(x, float) else str(x)
     if is_almost_sure(x):

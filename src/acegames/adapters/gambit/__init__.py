@@ -1,7 +1,8 @@
-"""Strategic games of Gambit, NashPy and QuantEcon: in as games, out as the stage games that a solution faces.
+"""Strategic games of Gambit, NashPy and QuantEcon, to read and to write.
 
-A *stage game* is what the players face at (t, state, spent): each joint action that keeps every budget, whatever happens, is worth its
-reward plus the expected value of what follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
+What is written is a *stage game* of a solution, which the players face at (t, state, spent): each
+joint action that surely keeps every budget is worth its reward plus the expected value of what
+follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
 """
 
 from __future__ import annotations
@@ -50,16 +51,16 @@ class StageGame:
 
     @property
     def is_product(self) -> bool:
-        """Whether all combinations of the actions are feasible, as in the games of the other libraries."""
+        """Whether all combinations of the actions are feasible, as other libraries assume."""
         return bool(self.feasible.all())
 
     def filled(self, outside: Any = None) -> NDArray[np.float64]:
-        """The payoffs (N, n1..nN) with those of infeasible joint actions replaced: by one number, or by one per player.
+        """The payoffs (N, n1..nN), with `outside` (a number, or one per player) where infeasible.
 
-        Other libraries know no infeasible joint actions. With `outside` they see a game in which these can be played at that price.
+        Other libraries know no infeasible joint actions, and see these as possible at that price.
 
         Raises:
-            InvalidOption: there are infeasible joint actions, and `outside` is not given; or a feasible one has no finite payoff.
+            InvalidOption: `outside` is needed and not given, or a feasible payoff is not finite.
         """
         if not np.isfinite(self.payoffs[:, self.feasible]).all():
             raise InvalidOption("payoffs: those of feasible joint actions must be finite numbers")
@@ -84,7 +85,7 @@ class StageGame:
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
-        """The text of Gambit's `.nfg` file, written to `path` where one is given, whole or not at all."""
+        """The text of Gambit's `.nfg` file; it is also written to `path` where one is given."""
         text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
         if path is not None:
             write_text(path, text)
@@ -104,7 +105,7 @@ class StageGame:
     def _unlabelled(self) -> StageGame:
         """The same game with labels that no label of it equals.
 
-        Gambit 16.7 gives labels one by one, and will not call the second action "3" while the third still has that name from the start.
+        Gambit 16.7 sets labels one by one, and refuses one that another action still has.
         """
         mark = "~"
         while any(str(x).startswith(mark) for labels in (self.players, *self.actions) for x in labels):
@@ -127,11 +128,11 @@ class StageGame:
         return theory.NormalFormGame([theory.Player(p) for p in own_first])
 
     def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-        """A game with the one state 0, in which this is played `horizon` times; infeasible joint actions are illegal.
+        """A game of the one state 0, in which this is played `horizon` times.
 
         Args:
-            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of the joint action that gives a number,
-                M numbers or {constraint: number}.
+            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of
+                the joint action that gives a number, M numbers or {constraint: number}.
             budget: as in `MarkovGame.from_arrays`.
             horizon: how often it is played.
         """
@@ -174,7 +175,7 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
         solution: what `solve` returned; what follows is worth what its policy gets there.
         t: the time, from 0.
         state: the state.
-        spent: what was spent, as the policy counts it; a number, one per constraint, or {constraint: number}.
+        spent: what was spent, as the policy counts it: a number, one per constraint, or a mapping.
 
     Raises:
         UnknownPair: no feasible play comes there.
@@ -224,7 +225,7 @@ def _one_shot(game: MarkovGame) -> StageGame:
 
 
 def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG 1 R). Gambit is not needed.
+    """Read a game from a `.nfg` file, or from its text (which begins with NFG 1 R).
 
     Args:
         source: the file or its text; payoffs by joint action or by outcome.
@@ -248,22 +249,22 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
 
 
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:
-    """Write a stage game, or a game of one step and one initial state, as `.nfg`, whole or not at all; returns the text.
+    """Write a stage game, or a game of one step from one state, as `.nfg`; returns the text.
 
-    The budgets are not in the file: joint actions that break them are infeasible, and see `StageGame.filled` for `outside`.
+    Joint actions that break a budget are infeasible: see `StageGame.filled` for `outside`.
     """
     return (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
 
 
 def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `nashpy.Game`; players and actions are numbered from 0. The options are those of `read_nfg`."""
+    """A game from a `nashpy.Game`, with numbers as labels. Options as in `read_nfg`."""
     if not hasattr(game, "payoff_matrices"):
         raise _other_kind(game, "nashpy.Game")
     return _numbered(game.payoff_matrices).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `quantecon.game_theory.NormalFormGame`; players and actions are numbered from 0. Options as in `read_nfg`."""
+    """A game from QuantEcon's `NormalFormGame`, with numbers as labels; see `read_nfg`."""
     if not all(hasattr(player, "payoff_array") for player in getattr(game, "players", [None])):
         raise _other_kind(game, "quantecon.game_theory.NormalFormGame")
     n = len(game.players)
@@ -272,7 +273,7 @@ def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon
 
 
 def from_gambit(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `pygambit.Game`; of a game tree its strategic form. Options as in `read_nfg`."""
+    """A game from a `pygambit.Game`, or from a tree's strategic form. Options as in `read_nfg`."""
     if isinstance(game, (type, StageGame)) or not callable(getattr(game, "to_nfg", None)):
         raise _other_kind(game, "pygambit.Game")
     return read_nfg(game.to_nfg(), cost=cost, budget=budget, horizon=horizon)

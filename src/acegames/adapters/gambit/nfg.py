@@ -1,11 +1,12 @@
-"""Gambit's `.nfg` files: one strategic game as plain text, with payoffs listed one by one or by outcomes. No package is needed.
+"""Gambit's `.nfg` files: one strategic game as plain text. No package is needed.
 
     NFG 1 R "title" { "player" ... } { { "action" ... } ... } "comment"
     payoffs, all players' for each joint action, the first player's action changing fastest
 
-or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of each joint action's outcome, 0 for none (payoffs of zero).
-In place of the lists of actions there may be their numbers, `{ 2 3 }`. Payoffs are whole numbers, decimals or ratios; each is read as the
-nearest float. Files may come from strangers: what they announce is compared with their length before memory is taken.
+or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of each joint action's
+outcome, 0 for none (payoffs of zero). In place of the lists of actions there may be their numbers,
+`{ 2 3 }`. Payoffs are whole numbers, decimals or ratios; each is read as the nearest float. Files
+may come from strangers: what they announce is compared with their length before memory is taken.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ def parse_nfg(text: str) -> NormalForm:
 
 
 def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[Any]], payoffs: Floats) -> str:
-    """The text of an `.nfg` file, payoffs listed one by one, to the last digit; InvalidOption for labels that it cannot hold.
+    """The text of an `.nfg` file; InvalidOption for labels that it cannot hold.
 
-    In the title, which is only for people, a question mark stands for each character that Gambit does not take.
+    Characters of the title that Gambit does not take become question marks.
     """
     names = _written("players", players)
     lists = [_written(f"actions of player {p!r}", own) for p, own in zip(players, actions, strict=True)]
@@ -105,7 +106,7 @@ def repeated(
     budget: Any = None,
     horizon: int = 1,
 ) -> MarkovGame:
-    """The game with the one state 0 in which payoffs (N, n1..nN) are had at every step; `cost` is (1, n1..nN, M)."""
+    """The game of one state, 0, with payoffs (N, n1..nN) at every step and costs (1, n1..nN, M)."""
     reward = np.where(legal[..., None], np.moveaxis(payoffs, 0, -1), 0.0)
     labels: dict[str, Any] = {"players": players, "actions": actions, "name": title}
     moves = np.ones((1, *legal.shape, 1))

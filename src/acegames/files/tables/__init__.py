@@ -1,7 +1,9 @@
-"""Policies and games as plain tables: CSV, which needs no package, Parquet and data frames (extra `tables`). See docs/interchange.md.
+"""Policies and games as plain tables: CSV, Parquet and data frames (see docs/interchange.md).
 
-A policy: `t`, `state`, `spent_` and each constraint, one column per player (its action), `probability`; a line for each joint action that
-may be played at each (t, state, spent) that feasible play reaches. A game: the one long table of `MarkovGame.to_table`. Numbers are exact.
+A policy has the columns `t`, `state`, `spent_` and each constraint, one per player (its action),
+and `probability`; a line for each joint action that may be played at each (t, state, spent) that
+feasible play reaches. A game is the long table of `MarkovGame.to_table`. Numbers are exact. CSV
+needs no package, the others need the extra `tables`.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def policy_frame(policy: Policy | Solution) -> Any:
 
 
 def write_policy(policy: Policy | Solution, path: Source) -> int:
-    """Write the policy to `.csv` or `.parquet`, whole or not at all, a piece at a time; returns the number of lines.
+    """Write the policy to `.csv` or `.parquet`; returns the number of lines.
 
     Raises:
         TooLarge: the policy is so large that it does not hold the list of its pairs.
@@ -79,19 +81,21 @@ def write_policy(policy: Policy | Solution, path: Source) -> int:
 def read_policy(
     table: Any, game: MarkovGame, concept: Concept | None = None, *, tracker: CostTracker | None = None
 ) -> Policy:
-    """Read a policy of `game` from a table: a path, a data frame, a pyarrow table, or {column: values}. Lines may come in any order.
+    """Read a policy of `game` from a table whose lines may come in any order.
 
-    Its distributions are the table's to the last bit (under Nash, whose policies hold each player's own probabilities, within rounding);
-    its values are computed from the game. Budgets and incentives are not checked here: `verify` does that.
+    Its distributions are the table's to the last bit (under Nash, where a policy holds each
+    player's own probabilities, up to rounding); its values are computed from the game. `verify`
+    checks budgets and incentives, this does not.
 
     Args:
-        table: what `write_policy` wrote or `policy_frame` returned, or one's own with these columns.
-        game: the game that it is a policy of.
-        concept: what it is meant to be; `CCE()` by default.
-        tracker: how costs are counted, where that is not exactly: `solution.policy.tracker`.
+        table: a path, a data frame, a pyarrow table or {column: values}, as from `write_policy`.
+        game: the game of the policy.
+        concept: the concept of the policy; `CCE()` by default.
+        tracker: how costs are counted if not exactly, such as `solution.policy.tracker`.
 
     Raises:
-        BadFile: a damaged file. InvalidOption: naming the line or the place, the value and the rule.
+        BadFile: the file is damaged.
+        InvalidOption: the table is no policy; names the line or the place, the value and the rule.
     """
     check_game(game)
     chosen = CCE() if concept is None else concept
@@ -105,15 +109,15 @@ def read_policy(
 
 
 def game_frame(game: MarkovGame) -> Any:
-    """The long table of `game.to_table()` as a pandas data frame; `MarkovGame.from_table(frame, **rest)` reads it."""
+    """The long table of `game.to_table()` as a pandas data frame."""
     return _frame(game.to_table()[0])
 
 
 def write_game(game: MarkovGame, path: Source) -> int:
     """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
 
-    What is no line of it (labels in order, horizon, initial states, budgets) goes into the Parquet file too, and with CSV into a small
-    file beside it that has `.json` appended to its name.
+    The rest (labels in order, horizon, initial states, budgets) goes into the Parquet file too;
+    with CSV, into a small file beside it, with `.json` appended to the name.
     """
     check_game(game)
     data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}

@@ -1,4 +1,4 @@
-"""Tables in files, a piece at a time: CSV, which needs no package, and Parquet. Written whole or not at all."""
+"""Tables in CSV and Parquet files, read and written a piece at a time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
 
 @dataclass(frozen=True)
 class _LineEnds:
-    """Ends rows with a line feed. The writer is told "\\r\\n", so that it puts quotes around text with either of the two."""
+    """Ends rows with a line feed. The writer is told "\\r\\n", to quote text with either."""
 
     text: io.TextIOWrapper
 
@@ -179,11 +179,11 @@ def _arrow() -> tuple[Any, Any]:
     return optional("pyarrow", "Parquet files", "tables"), optional("pyarrow.parquet", "Parquet files", "tables")
 
 
-# -- labels and numbers in tables ----------------------------------------------------------------------------------------
+# -- labels and numbers in tables ------------------------------------------------------------------
 
 
 def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
-    """What stands for labels in a table: whole numbers themselves, text itself, others as JSON; InvalidGame where two look alike."""
+    """Labels as cells: ints and text as they are, others as JSON; InvalidGame if two are alike."""
     if all(type(label) is int and abs(label) < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
     texts = [_cell(kind, label) for label in labels]
@@ -205,7 +205,7 @@ def _cell(kind: str, label: Label) -> str:
 class Known:
     """Finds labels by themselves, or by what stands for them in a table.
 
-    A table in memory holds the labels themselves, so they may be of any kind; those that can be written are found by their text too.
+    A table in memory may hold the labels themselves or their texts; a file holds the texts.
     """
 
     def __init__(self, kind: str, labels: Sequence[Label], *, in_file: bool) -> None:

@@ -1,6 +1,6 @@
-"""A policy as a long table, one line per joint action that may be played at (t, state, spent), and back.
+"""A policy as a long table, and back: one line per pair and joint action that may be played there.
 
-Listed is every (t, state, spent) that the policy knows: all that feasible play can reach, whether this policy goes there or not.
+All pairs (t, state, spent) that feasible play can reach are listed, whatever this policy plays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def policy_columns(policy: Policy) -> list[str]:
 
 
 def policy_pieces(policy: Policy, *, labels: bool) -> Iterator[list[NDArray[Any]]]:
-    """The lines, a piece at a time: with the labels themselves, or with what stands for them in files."""
+    """The lines, a piece at a time: with the labels themselves, or with their cells in files."""
     states = objects(policy.states) if labels else label_cells("state", policy.states)
     actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
     amounts = [_Amounts(policy, m) for m in range(len(policy.constraints))]
@@ -76,7 +76,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 class _Amounts:
-    """Whole units as exact amounts: whole numbers, floats where their decimals are exact, else text."""
+    """Whole units as exact amounts: whole numbers, floats where these are exact, else text."""
 
     def __init__(self, policy: Policy, m: int) -> None:
         spaces = [layer.space for layer in policy.layers] + list(policy.reached.layers if policy.reached else ())
@@ -96,7 +96,7 @@ class _Amounts:
         return objects([exactly(k * self.unit) for k in distinct.tolist()])[inverse.reshape(-1)]
 
 
-# -- and back ----------------------------------------------------------------------------------------------------------
+# -- and back --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class _Lines:
 def policy_from_pieces(
     pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None, *, in_file: bool
 ) -> Policy:
-    """Put a policy together from lines in any order; InvalidOption naming the line or the place and the rule."""
+    """Build a policy from lines in any order; InvalidOption says what is wrong."""
     counted = game if tracker is None or tracker.exact else rounded_by(game, tracker.rounding)
     whole = lattice(counted)
     memory = CostTracker(game.constraints, whole.units) if tracker is None else tracker
@@ -285,7 +285,7 @@ def _layer(
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
-    """The pairs at which the joint actions, or their probabilities, are not the products of the players' own."""
+    """The pairs at which the players do not draw independently of each other."""
     numbers = int(offsets[-1])
     own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)
     owner, pair = owners(own_ptr), owners(ptr)

@@ -1,10 +1,11 @@
 """A random cost rounded to whole cells: what it counts as, and with which probability (spec 5).
 
-    down:  k cells with probability Pr[k cell <= cost < (k+1) cell], everything below the lowest cell in the lowest
-    up:    k cells with probability Pr[(k-1) cell < cost <= k cell], likewise
+    down:  k cells with probability Pr[k cell <= cost < (k+1) cell]
+    up:    k cells with probability Pr[(k-1) cell < cost <= k cell]
 
-A cell that cannot occur is left out; one that can never is, even where its probability is smaller than any float. So where an object
-lists its values all of them count; where single values may be possible, its bounds do unless its mass function denies it.
+Everything below the lowest cell counts as the lowest. Cells that cannot occur are left out, and no
+others, even where the probability is smaller than any float: all values that an object lists count,
+and where single values may be possible, so do its bounds, unless its mass function denies it.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ _BLOCK = 100_000
 def probabilities(
     cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None = None
 ) -> list[tuple[Fraction, float]]:
-    """What a random cost counts as when it is rounded, in ascending order, with probabilities that sum to 1.
+    """What a random cost counts as when rounded, ascending, with probabilities that sum to 1.
 
     Args:
         cost: the cost.
         cell: costs count as whole multiples of it.
         direction: "down" or "up" ("ignore": every cost counts as zero).
-        lowest: a multiple of the cell; what would count as less counts as this. Needed where the cost has no lower bound.
+        lowest: a multiple of the cell that counts for everything below it. A cost without a lower
+            bound needs it.
 
     Time and memory are linear in the number of cells.
 
@@ -106,7 +108,7 @@ def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | 
 
 
 def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
-    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k = start, start + 1, ..."""
+    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k >= start."""
     law, step, shift = cost.law, cell / cost.unit, cost.offset / cost.unit
     if cost.has_atoms:  # up to the largest float that belongs to it
         edges = (k * step - shift for k in range(start, start + count))
@@ -128,7 +130,7 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
 
 
 def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Floats:
-    """The floats nearest to (start + k) steps less the shift, for each k of `further`, which are at least 0."""
+    """The floats nearest to (start + k) * step - shift, for each k >= 0 of `further`."""
     down = math.lcm(step.denominator, shift.denominator)
     up, off = int(step * down), int(shift * down)
     largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
@@ -138,7 +140,7 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Fl
 
 
 def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, direction: str) -> Bools:
-    """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
+    """Which cells, from edge start + k to the next, can occur though no probability was found."""
     discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
     density, nothing = _density(cost.law, "pmf" if discrete else "pdf")
     if density is None or not len(cells):
@@ -187,7 +189,7 @@ def _possible_ends(cost: RandomCost) -> list[Fraction]:
 
 
 def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
-    """For each cell that begins at one of the edges, whether a whole number, shifted, lies in it and can occur."""
+    """Whether a shifted whole number that can occur lies in the cell that begins at each edge."""
     mass, nothing = _density(cost.law, "pmf")
     shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
     least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))
