@@ -478,7 +478,7 @@ def test_amounts_that_lie_far_apart_are_too_large_for_a_reason():
         "p": [0] * 3,
         "q": [0] * 3,
     }
-    with pytest.raises(ace.TooLarge, match="t=0: the amounts spent in the table lie so far apart"):
+    with pytest.raises(ace.TooLarge, match="t=0: the amounts spent lie too far apart"):
         tables.read_policy({**table, "probability": [1.0] * 3}, game)
 
 

@@ -71,9 +71,8 @@ def get(name: str, **parameters: Any) -> MarkovGame:
     known = describe(name).parameters
     for key in parameters:
         if key not in known:
-            raise TypeError(
-                f"{name}: no parameter {key!r}{_hint(key, list(known))}; it has {', '.join(known) or 'none'}"
-            )
+            hint = _hint(key, list(known))
+            raise TypeError(f"{name}: no parameter {key!r}{hint}; it has {', '.join(known) or 'none'}")
     game = _module(name).build(**parameters)
     if not isinstance(game, MarkovGame):
         raise TypeError(f"{name}: build returned {type(game).__name__}, must return a MarkovGame")

@@ -138,9 +138,7 @@ def check_file_horizon(horizon: Any) -> int:
 def check_file_budgets(constraints: int, horizon: int) -> None:
     """Raise InvalidGame where a file asks for too many budgets: one per constraint and time."""
     if constraints * horizon > EXPANDED:
-        raise InvalidGame(
-            f"budgets of {constraints} constraints at {horizon} times, a file may have at most {EXPANDED} in all"
-        )
+        raise InvalidGame(f"budgets of {constraints} constraints at {horizon} times, a file may have {EXPANDED} in all")
 
 
 def _labels(what: str, data: Any) -> tuple[Label, ...]:

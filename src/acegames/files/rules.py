@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
@@ -60,33 +59,13 @@ class Rule:
         return tuple(part for part in ("outcomes", "reward", "legal") if getattr(self, part) is not None)
 
 
-@dataclass(frozen=True)
 class Vocabulary:
     """The labels that rules may use, with their indices."""
 
-    names: Names
-    horizon: int
-    states_listed: bool
-
-    @cached_property
-    def states(self) -> dict[Label, int]:
-        """Index of each state."""
-        return _index(self.names.states)
-
-    @cached_property
-    def players(self) -> dict[Label, int]:
-        """Index of each player."""
-        return _index(self.names.players)
-
-    @cached_property
-    def constraints(self) -> dict[Label, int]:
-        """Index of each constraint."""
-        return _index(self.names.constraints)
-
-    @cached_property
-    def actions(self) -> list[dict[Label, int]]:
-        """Index of each action, per player."""
-        return [_index(labels) for labels in self.names.actions]
+    def __init__(self, names: Names, horizon: int, *, states_listed: bool) -> None:
+        self.names, self.horizon, self.states_listed = names, horizon, states_listed
+        self.players, self.states, self.constraints = map(_index, (names.players, names.states, names.constraints))
+        self.actions = list(map(_index, names.actions))
 
 
 def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
@@ -212,9 +191,7 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     elif isinstance(spec, list) and len(spec) == len(words.players):
         entries = spec
     else:
-        raise InvalidGame(
-            f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, one per player, or a mapping"
-        )
+        raise InvalidGame(f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, or a mapping")
     return tuple(
         _choice(f"{where}: player {player!r}", "action", entry, index)
         for player, entry, index in zip(words.names.players, entries, words.actions, strict=True)
@@ -263,9 +240,8 @@ def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
 def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
     entries = _vector(where, given, "player", words.players)
     if None in entries:
-        raise InvalidGame(
-            f"{where}: {show(given)} has no number for player {words.names.players[entries.index(None)]!r}"
-        )
+        who = words.names.players[entries.index(None)]
+        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}")
     return tuple(_number(where, entry, read_float) for entry in entries)
 
 

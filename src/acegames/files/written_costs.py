@@ -52,9 +52,8 @@ def read_written_cost(value: Any) -> Cost:
     given = tuple((n, _parameter(name, n, value[n])) for n in names if n in value)
     large = [n for n, x in given if name in DISCRETE and n != "loc" and abs(x) > DISCRETE_COUNT]
     if large:
-        raise InvalidGame(
-            f"{NAME} {name}: {large[0]}: {show(value[large[0]])}, must be at most {DISCRETE_COUNT} in size"
-        )
+        shown = show(value[large[0]])
+        raise InvalidGame(f"{NAME} {name}: {large[0]}: {shown}, must be at most {DISCRETE_COUNT} in size")
     cost = _cost(name, given)
     factor = read_exact(value.get(TIMES, 1))
     if factor <= 0 or factor * max(Fraction(1), abs(cost.upper)) > LARGEST_COST:
@@ -70,9 +69,7 @@ def write_cost(cost: Cost, number: Any) -> Any:
         return number(cost)
     name, values = parameters(cost.source) or ("", {})
     if not name:
-        raise InvalidGame(
-            f"cost: {cost.key} is an object of its own kind and cannot be written to a file; only distributions of scipy.stats can"
-        )
+        raise InvalidGame(f"cost: {cost.key} cannot be written to a file; only distributions of scipy.stats can")
     _look_up(name)
     written = {n: v if math.isfinite(v) else ("inf" if v > 0 else "-inf") for n, v in values.items()}
     return {NAME: name, **written, **({} if cost.scale == 1 else {TIMES: text(cost.scale)})}

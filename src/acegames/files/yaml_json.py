@@ -24,12 +24,14 @@ LINE = 100
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
 
-_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULL = {"", "~", "null", "Null", "NULL"}
-_INT = re.compile(r"[-+]?[0-9]+")
-_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INF = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+_SCALAR = re.compile(
+    r"""(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)|(?P<null>|~|null|Null|NULL)
+    |(?P<whole>[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)
+    |(?P<float>[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)
+    |(?P<inf>[-+]?\.(inf|Inf|INF))|(?P<nan>\.(nan|NaN|NAN))""",
+    re.VERBOSE,
+)
+"""The plain scalars of YAML's core schema that are no text."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # other YAML readers take these for values
@@ -147,20 +149,24 @@ def _hashable(key: Any, node: Any) -> Any:
 
 def _scalar(node: Any) -> Any:
     text: str = node.value
-    if text in _BOOL:
-        return _BOOL[text]
-    if text in _NULL:
-        return None
-    if _INT.fullmatch(text) or _BASED.fullmatch(text):
-        try:
-            return _whole(text)
-        except ValueError as error:
-            raise _wrong(node, str(error)) from None
-    if _FLOAT.fullmatch(text):
-        return WrittenFloat(text)
-    if match := _INF.fullmatch(text):
-        return float(f"{match[1]}inf")
-    return math.nan if text in (".nan", ".NaN", ".NAN") else text
+    match = _SCALAR.fullmatch(text)
+    if match is None:
+        return text
+    try:
+        return _READERS[str(match.lastgroup)](text)
+    except ValueError as error:
+        raise _wrong(node, str(error)) from None
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "true": lambda text: True,
+    "false": lambda text: False,
+    "null": lambda text: None,
+    "whole": _whole,
+    "float": WrittenFloat,
+    "inf": lambda text: float(text.replace(".", "")),
+    "nan": lambda text: math.nan,
+}
 
 
 def _wrong(node: Any, problem: str) -> Malformed:

@@ -143,10 +143,8 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
     totals = np.bincount(out_row, weights=merged, minlength=len(order))
     off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
     if len(off):
-        row = int(off[0])
-        raise InvalidGame(
-            f"{where(int(order[row]))}: probabilities sum to {totals[row]:.12g}, must sum to 1 within 1e-8"
-        )
+        spot, total = where(int(order[off[0]])), totals[off[0]]
+        raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
     scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
     return Layer(
         row_ptr=pointers(np.bincount(raw.row_state, minlength=len(names.states))),
@@ -175,16 +173,13 @@ def _check_numbers(raw: RawLayer, names: Names, where: Any) -> None:
     bad = np.argwhere(~np.isfinite(raw.reward))
     if len(bad):
         row, i = map(int, bad[0])
-        raise InvalidGame(
-            f"{where(row)}: reward of player {names.players[i]!r} is {raw.reward[row, i]}, must be a finite number"
-        )
+        who, value = names.players[i], raw.reward[row, i]
+        raise InvalidGame(f"{where(row)}: reward of player {who!r} is {value}, must be a finite number")
     wrong = np.flatnonzero(~((raw.prob >= 0) & np.isfinite(raw.prob)))
     if len(wrong):
         k = int(wrong[0])
-        nxt = names.states[int(raw.next_state[k])]
-        raise InvalidGame(
-            f"{where(int(raw.out_row[k]))}: probability {raw.prob[k]} of next state {nxt!r}, must be at least 0"
-        )
+        spot, nxt = where(int(raw.out_row[k])), names.states[int(raw.next_state[k])]
+        raise InvalidGame(f"{spot}: probability {raw.prob[k]} of next state {nxt!r}, must be at least 0")
 
 
 def _check_every_state_can_act(game: MarkovGame) -> None:

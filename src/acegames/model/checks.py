@@ -56,9 +56,7 @@ def check_hashes(kind: str, labels: Sequence[Label]) -> Sequence[Label]:
         and max(Counter(map(hash, labels)).values()) > SAME_HASH
         and len(set(map(repr, labels))) > SAME_HASH
     ):
-        raise InvalidGame(
-            f"{kind}: more than {SAME_HASH} labels are numbers that differ by multiples of 2^61 - 1; use text"
-        )
+        raise InvalidGame(f"{kind}: more than {SAME_HASH} labels differ by multiples of 2^61 - 1; use text")
     return labels
 
 

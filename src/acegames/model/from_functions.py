@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def game_from_functions(
     horizon = check_horizon(horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
-    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal)
+    seen: tuple[dict[Label, None], ...] = tuple({} for _ in player_labels)
+    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal, seen)
     tables: list[tuple[list[int], dict[Label, Block]]] = []  # (times, what happens in each state)
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     states = dict(here)
@@ -80,7 +82,7 @@ def game_from_functions(
         _file_under_equal_times(tables, t, blocks)
         here = {nxt: None for block in blocks.values() for _, outs in block.values() for _, nxt, _ in outs}
         states |= here
-    names = Names(player_labels, tuple(states), ask.action_labels(), constraint_labels)
+    names = Names(player_labels, tuple(states), tuple(map(tuple, seen)), constraint_labels)
     return build_from_blocks(names, tables, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
@@ -135,24 +137,17 @@ def _file_under_equal_times(
     tables.append(([t], dict(blocks)))
 
 
+@dataclass(frozen=True)
 class _Questions:
     """Asks the user's functions and checks each answer where it is given."""
 
-    def __init__(
-        self,
-        players: tuple[Label, ...],
-        constraints: tuple[Label, ...],
-        actions: Any,
-        outcomes: Any,
-        reward: Any,
-        legal: Any,
-    ) -> None:
-        self.players, self.constraints = players, constraints
-        self.actions, self.outcomes, self.reward, self.legal = actions, outcomes, reward, legal
-        self.seen: list[dict[Label, None]] = [{} for _ in players]
-
-    def action_labels(self) -> tuple[tuple[Label, ...], ...]:
-        return tuple(tuple(seen) for seen in self.seen)
+    players: tuple[Label, ...]
+    constraints: tuple[Label, ...]
+    actions: Callable[[int, Any], Sequence[Iterable[Label]]]
+    outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]]
+    reward: Callable[[int, Any, Any], Any]
+    legal: Callable[[int, Any, Any], bool] | None
+    seen: tuple[dict[Label, None], ...]  # the actions of each player that were given so far
 
     def block(self, t: int, state: Label) -> Block:
         spot = place(t, state)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -128,25 +129,24 @@ def _once(names: Names, lines: _Lines, reward: Floats, table: Columns, prizes: l
     return _Lines(None if lines.t is None else lines.t[first], lines.state[first], lines.action[first]), reward[first]
 
 
+@dataclass(frozen=True)
 class _Merge:
     """Brings outcome lines and reward lines of the same place together."""
 
-    def __init__(
-        self,
-        names: Names,
-        horizon: int,
-        spoken: _Lines,
-        valued: _Lines,
-        *,
-        prob: Floats,
-        next_state: Ints,
-        cost: Ints,
-        reward: Floats,
-    ) -> None:
-        self.names, self.horizon, self.spoken, self.valued = names, horizon, spoken, valued
-        self.prob, self.next_state, self.cost, self.reward = prob, next_state, cost, reward
-        joint = _joint_numbers(names, spoken, valued)
-        self.joint, self.reward_joint = joint[: len(spoken.state)], joint[len(spoken.state) :]
+    names: Names
+    horizon: int
+    spoken: _Lines  # of outcomes
+    valued: _Lines  # of rewards
+    prob: Floats
+    next_state: Ints
+    cost: Ints
+    reward: Floats
+
+    @cached_property
+    def joint(self) -> tuple[Ints, Ints]:
+        """The joint number of each line of outcomes and of rewards."""
+        both = _joint_numbers(self.names, self.spoken, self.valued)
+        return both[: len(self.prob)], both[len(self.prob) :]
 
     def layers(self) -> list[RawLayer]:
         """Return one raw layer per time, or one for all."""
@@ -165,9 +165,9 @@ class _Merge:
         return layers
 
     def _layer(self, times: tuple[int, ...], lines: Ints, reward_lines: Ints, used: Bools) -> RawLayer:
-        rows, first, out_row = np.unique(self.joint[lines], return_index=True, return_inverse=True)
-        reward_lines = reward_lines[np.argsort(self.reward_joint[reward_lines], kind="stable")]
-        known = self.reward_joint[reward_lines]
+        rows, first, out_row = np.unique(self.joint[0][lines], return_index=True, return_inverse=True)
+        reward_lines = reward_lines[np.argsort(self.joint[1][reward_lines], kind="stable")]
+        known = self.joint[1][reward_lines]
         twice = np.flatnonzero(known[1:] == known[:-1])
         if len(twice):
             one, two = (int(reward_lines[twice[0] + k]) for k in (0, 1))
@@ -175,10 +175,8 @@ class _Merge:
         at = np.searchsorted(known, rows)
         missing = np.flatnonzero(np.append(known, -1)[at] != rows)
         if len(missing):
-            line = int(lines[first[missing[0]]])
-            raise InvalidGame(
-                f"{self._place(self.spoken, line, times)}: no line of rewards, each legal action needs one"
-            )
+            spot = self._place(self.spoken, int(lines[first[missing[0]]]), times)
+            raise InvalidGame(f"{spot}: no line of rewards, each legal action needs one")
         chosen = reward_lines[at]
         used[chosen] = True
         return RawLayer(

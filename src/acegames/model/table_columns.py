@@ -16,6 +16,14 @@ from acegames.model.numbers import probability
 from acegames.model.written import show, unknown
 
 
+def check_columns(names: list[str]) -> list[str]:
+    """The names; InvalidGame where one occurs twice."""
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InvalidGame(f"the column {twice[0]!r} would have two meanings; rename the player or constraint")
+    return names
+
+
 class NumberedTable(dict[str, Any]):
     """{column: values} read from a file, with the number of each line in it for messages."""
 
@@ -35,12 +43,7 @@ class Columns:
 
     def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
         self.what, self.lines = what, table.lines if isinstance(table, NumberedTable) else None
-        names = ["t", *map(str, needed)]
-        twice = [c for i, c in enumerate(names) if c in names[:i]]
-        if twice:
-            raise InvalidGame(
-                f"{what}: the column {twice[0]!r} would have two meanings; rename the player or constraint"
-            )
+        names = check_columns(["t", *map(str, needed)])
         self.columns = self._by_column(table)
         self.length = len(self.get("state"))
         extra = [c for c in self.columns if str(c) not in names]
@@ -48,10 +51,8 @@ class Columns:
             hint = "; a cost needs a budget under the same name" if what == "outcomes" else ""
             raise InvalidGame(f"{what}: the column {extra[0]!r} has no meaning here, drop it or rename it{hint}")
         for column in [*needed, *(["t"] if self.has("t") else [])]:
-            if len(self.get(column)) != self.length:
-                raise InvalidGame(
-                    f"{what}: column {column!r} has {len(self.get(column))} lines, column 'state' has {self.length}"
-                )
+            if (length := len(self.get(column))) != self.length:
+                raise InvalidGame(f"{what}: column {column!r} has {length} lines, column 'state' has {self.length}")
 
     def _by_column(self, table: Any) -> dict[Any, Any]:
         if hasattr(table, "to_pydict"):  # of pyarrow

@@ -110,6 +110,4 @@ class _Table:
             where = place(
                 self.t, self.game.states[int(self.state[row])], self.game.joint_action(self.layer.action[row])
             )
-            raise InvalidOption(
-                f"{where}: the cost depends on the next state, which dense arrays cannot say; use to_table"
-            )
+            raise InvalidOption(f"{where}: the cost depends on the next state, which arrays cannot say; use to_table")

@@ -40,6 +40,5 @@ def check_function(
         signature.bind(*takes, **dict.fromkeys(keywords))
     except TypeError as reason:
         own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
-        raise error(
-            f"{name}: takes ({own:.100}), but is called as {call} ({reason}); it must accept these arguments"
-        ) from None
+        told = f"takes ({own:.100}), but is called as {call} ({reason})"
+        raise error(f"{name}: {told}; it must accept these arguments") from None

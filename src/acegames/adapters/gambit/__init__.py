@@ -79,9 +79,7 @@ class StageGame:
         except (TypeError, ValueError):
             price = np.array([np.nan])
         if not np.isfinite(price).all():
-            raise InvalidOption(
-                f"outside: got {outside!r:.60}, must be a finite number, or one for each of {len(self.players)} players"
-            )
+            raise InvalidOption(f"outside: got {outside!r:.60}, must be a finite number, or one for each player")
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
@@ -148,19 +146,15 @@ class StageGame:
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
         check_function("cost", cost, ("action",))
-        labels = list(budget) if isinstance(budget, Mapping) else None
-        entries = [self._cost(cost, joint, labels) for joint in itertools.product(*self.actions)]
+        labels = tuple(budget) if isinstance(budget, Mapping) else None
+        entries = [self._cost(cost(joint), joint, labels) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
             raise InvalidGame("cost: must give as many numbers for each joint action")
-        found = np.empty((len(entries), len(entries[0])), dtype=object)
-        for k, entry in enumerate(entries):
-            found[k] = entry
-        return found.reshape(1, *shape, -1)
+        return np.array(entries, dtype=object).reshape(1, *shape, -1)
 
-    def _cost(self, rule: Callable[[tuple[Label, ...]], Any], joint: tuple[Label, ...], labels: Any) -> list[Any]:
-        cost = rule(joint)
+    def _cost(self, cost: Any, joint: tuple[Label, ...], labels: tuple[Label, ...] | None) -> list[Any]:
         if isinstance(cost, Mapping):
-            strange = [c for c in cost if labels is None or c not in labels]
+            strange = [c for c in cost if c not in (labels or ())]
             if strange or labels is None:
                 what = repr(strange[0]) if strange else "what is given by constraints"
                 raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
@@ -188,9 +182,8 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     view = View.of(game, policy)
     found = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
     action = view.counted.layer(t).action[found.row[found.feasible]]
-    return _compact(
-        game, action, found.worth[found.feasible], f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
-    )
+    title = f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
+    return _compact(game, action, found.worth[found.feasible], title)
 
 
 def _compact(game: MarkovGame, action: NDArray[np.int32], worth: NDArray[np.float64], title: str) -> StageGame:

@@ -30,10 +30,10 @@ from acegames.files.tables.csv_parquet import (
     exactly,
     kind_of,
     label_cells,
+    read_float,
     read_meta,
     read_pieces,
     write_pieces,
-    wrong,
 )
 from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
 from acegames.files.written_costs import read_written_cost, write_cost
@@ -41,7 +41,7 @@ from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.table_columns import NumberedTable, cost_columns
-from acegames.model.to_table import column_names, objects, outcome_lines
+from acegames.model.to_table import column_names, objects, table_pieces
 from acegames.model.written import label_to_data, show
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
@@ -157,14 +157,8 @@ def _policy(given: Any) -> Policy:
 
 
 def _game_pieces(game: MarkovGame) -> Iterator[list[Any]]:
-    states = label_cells("state", game.states)
     actions = [label_cells("action", own) for own in game.actions]
-    costs = [_cost_cells(values) for values in game.cost_values]
-    for lines in outcome_lines(game):
-        at = [] if lines.t is None else [np.full(len(lines.state), lines.t)]
-        played = [own[lines.action[:, i]] for i, own in enumerate(actions)]
-        spent = [own[lines.cost[:, m]] for m, own in enumerate(costs)]
-        yield [*at, states[lines.state], *played, states[lines.next_state], lines.prob, *lines.reward.T, *spent]
+    return table_pieces(game, label_cells("state", game.states), actions, list(map(_cost_cells, game.cost_values)))
 
 
 def _cost_cells(values: tuple[Any, ...]) -> Any:
@@ -185,8 +179,8 @@ def _read_game(path: Source, edited: bool) -> MarkovGame:
             columns.setdefault(name, []).extend(values)
     if "t" in columns and len(lines) < settings.horizon:
         raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
-    _translate(columns, settings.names, lines)
-    game = with_tails(MarkovGame.from_table(NumberedTable(columns, lines), **settings.arguments), head)
+    table = _translated(Piece(columns, lines), settings.names)
+    game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
     if game.digest == head["digest"]:
         return game
     if not edited:
@@ -195,9 +189,7 @@ def _read_game(path: Source, edited: bool) -> MarkovGame:
             "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
         )
     if game.tails is not None:
-        raise BadFile(
-            "a table of the first steps of infinite play cannot be edited: the bounds on the rest would not be true"
-        )
+        raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
     return game
 
 
@@ -216,10 +208,8 @@ def _read_head(path: Source) -> dict[str, Any]:
             with open(_beside(path), "rb") as file:
                 text: str | bytes | None = file.read(HEADER)
         except FileNotFoundError:
-            raise BadFile(
-                f"there is no file {_beside(path)!r} beside it; read a table of your own with MarkovGame.from_table, which takes the rest "
-                "as arguments"
-            ) from None
+            hint = "MarkovGame.from_table reads a table of your own, with the rest as arguments"
+            raise BadFile(f"there is no file {_beside(path)!r} beside it; {hint}") from None
     else:
         text = read_meta(path)
     try:
@@ -232,39 +222,17 @@ def _read_head(path: Source) -> dict[str, Any]:
     return head
 
 
-def _translate(columns: dict[str, list[Any]], names: Names, lines: list[int]) -> None:
-    """Labels, exact costs and numbers in place of what stands for them."""
+def _translated(piece: Piece, names: Names) -> NumberedTable:
+    """The columns with labels, exact costs and numbers in place of what stands for them in a file."""
     states = Known("state", names.states, in_file=True)
-    for column in ("state", "next_state"):
-        _translate_labels(columns, column, states, lines)
+    readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):
-        _translate_labels(columns, str(p), Known(f"action of player {p!r}", own, in_file=True), lines)
-    prizes = [f"reward_{p}" for p in names.players]
-    for column in ("t", "probability", *prizes):
-        _translate_values(columns, column, _float, lines)
+        readers[str(p)] = Known(f"action of player {p!r}", own, in_file=True).label
+    readers |= dict.fromkeys(("t", "probability", *(f"reward_{p}" for p in names.players)), read_float)
     read_cost = functools.cache(_read_cost)  # so that equal distributions are one object
-    for label in cost_columns(["state", *names.players, "probability", "next_state", *prizes], names.constraints):
-        _translate_values(columns, str(label), read_cost, lines)
-
-
-def _translate_labels(columns: dict[str, list[Any]], column: str, known: Known, lines: list[int]) -> None:
-    if column in columns:
-        columns[column] = [known.labels[k] for k in known.numbers(columns[column], column, lines).tolist()]
-
-
-def _translate_values(columns: dict[str, list[Any]], column: str, read: Callable[[Any], Any], lines: list[int]) -> None:
-    for k, value in enumerate(columns.get(column, ())):
-        try:
-            columns[column][k] = read(value)
-        except (TypeError, ValueError) as error:
-            raise wrong(lines[k], column, str(error)) from None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{show(value)} is not a number") from None
+    readers |= {str(label): read_cost for label in cost_columns(list(readers), names.constraints)}
+    found = {c: piece.read(c, readers[c]) if c in readers else values for c, values in piece.columns.items()}
+    return NumberedTable(found, piece.lines)
 
 
 def _read_cost(value: Any) -> Any:

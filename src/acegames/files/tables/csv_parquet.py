@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
 from acegames.model.to_table import objects
-from acegames.model.written import label_to_data, show, unknown
+from acegames.model.written import label_to_data, show, unknown, write_number
 from acegames.system.container import writing
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED, UNFOLDED_SHARE
@@ -37,7 +37,17 @@ class Piece:
     """Some lines of a table."""
 
     columns: Mapping[str, Sequence[Any]]  # all of one length
-    lines: Sequence[int]  # what each line is called: in a CSV file the line where it begins, else its number from 0
+    lines: Sequence[int]  # the number of each line: in a CSV file where it begins, else from 0
+
+    def read(self, column: str, reader: Callable[[Any], Any]) -> list[Any]:
+        """`reader` of each value of a column; InvalidOption names the line where it raises ValueError."""
+        found = []
+        for line, value in zip(self.lines, self.columns[column], strict=True):
+            try:
+                found.append(reader(value))
+            except ValueError as error:
+                raise wrong(line, column, str(error)) from None
+        return found
 
 
 def kind_of(path: Source) -> str:
@@ -101,9 +111,7 @@ def _check_lengths(texts: Sequence[str]) -> None:
     """InvalidOption where a text is longer than what is read back."""
     longest, most = max(map(len, texts), default=0), csv.field_size_limit()
     if longest > most:
-        raise InvalidOption(
-            f"a label or cost takes {longest} characters, an entry of a CSV file may have {most}; write {PARQUET}"
-        )
+        raise InvalidOption(f"a label or cost takes {longest} characters, CSV allows {most}; write {PARQUET}")
 
 
 def read_pieces(path: Source) -> Iterator[Piece]:
@@ -219,15 +227,24 @@ class Known:
                     self.index[_cell(kind, label)] = k
         self.index |= {label: k for k, label in enumerate(labels)}
 
-    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> NDArray[np.int64]:
-        """The number of the label in each line; InvalidOption naming the line of an unknown one."""
-        found = np.empty(len(values), dtype=np.int64)
-        for k, value in enumerate(values):
-            try:
-                found[k] = self.index[value]
-            except (KeyError, TypeError):
-                raise wrong(lines[k], column, unknown(self.kind, value, self.labels)) from None
-        return found
+    def number(self, value: Any) -> int:
+        """The number of a label; ValueError for an unknown one."""
+        try:
+            return self.index[value]
+        except (KeyError, TypeError):
+            raise ValueError(unknown(self.kind, value, self.labels)) from None
+
+    def label(self, value: Any) -> Label:
+        """The label; ValueError for an unknown one."""
+        return self.labels[self.number(value)]
+
+
+def read_float(value: Any) -> float:
+    """A number as a float; ValueError for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{show(value)} is not a number") from None
 
 
 def wrong(line: int, column: str, problem: str) -> InvalidOption:
@@ -237,8 +254,6 @@ def wrong(line: int, column: str, problem: str) -> InvalidOption:
 
 def exactly(value: Fraction | int) -> str:
     """An exact number as text: 3, 0.25 where that is exact, else 1/3."""
-    from acegames.model.written import write_number
-
     return str(write_number(Fraction(value)))
 
 

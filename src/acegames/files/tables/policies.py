@@ -5,7 +5,8 @@ All pairs (t, state, spent) that feasible play can reach are listed, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,11 +18,12 @@ from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept, Nash
 from acegames.engines.reference import policy_layer
 from acegames.errors import InvalidOption, TooLarge
-from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
+from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, read_float, wrong
 from acegames.model.arrays import Floats, Ints, owners, spans
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact
-from acegames.model.to_table import check_columns, objects
+from acegames.model.table_columns import check_columns
+from acegames.model.to_table import objects
 from acegames.model.written import read_exact, show
 from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
 from acegames.policy.layer import PolicyLayer, action_offsets, by_player, project
@@ -61,9 +63,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
     others = [m for m in range(len(policy.constraints)) if m not in dims]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
-        raise TooLarge(
-            "the policy does not hold the list of its pairs, which would take far more memory than itself, so they cannot be written out"
-        )
+        raise TooLarge("the policy is too large to hold the list of its pairs, so they cannot be written out")
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
@@ -153,26 +153,25 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker, *, in
     actions = [Known(f"action of player {p!r}", own, in_file=in_file) for p, own in who]
     limits = [f"spent_{c}" for c in game.constraints]
     names = check_columns(["t", "state", *limits, *map(str, game.players), "probability"])
-    amounts = [_Units(unit) for unit in tracker.units]
+    amounts = [_units_reader(unit) for unit in tracker.units]
     found: list[_Lines] = []
     for piece in pieces:
         _check_names(piece, names)
-        columns, lines = piece.columns, piece.lines
-        spent = [own.numbers(columns[c], c, lines) for own, c in zip(amounts, limits, strict=True)]
-        played = [own.numbers(columns[str(p)], str(p), lines) for own, p in zip(actions, game.players, strict=True)]
-        t = _floats(columns["t"], "t", lines)
+        spent = [piece.read(c, own) for own, c in zip(amounts, limits, strict=True)]
+        played = [piece.read(str(p), own.number) for own, p in zip(actions, game.players, strict=True)]
+        t = np.array(piece.read("t", read_float))
         late = np.flatnonzero(~((t >= 0) & (t < game.horizon) & (t == np.floor(t))))
         if len(late):
             k = int(late[0])
-            raise wrong(lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
-        prob = _floats(columns["probability"], "probability", lines)
+            raise wrong(piece.lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
+        prob = np.array(piece.read("probability", read_float))
         bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + TABLE_SUM)))
         if len(bad):
             k = int(bad[0])
-            raise wrong(lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
-        total = np.stack(spent, axis=1) if spent else np.zeros((len(t), 0), dtype=np.int64)
-        where = states.numbers(columns["state"], "state", lines)
-        found.append(_Lines(t.astype(np.int64), where, total, np.stack(played, axis=1), prob))
+            raise wrong(piece.lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
+        total = np.array(spent, dtype=np.int64).reshape(len(spent), len(t)).T
+        where = np.array(piece.read("state", states.number), dtype=np.int64)
+        found.append(_Lines(t.astype(np.int64), where, total, np.array(played, dtype=np.int64).T, prob))
     if not found:
         raise InvalidOption("the table has no lines")
     fields = ("t", "state", "total", "action", "prob")
@@ -190,44 +189,23 @@ def _check_names(piece: Piece, names: list[str]) -> None:
         raise InvalidOption(f"the column {extra[0]!r} has no meaning here, drop it")
 
 
-class _Units:
-    """Exact amounts as whole units."""
+def _units_reader(unit: Fraction) -> Callable[[Any], int]:
+    """Reads exact amounts as whole units; ValueError where an amount is none."""
 
-    def __init__(self, unit: Fraction) -> None:
-        self.unit = unit
-        self.known: dict[Any, int] = {}
-
-    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> Ints:
-        """The whole units of each line; InvalidOption where there are none."""
-        found = np.empty(len(values), dtype=np.int64)
-        for k, value in enumerate(values):
-            try:
-                units = self.known.get(value)
-            except TypeError:
-                raise wrong(lines[k], column, f"{show(value)} is not a number") from None
-            if units is None:
-                units = self.known[value] = self._read(value, column, lines[k])
-            found[k] = units
-        return found
-
-    def _read(self, value: Any, column: str, line: int) -> int:
-        try:
-            amount = (read_exact(value) if isinstance(value, str) else exact(value)) / self.unit
-        except (TypeError, ValueError) as error:
-            raise wrong(line, column, str(error)) from None
+    @functools.cache
+    def known(value: Any) -> int:
+        amount = (read_exact(value) if isinstance(value, str) else exact(value)) / unit
         if amount.denominator != 1 or abs(amount) >= 2**62:
-            raise wrong(line, column, f"{show(value)} is no whole multiple of {self.unit}, which every cost is")
+            raise ValueError(f"{show(value)} is no whole multiple of {unit}, which every cost is")
         return int(amount)
 
-
-def _floats(values: Sequence[Any], column: str, lines: Sequence[int]) -> Floats:
-    found = np.empty(len(values))
-    for k, value in enumerate(values):
+    def read(value: Any) -> int:
         try:
-            found[k] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise wrong(lines[k], column, f"{show(value)} is not a number") from None
-    return found
+            return known(value)
+        except TypeError:
+            raise ValueError(f"{show(value)} is not a number") from None
+
+    return read
 
 
 def _layer(
@@ -251,9 +229,8 @@ def _layer(
     total = np.add.reduceat(lines.prob, first)
     off = np.flatnonzero(~(np.abs(total - 1) <= TABLE_SUM))
     if len(off):
-        raise InvalidOption(
-            f"{where(int(first[off[0]]))}: the probabilities sum to {total[off[0]]:.12g}, must sum to 1"
-        )
+        spot, found = where(int(first[off[0]])), total[off[0]]
+        raise InvalidOption(f"{spot}: the probabilities sum to {found:.12g}, must sum to 1")
     pair = np.cumsum(new) - 1
     twice = pair * len(table.action) + row
     order = np.argsort(twice, kind="stable")
@@ -279,9 +256,7 @@ def _layer(
     try:
         return policy_layer(nodes, table, lines.prob, values)
     except TooLarge:
-        raise TooLarge(
-            f"t={t}: the amounts spent in the table lie so far apart that what lies between them cannot be numbered", t
-        ) from None
+        raise TooLarge(f"t={t}: the amounts spent lie too far apart for what is between to be numbered", t) from None
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:

@@ -70,9 +70,8 @@ def probabilities(
     found = np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
     total = math.fsum(found)
     if not abs(total - 1) <= PROBABILITY_SUM:
-        raise InvalidGame(
-            f"{describe(cost.source)}: the probabilities of its cells sum to {total:.12g}, must sum to 1; is its cdf in order?"
-        )
+        name = describe(cost.source)
+        raise InvalidGame(f"{name}: the probabilities of its cells sum to {total:.12g}, must sum to 1; check its cdf")
     empty = np.flatnonzero(found == 0)
     found[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
     for end in _possible_ends(cost):

@@ -114,9 +114,7 @@ class RandomCost:
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
     def _endless(self) -> Fraction:
-        raise InvalidGame(
-            f"{describe(self.source)} has no lower bound, and its cdf does not fall to 0 far below; it must"
-        )
+        raise InvalidGame(f"{describe(self.source)} has no lower bound, so its cdf must fall to 0 far below")
 
     def below(self, x: Fraction) -> float:
         """Pr[cost < x]."""
@@ -275,9 +273,8 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
     excluded = bound < known if which == "upper" else bound > known
     if not isinstance(known, float) or math.isnan(known):
         if excluded:
-            raise InvalidGame(
-                f"{describe(source)}: {which}={given} leaves out a part of its support, which reaches to {known}; bounds do not truncate"
-            )
+            spot = f"{describe(source)}: {which}={given}"
+            raise InvalidGame(f"{spot} leaves out a part of its support, up to {known}; bounds do not truncate")
         return known
     beyond = float(bound) + np.array([0.01, 1.0, 2.0, 10.0]) * (1 if which == "upper" else -1) * max(
         1.0, abs(float(bound))
@@ -307,13 +304,11 @@ def _check(cost: RandomCost) -> None:
     falls = np.flatnonzero(np.diff(found) < -CDF_ROUNDING)
     if len(falls):
         k = int(falls[0])
-        raise InvalidGame(
-            f"{name}: its cdf falls from {found[k]:.6g} at {x[k]:.6g} to {found[k + 1]:.6g} at {x[k + 1]:.6g}, must not"
-        )
+        high, low = (f"{found[i]:.6g} at {x[i]:.6g}" for i in (k, k + 1))
+        raise InvalidGame(f"{name}: its cdf falls from {high} to {low}, must not")
     if not found[-1] >= 1 - CDF_ROUNDING:
-        raise InvalidGame(
-            f"{name}: its cdf is {found[-1]:.12g} at the upper bound {x[-1]:.6g}, must be 1; bounds do not truncate"
-        )
+        last = f"{found[-1]:.12g} at the upper bound {x[-1]:.6g}"
+        raise InvalidGame(f"{name}: its cdf is {last}, must be 1; bounds do not truncate")
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
         before = np.array([np.nextafter(bottom, -math.inf)])
         rest = float(cost._law_cdf(before)[0])
