@@ -80,7 +80,7 @@ def rest_of(game: MarkovGame) -> dict[str, Any]:
 def check_no_tails(game: MarkovGame) -> None:
     """Refuse games that were cut from infinite play, whose bounds on the rest would be lost."""
     if game.tails is not None:
-        raise InvalidOption("arrays and tables cannot hold the bounds of `discount` on later steps; save it to a file")
+        raise InvalidOption("the game was cut short by `discount`, whose bounds tables cannot hold; save it to a file")
 
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:

@@ -63,7 +63,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
     others = [m for m in range(len(policy.constraints)) if m not in dims]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
-        raise TooLarge("the policy is too large to hold the list of its pairs, so they cannot be written out")
+        raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
