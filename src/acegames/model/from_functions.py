@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Outcome = tuple[float, Label, tuple[Cost, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
 """What the functions say about one (t, state): reward and outcomes of each legal joint action."""
+Table = tuple[list[int], dict[Label, Block]]
+"""Times, and what happens at them in each state."""
 
 
 def game_from_functions(
@@ -63,18 +65,15 @@ def game_from_functions(
         InvalidGame: naming the place, the value and the rule.
     """
     check_function("actions", actions, ("t", "state"), error=InvalidGame)
-    for what, function in (
-        ("outcomes", outcomes),
-        ("reward", reward),
-        *([("legal", legal)] if legal is not None else []),
-    ):
-        check_function(what, function, ("t", "state", "action"), error=InvalidGame)
+    for what, function in (("outcomes", outcomes), ("reward", reward), ("legal", legal)):
+        if what != "legal" or legal is not None:
+            check_function(what, function, ("t", "state", "action"), error=InvalidGame)
     horizon = check_horizon(horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
     seen: tuple[dict[Label, None], ...] = tuple({} for _ in player_labels)
     ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal, seen)
-    tables: list[tuple[list[int], dict[Label, Block]]] = []  # (times, what happens in each state)
+    tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     states = dict(here)
     for t in range(horizon):
@@ -83,19 +82,12 @@ def game_from_functions(
         here = {nxt: None for block in blocks.values() for _, outs in block.values() for _, nxt, _ in outs}
         states |= here
     names = Names(player_labels, tuple(states), tuple(map(tuple, seen)), constraint_labels)
-    return build_from_blocks(names, tables, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    layers, values = _raw_layers(names, tables)
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def build_from_blocks(
-    names: Names,
-    tables: list[tuple[list[int], dict[Label, Block]]],
-    *,
-    horizon: int,
-    initial: Any,
-    budgets: Any,
-    name: str,
-) -> MarkovGame:
-    """Assemble a game from blocks, `tables` being (times, {state: block}) with disjoint times."""
+def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
+    """Return the raw layers of tables with disjoint times, and the cost values of their codes."""
     vectors = (
         cost for _, blocks in tables for block in blocks.values() for _, outs in block.values() for _, _, cost in outs
     )
@@ -122,12 +114,10 @@ def build_from_blocks(
             )
         )
         used += len(flat)
-    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    return layers, values
 
 
-def _file_under_equal_times(
-    tables: list[tuple[list[int], dict[Label, Block]]], t: int, blocks: dict[Label, Block]
-) -> None:
+def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Block]) -> None:
     """Add time t to the first table that agrees on every state they share, else to a new one."""
     for times, known in tables:
         if all(known.get(s, b) == b for s, b in blocks.items()):

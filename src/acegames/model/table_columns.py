@@ -24,6 +24,15 @@ def check_columns(names: list[str]) -> list[str]:
     return names
 
 
+def columns_of(table: Any) -> dict[Any, Any] | None:
+    """The columns of a pyarrow table, a data frame or a mapping; None for anything else."""
+    if hasattr(table, "to_pydict"):
+        return dict(table.to_pydict())
+    if hasattr(table, "columns"):
+        return {c: table[c] for c in table.columns}
+    return dict(table) if isinstance(table, Mapping) else None
+
+
 class NumberedTable(dict[str, Any]):
     """{column: values} read from a file, with the number of each line in it for messages."""
 
@@ -55,12 +64,8 @@ class Columns:
                 raise InvalidGame(f"{what}: column {column!r} has {length} lines, column 'state' has {self.length}")
 
     def _by_column(self, table: Any) -> dict[Any, Any]:
-        if hasattr(table, "to_pydict"):  # of pyarrow
-            return dict(table.to_pydict())
-        if hasattr(table, "columns"):
-            return {c: table[c] for c in table.columns}
-        if isinstance(table, Mapping):
-            return dict(table)
+        if (columns := columns_of(table)) is not None:
+            return columns
         records = list(table) if isinstance(table, Iterable) and not isinstance(table, (str, bytes)) else [table]
         for i, record in enumerate(records):
             if not isinstance(record, Mapping):

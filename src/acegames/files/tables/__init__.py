@@ -26,7 +26,6 @@ from acegames.files.tables.csv_parquet import (
     Known,
     Piece,
     Source,
-    columns_of,
     exactly,
     kind_of,
     label_cells,
@@ -40,7 +39,7 @@ from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.table_columns import NumberedTable, cost_columns
+from acegames.model.table_columns import NumberedTable, columns_of, cost_columns
 from acegames.model.to_table import column_names, objects, table_pieces
 from acegames.model.written import label_to_data, show
 from acegames.policy.policy import Policy
@@ -105,7 +104,10 @@ def read_policy(
         raise InvalidOption(f"tracker: got {tracker!r:.60}, must be a CostTracker such as solution.policy.tracker")
     if isinstance(table, (str, PathLike)):
         return _named(table, lambda: policy_from_pieces(read_pieces(table), game, chosen, tracker, in_file=True))
-    return policy_from_pieces(iter([_piece(columns_of(table))]), game, chosen, tracker, in_file=False)
+    columns = columns_of(table)
+    if columns is None:
+        raise InvalidOption(f"table: got {type(table).__name__}, must be a path, a data frame or {{column: values}}")
+    return policy_from_pieces(iter([_piece(columns)]), game, chosen, tracker, in_file=False)
 
 
 def game_frame(game: MarkovGame) -> Any:
@@ -239,9 +241,9 @@ def _read_cost(value: Any) -> Any:
     return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
 
 
-def _piece(columns: Mapping[str, Any]) -> Piece:
+def _piece(columns: Mapping[Any, Any]) -> Piece:
     """A table in memory as one piece."""
-    found = {name: _values(name, given) for name, given in columns.items()}
+    found = {str(name): _values(str(name), given) for name, given in columns.items()}
     for one, other in itertools.pairwise(found):
         if len(found[one]) != len(found[other]):
             raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")

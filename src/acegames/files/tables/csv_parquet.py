@@ -255,14 +255,3 @@ def wrong(line: int, column: str, problem: str) -> InvalidOption:
 def exactly(value: Fraction | int) -> str:
     """An exact number as text: 3, 0.25 where that is exact, else 1/3."""
     return str(write_number(Fraction(value)))
-
-
-def columns_of(frame: Any) -> Mapping[str, Any]:
-    """The columns of a data frame, of a pyarrow table or of {column: values}."""
-    if hasattr(frame, "to_pydict"):
-        frame = frame.to_pydict()
-    if hasattr(frame, "columns"):
-        return {str(c): frame[c] for c in frame.columns}
-    if isinstance(frame, Mapping):
-        return {str(c): values for c, values in frame.items()}
-    raise InvalidOption(f"table: got {type(frame).__name__}, must be a path, a data frame or {{column: values}}")
