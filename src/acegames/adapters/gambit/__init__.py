@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.gambit.nfg import format_nfg, parse_nfg, repeated
+from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
 from acegames.errors import BadFile, InvalidGame, InvalidOption
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import is_scalar
@@ -134,8 +134,17 @@ class StageGame:
             budget: as in `MarkovGame.from_arrays`.
             horizon: how often it is played.
         """
-        costs = self._costs(cost, budget)
-        return repeated(self.title, self.players, self.actions, self.payoffs, self.feasible, costs, budget, horizon)
+        return MarkovGame.from_arrays(
+            np.ones((1, *self.feasible.shape, 1)),
+            np.where(self.feasible[..., None], np.moveaxis(self.payoffs, 0, -1), 0.0)[None],
+            self._costs(cost, budget),
+            budget,
+            horizon=horizon,
+            legal=self.feasible[None],
+            players=self.players,
+            actions=self.actions,
+            name=self.title,
+        )
 
     def _costs(self, cost: Costs, budget: Any) -> Any:
         """Costs as `from_arrays` takes them."""

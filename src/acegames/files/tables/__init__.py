@@ -225,7 +225,7 @@ def _read_head(path: Source) -> dict[str, Any]:
 
 
 def _translated(piece: Piece, names: Names) -> NumberedTable:
-    """The columns with labels, exact costs and numbers in place of what stands for them in a file."""
+    """The columns with labels, exact costs and numbers in place of the cells of a file."""
     states = Known("state", names.states, in_file=True)
     readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):

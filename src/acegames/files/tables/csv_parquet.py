@@ -40,7 +40,7 @@ class Piece:
     lines: Sequence[int]  # the number of each line: in a CSV file where it begins, else from 0
 
     def read(self, column: str, reader: Callable[[Any], Any]) -> list[Any]:
-        """`reader` of each value of a column; InvalidOption names the line where it raises ValueError."""
+        """`reader` of each value; InvalidOption names the line where it raises ValueError."""
         found = []
         for line, value in zip(self.lines, self.columns[column], strict=True):
             try:
