@@ -37,7 +37,7 @@ def build(values: Sequence[float] = VALUES, weights: Sequence[Any] = WEIGHTS, ca
         capacity: the most that may be carried.
     """
     if len(values) != len(weights):
-        raise ValueError(f"knapsack: {len(values)} values and {len(weights)} weights, must be as many")
+        raise ValueError(f"knapsack: {len(values)} values and {len(weights)} weights, must be one weight per value")
     return MarkovGame.from_functions(
         name="knapsack",
         players=["packer"],

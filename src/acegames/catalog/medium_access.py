@@ -42,7 +42,7 @@ def build(players: int = 2, horizon: int = 5, battery: Any = 3, stay: float = 0.
     names = [f"tx{i + 1}" for i in range(players)]
     batteries = [battery] * players if not isinstance(battery, (list, tuple)) else list(battery)
     if len(batteries) != players:
-        raise ValueError(f"medium_access: {len(batteries)} batteries for {players} players, must be as many")
+        raise ValueError(f"medium_access: {len(batteries)} batteries for {players} players, must be one each")
     other = {"good": "bad", "bad": "good"}
 
     def outcomes(t: int, channel: str, action: tuple[str, ...]) -> list[tuple[float, str, list[int]]]:

@@ -37,7 +37,7 @@ LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand ch
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file says of a game besides its tables. Labels are None where the file has none."""
+    """Everything in a file besides the tables. Labels are None where the file has none."""
 
     horizon: int
     initial: Any

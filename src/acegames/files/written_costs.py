@@ -64,7 +64,7 @@ def read_written_cost(value: Any) -> Cost:
 
 
 def write_cost(cost: Cost, number: Any) -> Any:
-    """What to write for a cost: `number(cost)`, or a scipy distribution; else InvalidGame."""
+    """Return `number(cost)`, or a scipy distribution as data; InvalidGame for other objects."""
     if not isinstance(cost, RandomCost):
         return number(cost)
     name, values = parameters(cost.source) or ("", {})

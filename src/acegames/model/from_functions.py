@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Outcome = tuple[float, Label, tuple[Cost, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
-"""What the functions say about one (t, state): reward and outcomes of each legal joint action."""
+"""The answers for one (t, state): reward and outcomes of each legal joint action."""
 Table = tuple[list[int], dict[Label, Block]]
 """Times, and what happens at them in each state."""
 

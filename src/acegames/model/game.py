@@ -123,7 +123,7 @@ class MarkovGame:
         return tuple({a: i for i, a in enumerate(labels)} for labels in self.actions)
 
     def content(self) -> dict[str, Any]:
-        """What the digest is taken of besides the arrays of the layers: texts and numbers."""
+        """The texts and numbers that the digest covers besides the arrays of the layers."""
         content: dict[str, Any] = {
             "players": [_label_text(x) for x in self.players],
             "states": [_label_text(x) for x in self.states],

@@ -164,7 +164,7 @@ class Columns:
             raise InvalidGame(f"{self.what}, column {column!r}: holds values that cannot be hashed") from None
 
     def line(self, line: int) -> int:
-        """What a line is called in messages."""
+        """The number of a line in messages."""
         return line if self.lines is None else self.lines[line]
 
     def wrong(self, column: Label, line: int, problem: str) -> InvalidGame:

@@ -59,7 +59,7 @@ def column_names(game: MarkovGame) -> list[str]:
 
 
 def rest_of(game: MarkovGame) -> dict[str, Any]:
-    """What is not in the table, as arguments of `from_table` and `from_arrays`."""
+    """The rest of the game, as arguments of `from_table` and `from_arrays`."""
     found: dict[str, Any] = {
         "players": game.players,
         "horizon": game.horizon,

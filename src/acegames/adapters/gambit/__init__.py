@@ -158,7 +158,7 @@ class StageGame:
         labels = tuple(budget) if isinstance(budget, Mapping) else None
         entries = [self._cost(cost(joint), joint, labels) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
-            raise InvalidGame("cost: must give as many numbers for each joint action")
+            raise InvalidGame("cost: must give the same number of entries for every joint action")
         return np.array(entries, dtype=object).reshape(1, *shape, -1)
 
     def _cost(self, cost: Any, joint: tuple[Label, ...], labels: tuple[Label, ...] | None) -> list[Any]:

@@ -173,7 +173,7 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
 
 
 def read_meta(path: Source) -> str | None:
-    """What was written along with a Parquet table."""
+    """The text that was written along with a Parquet table."""
     arrow, parquet = _arrow()
     with open(path, "rb") as file:
         try:

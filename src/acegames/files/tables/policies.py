@@ -87,7 +87,7 @@ class _Amounts:
         self.decimal = digits is not None and largest * self.unit * 10**digits < 10**15
 
     def of(self, units: Ints) -> NDArray[Any]:
-        """The amounts of so many units."""
+        """The amounts of these numbers of units."""
         if self.whole:
             return units * int(self.unit)
         distinct, inverse = np.unique(units, return_inverse=True)
@@ -101,7 +101,7 @@ class _Amounts:
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """What a table says, by indices."""
+    """The lines of a table, by indices."""
 
     t: Ints  # (L,)
     state: Ints  # (L,)

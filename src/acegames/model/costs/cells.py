@@ -36,7 +36,7 @@ _BLOCK = 100_000
 def probabilities(
     cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None = None
 ) -> list[tuple[Fraction, float]]:
-    """What a random cost counts as when rounded, ascending, with probabilities that sum to 1.
+    """The values of a rounded random cost, ascending, with probabilities that sum to 1.
 
     Args:
         cost: the cost.
@@ -84,7 +84,7 @@ def probabilities(
 def _listed(
     atoms: Sequence[tuple[Fraction, float]], cell: Fraction, whole: Callable[[Fraction], int], first: int
 ) -> list[tuple[Fraction, float]]:
-    """What listed costs count as, each by itself."""
+    """The rounded values of costs that are listed, with their probabilities."""
     share: dict[int, list[float]] = {}
     for amount, p in atoms:
         share.setdefault(max(whole(amount / cell), first), []).append(p)
@@ -170,7 +170,7 @@ def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, directi
 
 
 def _density(source: Any, kind: str) -> tuple[Any, float]:
-    """What tells whether a value can occur, and what it says where none can."""
+    """The function that tells whether a value can occur, and its value where none can."""
     for name, nothing in ((f"log{kind}", -math.inf), (kind, 0.0)):
         if callable(getattr(source, name, None)):
             return getattr(source, name), nothing

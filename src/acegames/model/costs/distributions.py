@@ -1,4 +1,4 @@
-"""What is asked of a distribution object, and how two of them are recognised as the same.
+"""The methods of distribution objects, and how two of these are recognised as the same.
 
 Any object with a `cdf` will do. What else it has is used where it is there:
 
@@ -215,7 +215,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _said(source: Any) -> str | None:
-    """What tells an object from others of its class: `key`, its table, or its plain attributes."""
+    """A text that tells an object from others of its class: `key`, table, or plain attributes."""
     key = getattr(source, "key", None)
     return repr(key) if isinstance(key, str) else _table(source) or _plain_attributes(source)
 

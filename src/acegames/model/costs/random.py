@@ -176,7 +176,7 @@ class RandomCost:
 
 
 Cost = Fraction | RandomCost
-"""What one constraint is charged: an exact number, or a draw from a distribution."""
+"""The cost of one constraint: an exact number, or a draw from a distribution."""
 
 
 def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost:
