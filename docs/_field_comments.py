@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import tokenize
 from typing import Any
@@ -35,3 +36,21 @@ def _comment(source: str) -> str:
     if found in AXES:
         found += " entries"
     return found[:1].upper() + found[1:] + ("." if found and found[-1] not in ".!?" else "")
+
+
+class StaticMethods(griffe.Extension):
+    """Documents `from_arrays = staticmethod(game_from_arrays)` in a class as the function that it is."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Put functions in place of such attributes, wherever they are in the package."""
+        modules = [pkg]
+        while modules:
+            module = modules.pop()
+            modules += [m for m in module.modules.values() if not m.is_alias]
+            for cls in module.classes.values():
+                for name, attr in () if cls.is_alias else list(cls.attributes.items()):
+                    called = attr.value if isinstance(attr.value, griffe.ExprCall) else None
+                    if called is not None and str(called.function) == "staticmethod":
+                        function = copy.copy(pkg.modules_collection[called.arguments[0].canonical_path])
+                        function.name, function.lineno = name, attr.lineno
+                        cls.set_member(name, function)

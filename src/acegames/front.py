@@ -22,7 +22,7 @@ from acegames.errors import (
     TooLarge,
     UnknownPair,
 )
-from acegames.files.loading import load
+from acegames.files.formats import load
 from acegames.model.budgets import almost_sure
 from acegames.model.costs.random import RandomCost, random_cost
 from acegames.model.game import MarkovGame

@@ -84,8 +84,8 @@ def test_labels_that_are_missing_or_repeated_get_numbers():
         ('NFG 1 R "t" { } { }', "between 1 and 30 players"),
         ('NFG 1 R "t" { ' + '"p" ' * 31 + "} {", "between 1 and 30 players"),
         ('NFG 1 R "t" { "a" "b" } { 2 } 1 2', "the actions of each player"),
-        ('NFG 1 R "t" { "a" "b" } { 0 2 } 1', "a number of actions"),
-        ('NFG 1 R "t" { "a" "b" } { 999999999 999999999 } 1 2', "a number of actions"),
+        ('NFG 1 R "t" { "a" "b" } { 0 2 } 1', "the number of a player's actions"),
+        ('NFG 1 R "t" { "a" "b" } { 999999999 999999999 } 1 2', "the number of a player's actions"),
         ('NFG 1 R "t" { "a" "b" } { 9999999999999 2 } 1 2', "the number of a player's actions"),
         ('NFG 1 R "t" { "a" "b" "c" "d" } { 9 9 9 9 }' + " 1" * 99, "more than the rest of the file can hold"),
         ('NFG 1 R "' + "t" * 10**6, "the end of the text"),
@@ -190,7 +190,7 @@ def test_joint_actions_that_are_infeasible_need_a_price(tmp_path):
 def test_prices_that_are_none_are_refused(outside):
     feasible = np.array([[False, True], [True, True]])
     stage = gambit.StageGame(("a", "b"), ((0, 1), (0, 1)), np.zeros((2, 2, 2)), feasible)
-    with pytest.raises(ace.InvalidOption, match=r"outside: got .* one for each of 2 players"):
+    with pytest.raises(ace.InvalidOption, match=r"outside: got .* one for each player"):
         stage.to_nfg(outside=outside)
 
 

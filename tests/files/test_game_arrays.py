@@ -7,7 +7,7 @@ import pytest
 
 from acegames.errors import BadFile, InvalidGame
 from acegames.files import games as files
-from acegames.files.games import load_game
+from acegames.files.formats import load as load_game
 from acegames.model.game import MarkovGame
 from acegames.system import container as store
 from game_files import CHICKEN, SUFFIXES, load_text, written

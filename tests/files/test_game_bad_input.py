@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.files import games as files
-from acegames.files.games import load_game
+from acegames.files.formats import load as load_game
 from acegames.model.game import MarkovGame
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
 
@@ -165,7 +164,7 @@ def test_not_text_and_too_long(tmp_path, monkeypatch):
     path.write_bytes(b"format: acegames-game\nname: \xff")
     with pytest.raises(BadFile, match="line 2: not UTF-8"):
         load_game(path)
-    monkeypatch.setattr(files, "TEXT_BYTES", 10)
+    monkeypatch.setattr("acegames.model.written.TEXT_BYTES", 10)
     with pytest.raises(BadFile, match="larger than 10 bytes"):
         load_game(path)
 
@@ -191,7 +190,7 @@ def test_suffixes(tmp_path):
     game = load_text(tmp_path, CHICKEN)
     with pytest.raises(BadFile, match=r"\.yaml, \.yml, \.json, \.npz"):
         game.save(tmp_path / "game.txt")
-    with pytest.raises(BadFile, match=r"\.yaml, \.yml, \.json, \.npz"):
+    with pytest.raises(BadFile, match=r"\.yaml, \.yml, \.json \(text\), \.npz"):
         load_game(written(tmp_path, CHICKEN, "game.txt"))
     game.save(tmp_path / "GAME.NPZ")
     (tmp_path / "GAME.NPZ").rename(tmp_path / "game")

@@ -19,7 +19,9 @@ from acegames.errors import InvalidGame
 from acegames.files import game_text as text_form
 from acegames.files import games as files
 from acegames.files import rules as reader
-from acegames.files.games import game_from_archive, game_to_archive, load_game, save_game
+from acegames.files.formats import load as load_game
+from acegames.files.formats import save as save_game
+from acegames.files.games import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.game import MarkovGame
 from acegames.system import container as store

@@ -24,7 +24,7 @@ from acegames.errors import AceError, BadFile, InvalidGame, TooLarge
 from acegames.files import game_archive as archive_form
 from acegames.files import games as files
 from acegames.files import rule_tables
-from acegames.model import assemble, game
+from acegames.model import assemble, layers
 from acegames.system import container as store
 from bombs import BOMBS as BOMBS_ELSEWHERE
 from bombs import CORPUS as CORPUS_FOLDER
@@ -316,21 +316,21 @@ def test_sets_of_states_that_never_come_again(tmp_path, monkeypatch):
         "rules": [{**BASE, "next": "a0"}, *({"when": {"state": s}, "next": n} for s, n in after.items())],
     }
     found = load_text(tmp_path, changed(horizon=100, **entries))
-    reach = game.reachable_states(found)
+    reach = layers.reachable_states(found)
     assert [set(np.flatnonzero(r)) for r in reach[:4]] == [{0, 2}, {1, 3}, {0, 4}, {1, 2}]
     assert len({id(r) for r in reach}) == 7  # the start, and six
-    monkeypatch.setattr(game, "REACH_WORK", 7 * game.FOLLOW_OVERHEAD)
+    monkeypatch.setattr(layers, "REACH_WORK", 7 * layers.FOLLOW_OVERHEAD)
     assert load_text(tmp_path, changed(horizon=100, **entries)).digest == found.digest
-    monkeypatch.setattr(game, "REACH_WORK", 5 * game.FOLLOW_OVERHEAD)
+    monkeypatch.setattr(layers, "REACH_WORK", 5 * layers.FOLLOW_OVERHEAD)
     with pytest.raises(TooLarge, match="states that can occur"):
         load_text(tmp_path, changed(horizon=100, **entries))
 
 
 def test_states_remembered_and_forgotten_are_the_same(tmp_path, monkeypatch):
     found = ace.catalog.get("intersection")
-    before = [r.tolist() for r in game.reachable_states(found)]
-    monkeypatch.setattr(game, "FOLLOW_KNOWN", 0)
-    assert [r.tolist() for r in game.reachable_states(found)] == before
+    before = [r.tolist() for r in layers.reachable_states(found)]
+    monkeypatch.setattr(layers, "FOLLOW_KNOWN", 0)
+    assert [r.tolist() for r in layers.reachable_states(found)] == before
 
 
 def test_plain_arrays_that_stand_for_much_more(tmp_path):

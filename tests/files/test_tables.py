@@ -174,7 +174,7 @@ def test_default_labels_make_a_table(tmp_path, monkeypatch):
     assert tables.read_game("game.csv").digest == ace.load("game.csv").digest == game.digest
     assert CliRunner().invoke(app, ["solve", "game.csv"]).exit_code == 0
     (tmp_path / "game.txt").write_text("x")
-    with pytest.raises(ace.BadFile, match=r"\.npz, \.nfg, \.csv, \.parquet"):
+    with pytest.raises(ace.BadFile, match=r"\.npz .*\.nfg .*\.csv, \.parquet"):
         ace.load("game.txt")
 
 
@@ -202,7 +202,7 @@ def test_lines_end_in_a_line_feed(folder):
 def test_entries_that_csv_cannot_hold_are_refused(folder):
     game = small(states=("x" * 140_000, "b"))
     for write, what in ((tables.write_game, game), (tables.write_policy, ace.solve(game))):
-        with pytest.raises(ace.InvalidOption, match=r"140000 characters, .* may have 131072; write \.parquet"):
+        with pytest.raises(ace.InvalidOption, match=r"140000 characters, CSV allows 131072; write \.parquet"):
             write(what, folder / "long.csv")
     assert not (folder / "long.csv").exists()
 
@@ -478,7 +478,7 @@ def test_amounts_that_lie_far_apart_are_too_large_for_a_reason():
         "p": [0] * 3,
         "q": [0] * 3,
     }
-    with pytest.raises(ace.TooLarge, match="t=0: the amounts spent in the table lie so far apart"):
+    with pytest.raises(ace.TooLarge, match="t=0: the amounts spent lie too far apart"):
         tables.read_policy({**table, "probability": [1.0] * 3}, game)
 
 

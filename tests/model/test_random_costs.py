@@ -265,7 +265,7 @@ def test_without_a_lower_bound_the_cdf_must_vanish():
         def cdf(self, x):
             return 1.0 if x >= 0 else 0.25
 
-    with pytest.raises(InvalidGame, match="does not fall to 0"):
+    with pytest.raises(InvalidGame, match="must fall to 0"):
         random_cost(Stuck())
 
 

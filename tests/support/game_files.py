@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from acegames.files.games import load_game
+from acegames.files.formats import load as load_game
 
 SUFFIXES = (".yaml", ".yml", ".json", ".npz")
 

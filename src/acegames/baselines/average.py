@@ -24,18 +24,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
 from acegames.baselines.team import weights_of
 from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
+from acegames.model.arrays import Floats, owners, pointers, spans
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
-from acegames.policy.situations import spans
 from acegames.policy.tracker import CostTracker
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +125,8 @@ class _Program:
     def __init__(self, game: MarkovGame, weights: tuple[float, ...], costs: list[Floats]) -> None:
         self.game = game
         reach = reachable_states(game)
-        self.rows = [np.flatnonzero(reach[t][_state_of_rows(game.layer(t))]) for t in range(game.horizon)]
-        self.start = np.concatenate([[0], np.cumsum([len(r) for r in self.rows])])
+        self.rows = [np.flatnonzero(reach[t][owners(game.layer(t).row_ptr)]) for t in range(game.horizon)]
+        self.start = pointers([len(r) for r in self.rows])
         self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
         self.reward /= np.abs(self.reward).max(initial=0.0) or 1.0  # the solver's tolerances are absolute
         self.size = _sizes(game, costs)
@@ -142,7 +139,7 @@ class _Program:
         """What leaves states at t, and enters them at t + 1. Equation t * S + s is of s at t."""
         layer, rows, states = self.game.layer(t), self.rows[t], len(self.game.states)
         column = self.start[t] + np.arange(len(rows))
-        self.entries.append((t * states + _state_of_rows(layer)[rows], column, np.ones(len(rows))))
+        self.entries.append((t * states + owners(layer.row_ptr)[rows], column, np.ones(len(rows))))
         if t + 1 < self.game.horizon:
             outcome, first = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
             entered = (t + 1) * states + layer.next_state[outcome]
@@ -229,7 +226,7 @@ class _Program:
 def _shares(layer: Layer, x: Floats, reduced: Floats) -> Floats:
     """Occupancies (R,) as probabilities; where play never comes, the row that would lose least."""
     shares = np.where(x > SUPPORT, x, np.where(np.isnan(x), np.nan, 0.0))
-    for state in np.unique(_state_of_rows(layer)[~np.isnan(x)]).tolist():
+    for state in np.unique(owners(layer.row_ptr)[~np.isnan(x)]).tolist():
         rows = layer.rows(state)
         here = slice(rows.start, rows.stop)
         if not shares[here].any():
@@ -246,7 +243,7 @@ def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats])
         occupancy[state] = p
     for t in range(game.horizon):
         layer = game.layer(t)
-        x = occupancy[_state_of_rows(layer)] * np.nan_to_num(shares[t])
+        x = occupancy[owners(layer.row_ptr)] * np.nan_to_num(shares[t])
         values += x @ layer.reward
         spent[t] = x @ costs[game.layer_at[t]]
         flow = layer.prob * np.repeat(x, np.diff(layer.out_ptr))
@@ -270,7 +267,3 @@ def _mean(cost: Cost) -> float:
     if not hasattr(cost.law, "mean"):
         raise InvalidOption(f"the cost {cost_text(cost)} has no mean(); budgets kept on average need it")
     return float(cost.unit) * float(cost.law.mean()) + float(cost.offset)
-
-
-def _state_of_rows(layer: Layer) -> NDArray[np.int64]:
-    return np.repeat(np.arange(len(layer.row_ptr) - 1), np.diff(layer.row_ptr))

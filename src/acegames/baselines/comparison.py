@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.baselines.average import expected_budgets
 from acegames.baselines.team import team_optimum, without_budgets
 from acegames.concepts import Concept
+from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.policy.simulation import Rollouts, simulate
 from acegames.solving.pipeline import solve
-
-Floats = NDArray[np.float64]
 
 NO_BUDGETS, ON_AVERAGE = "no budgets", "budgets kept on average"
 AS_A_TEAM, IN_EQUILIBRIUM = "at every moment, as a team", "at every moment, in equilibrium"

@@ -1,9 +1,8 @@
-"""Ready games, one small file each. `names()` lists them, `describe(name)` tells their story, `get(name)`
-builds one.
+"""Ready games, one small file each: `names()`, `describe(name)`, `get(name)`.
 
-A game's file holds its story, its source and the facts known about it in the module docstring (`describe`
-reads them from there; the tests check every fact), and a function `build` whose keyword arguments are the
-game's parameters.
+A game's file holds its story, its source and the facts known about it in the module docstring
+(`describe` reads them from there; the tests check every fact), and a function `build` whose
+keyword arguments are the game's parameters.
 """
 
 from __future__ import annotations
@@ -72,9 +71,8 @@ def get(name: str, **parameters: Any) -> MarkovGame:
     known = describe(name).parameters
     for key in parameters:
         if key not in known:
-            raise TypeError(
-                f"{name}: no parameter {key!r}{_hint(key, list(known))}; it has {', '.join(known) or 'none'}"
-            )
+            hint = _hint(key, list(known))
+            raise TypeError(f"{name}: no parameter {key!r}{hint}; it has {', '.join(known) or 'none'}")
     game = _module(name).build(**parameters)
     if not isinstance(game, MarkovGame):
         raise TypeError(f"{name}: build returned {type(game).__name__}, must return a MarkovGame")
@@ -82,7 +80,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
 
 
 def describe(name: str) -> CatalogEntry:
-    """Tell a game's story, source, facts and parameters; UnknownGame when there is none of that name."""
+    """A game's story, source, facts and parameters; UnknownGame when no game has this name."""
     module = _module(name)
     title, _, rest = inspect.cleandoc(module.__doc__ or "").partition("\n\n")
     story, _, rest = rest.partition("\n\nSource:")

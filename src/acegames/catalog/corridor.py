@@ -1,13 +1,14 @@
 """A narrow corridor: two robots, one bay, no budgets.
 
-A corridor of four cells has one bay beside its second cell. One robot starts at the left end and wants to
-the right end, the other the other way round. They may not stand in one cell and may not pass through each
-other, so one must wait in the bay. Each robot earns one for every step that it begins at its goal. There
-are no budgets: it is an action-constrained Markov game, in which the allowed joint actions of a state are
-not a product.
+A corridor of four cells has one bay beside its second cell. One robot starts at the left end and
+wants to the right end, the other the other way round. They may not stand in one cell and may not
+pass through each other, so one must wait in the bay. Each robot earns one for every step that it
+begins at its goal. There are no budgets: it is an action-constrained Markov game, in which the
+allowed joint actions of a state are not a product.
 
-Source: a two-robot instance of multi-agent path finding, R. Stern et al., "Multi-agent pathfinding:
-definitions, variants, and benchmarks", SoCS 2019 (vertex and swapping conflicts); the payoffs are ours.
+Source: a two-robot instance of multi-agent path finding, R. Stern et al., "Multi-agent
+pathfinding: definitions, variants, and benchmarks", SoCS 2019 (vertex and swapping conflicts);
+the payoffs are ours.
 
 Facts:
 - No allowed play has both robots in one cell.

@@ -1,24 +1,25 @@
 """Two relief drones with batteries, one spare pack, and wind.
 
-A flooded valley is a grid of two rows. The southern row is dry ground where a drone can rest for free; in
-the northern row lie a school, a clinic and a farm, each waiting for one parcel. Two drones start at the two
-ends of the dry row. In each step a drone flies one cell, delivers where somebody waits, hovers (over the
-flood) or rests (on dry ground). Flying, hovering and delivering take one unit of battery; a gust, with
-probability one quarter, makes every flight of that step take two. At the depot, in the middle of the dry
-row, lies a single spare pack: who swaps it in first gains energy (a negative cost). Two drones may never be
-in the same cell or change places. A battery that runs out drops the drone, so the batteries are hard
-budgets: over the flood a drone must keep enough to hover to the end or to fly home against the wind.
+A flooded valley is a grid of two rows. The southern row is dry ground where a drone can rest for
+free; in the northern row lie a school, a clinic and a farm, each waiting for one parcel. Two
+drones start at the two ends of the dry row. In each step a drone flies one cell, delivers where
+somebody waits, hovers (over the flood) or rests (on dry ground). Flying, hovering and delivering
+take one unit of battery; a gust, with probability one quarter, makes every flight of that step
+take two. At the depot, in the middle of the dry row, lies a single spare pack: who swaps it in
+first gains energy (a negative cost). Two drones may never be in the same cell or change places. A
+battery that runs out drops the drone, so the batteries are hard budgets: over the flood a drone
+must keep enough to hover to the end or to fly home against the wind.
 
 A delivery pays its worth to the drone that makes it, and one to the other.
 
-Source: a small relief task of our own, of the kind that motivates anytime constraints in J. McMahan,
-"Anytime-Constrained Equilibria in Polynomial Time", ICML 2025 (introduction).
+Source: a small relief task of our own, of the kind that motivates anytime constraints in J.
+McMahan, "Anytime-Constrained Equilibria in Polynomial Time", ICML 2025 (introduction).
 
 Facts:
 - Both drones can rest to the end, so empty batteries are the smallest feasible ones.
 - No feasible play has both drones in one cell.
-- The greedy rule "nothing breaks now" fails: some joint action that breaks no budget in its own step leaves
-  no way to keep the budgets later.
+- The greedy rule "nothing breaks now" fails: some joint action that breaks no budget in its own
+  step leaves no way to keep the budgets later.
 - The spare pack can be used: some feasible pair has a drone that has spent less than nothing.
 """
 

@@ -1,17 +1,19 @@
 """The knapsack: one player, one budget, the optimum of a classic.
 
-Items come by one at a time; the player takes each or leaves it. A taken item pays its value and costs its
-weight, and the weight carried may never exceed the capacity. With one player an equilibrium is an optimal
-plan.
+Items come by one at a time; the player takes each or leaves it. A taken item pays its value and
+costs its weight, and the weight carried may never exceed the capacity. With one player an
+equilibrium is an optimal plan.
 
-Source: instance P01 of the KNAPSACK_01 data sets collected by J. Burkardt (Florida State University): ten
-items, capacity 165. That budgets make a Markov decision process as hard as knapsack: J. McMahan and X. Zhu,
-"Anytime-Constrained Reinforcement Learning", AISTATS 2024.
+Source: instance P01 of the KNAPSACK_01 data sets collected by J. Burkardt (Florida State
+University): ten items, capacity 165. That budgets make a Markov decision process as hard as
+knapsack: J. McMahan and X. Zhu, "Anytime-Constrained Reinforcement Learning", AISTATS 2024.
 
 Facts:
 - The value of the default instance is 309.
-- The optimal plan of the default instance takes items 0, 1, 2, 3 and 5 and fills the knapsack exactly.
-- The value equals the optimum of the textbook dynamic programme, for any values, weights and capacity.
+- The optimal plan of the default instance takes items 0, 1, 2, 3 and 5 and fills the knapsack
+  exactly.
+- The value equals the optimum of the textbook dynamic programme, for any values, weights and
+  capacity.
 - The smallest feasible capacity is 0: taking nothing is always allowed.
 """
 
@@ -35,7 +37,7 @@ def build(values: Sequence[float] = VALUES, weights: Sequence[Any] = WEIGHTS, ca
         capacity: the most that may be carried.
     """
     if len(values) != len(weights):
-        raise ValueError(f"knapsack: {len(values)} values and {len(weights)} weights, must be as many")
+        raise ValueError(f"knapsack: {len(values)} values and {len(weights)} weights, must be one weight per value")
     return MarkovGame.from_functions(
         name="knapsack",
         players=["packer"],

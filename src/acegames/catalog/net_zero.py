@@ -1,18 +1,21 @@
 """A net-zero yard: two homes share solar panels and settle at the end of the day.
 
-Two homes share the panels on a barn and one meter. In each of six periods of a day a home saves, lives or feasts,
-which takes zero, one or two units of energy; the panels give more at noon than at the edges of the day, and more under a
-clear sky than under clouds, which come and go by chance. What is missing is imported, what is left over is exported,
-so the net import has both signs. They have promised to import no more than they export over the whole day. Only the settlement at
-the end counts: before the sun is up they may live on credit, as long as even a day of clouds would pay it back.
-The early home values its mornings double, the late home its evenings.
+Two homes share the panels on a barn and one meter. In each of six periods of a day a home saves,
+lives or feasts, which takes zero, one or two units of energy; the panels give more at noon than
+at the edges of the day, and more under a clear sky than under clouds, which come and go by
+chance. What is missing is imported, what is left over is exported, so the net import has both
+signs. They have promised to import no more than they export over the whole day. Only the
+settlement at the end counts: before the sun is up they may live on credit, as long as even a day
+of clouds would pay it back. The early home values its mornings double, the late home its
+evenings.
 
-Source: a small instance of our own, after net metering, where import and export are settled over a billing
-period. Constraints on the total alone (almost-sure constraints): J. McMahan, "Anytime-Constrained Equilibria in
-Polynomial Time", ICML 2025 (extensions).
+Source: a small instance of our own, after net metering, where import and export are settled over
+a billing period. Constraints on the total alone (almost-sure constraints): J. McMahan,
+"Anytime-Constrained Equilibria in Polynomial Time", ICML 2025 (extensions).
 
 Facts:
-- The running total may exceed the limit and come back: some feasible pair has imported more than the end allows.
+- The running total may exceed the limit and come back: some feasible pair has imported more than
+  the end allows.
 - A day of clouds gives three units, so a net import of -3 is the smallest that can be promised.
 - Where no sun is to come any more, no feasible pair is above the limit.
 - If the limit held at every time of the day, the homes together would get less.

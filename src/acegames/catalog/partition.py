@@ -1,18 +1,20 @@
 """Partition: the family that makes feasibility hard.
 
-A sorter puts each of a row of weights to the left or to the right; neither side may ever carry more than
-half of the total. A watcher looks on, has no choice to make, and loses what the sorter puts to the left: a
-two-player zero-sum game with one state and two joint actions. A policy that keeps both budgets is an even
-split of the weights, and to find one is the partition problem.
+A sorter puts each of a row of weights to the left or to the right; neither side may ever carry
+more than half of the total. A watcher looks on, has no choice to make, and loses what the sorter
+puts to the left: a two-player zero-sum game with one state and two joint actions. A policy that
+keeps both budgets is an even split of the weights, and to find one is the partition problem.
 
-Source: J. McMahan, "Anytime-Constrained Equilibria in Polynomial Time", ICML 2025, proposition on hardness:
-deciding feasibility is NP-hard from two constraints on. Partition itself: R. Karp, "Reducibility among
-combinatorial problems", 1972.
+Source: J. McMahan, "Anytime-Constrained Equilibria in Polynomial Time", ICML 2025, proposition on
+hardness: deciding feasibility is NP-hard from two constraints on. Partition itself: R. Karp,
+"Reducibility among combinatorial problems", 1972.
 
 Facts:
 - It is feasible exactly when the weights can be split evenly; the default weights can.
-- When it is feasible the sorter's value is half of the total weight, and the watcher's is minus that.
-- The smallest feasible budgets are the pairs (left, right) of loads that some split of the weights has.
+- When it is feasible the sorter's value is half of the total weight, and the watcher's is minus
+  that.
+- The smallest feasible budgets are the pairs (left, right) of loads that some split of the
+  weights has.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """Rendezvous: two boats may drift apart all day, but must be together at night.
 
-Two fishing boats start side by side on a river. In the first half of the day each earns by leaving: the one
-upstream, the other downstream, where the fish are. In the second half rowing against the gap is work for
-whoever does it. A breeze, which may come up after any calm hour and is always followed by a calm one,
-pushes a boat that moves by one place either way, so that the gap is uncertain by one; two boats at anchor
-do not feel it. Only the gap at the end counts: it must be zero. It is an almost-sure constraint: the budget
-schedule is infinite before the last hour, and the gap and its negative are two costs with both signs.
+Two fishing boats start side by side on a river. In the first half of the day each earns by
+leaving: the one upstream, the other downstream, where the fish are. In the second half rowing
+against the gap is work for whoever does it. A breeze, which may come up after any calm hour and
+is always followed by a calm one, pushes a boat that moves by one place either way, so that the
+gap is uncertain by one; two boats at anchor do not feel it. Only the gap at the end counts: it
+must be zero. It is an almost-sure constraint: the budget schedule is infinite before the last
+hour, and the gap and its negative are two costs with both signs.
 
-Source: the almost-sure constraints of A. Castellano, H. Min, J. Bazerque and E. Mallada, "Reinforcement
-learning with almost sure constraints", L4DC 2022, as generalised in J. McMahan, "Anytime-Constrained
-Equilibria in Polynomial Time", ICML 2025; the boats are ours.
+Source: the almost-sure constraints of A. Castellano, H. Min, J. Bazerque and E. Mallada,
+"Reinforcement learning with almost sure constraints", L4DC 2022, as generalised in J. McMahan,
+"Anytime-Constrained Equilibria in Polynomial Time", ICML 2025; the boats are ours.
 
 Facts:
 - Every feasible play ends with a gap of exactly zero.
 - On the way the gap can grow to at least two.
-- Asking for a gap of zero at every hour instead is feasible too, and earns the two boats less in total.
+- Asking for a gap of zero at every hour instead is feasible too, and earns the two boats less in
+  total.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, solve_with_bar, working
 from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
 from acegames.concepts import Concept
-from acegames.model.remarks import free, free_in_words
+from acegames.model.costless import costless, costless_sentence
 
 QUICK = 100_000
 """Below this many stage games the value of a budget is shown without being asked for."""
@@ -50,11 +50,11 @@ def check(
         out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
     else:
         out.print(f"[red]{verdict}.[/] `acegames frontier` shows the budgets that would do.")
-    for label in free(model):
-        out.print(f"[yellow]Note:[/] {escape(free_in_words(label))}.", soft_wrap=True)
+    for label in costless(model):
+        out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
     facts |= {"feasible": found.feasible, "sure": sure, "pairs": found.pairs}
     needed = {**vars(needs), "memory": needs.memory}
-    return Answer({**facts, "estimate": needed, "free": free(model)}, code=0 if found.feasible else 3)
+    return Answer({**facts, "estimate": needed, "free": costless(model)}, code=0 if found.feasible else 3)
 
 
 def _verdict(feasible: bool, rounding: str | None, *, forever: bool) -> tuple[str, bool]:

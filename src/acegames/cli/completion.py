@@ -6,10 +6,9 @@ from pathlib import Path
 
 import acegames as ace
 from acegames.concepts import CONCEPTS, OBJECTIVES
+from acegames.files.formats import endings
 
 __all__ = ["concept_words", "concepts", "game_names", "games", "objectives"]
-
-ENDINGS = (".yaml", ".yml", ".json", ".npz", ".nfg", ".csv", ".parquet", ".ace")
 
 
 def games(incomplete: str) -> list[str]:
@@ -19,7 +18,7 @@ def games(incomplete: str) -> list[str]:
         found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
     except OSError:
         found = []
-    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(ENDINGS)]
+    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(tuple(endings()))]
     folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
     return names + folders if names else []
 

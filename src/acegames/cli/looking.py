@@ -31,9 +31,9 @@ def export(
     """Write the policy of a solution, or a game, as a table that other programs read, or a game of
     one step for Gambit.
     """
-    from acegames.files.exporting import export_file
+    from acegames.files import formats
 
-    what, lines = export_file(source, output, opt.read_game, game=game, outside=outside)
+    what, lines = formats.export(source, output, opt.read_game, game=game, outside=outside)
     out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
     return Answer({"what": what, "lines": lines, "file": str(output)})
 

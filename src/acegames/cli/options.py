@@ -15,7 +15,7 @@ import acegames as ace
 from acegames.cli.completion import concept_words, concepts, games, objectives
 from acegames.concepts import CONCEPTS, Concept, Correlated
 from acegames.engines import Engine
-from acegames.files.exporting import GAMES
+from acegames.files.formats import holds_game
 from acegames.model.written import read_exact
 
 Game = Annotated[
@@ -98,7 +98,7 @@ def read_policy(file: Path, against: str | None) -> tuple[ace.MarkovGame, ace.Po
 
 def refuse_game(file: Path) -> None:
     """InvalidOption where a game is given in place of a solution or a policy."""
-    if file.suffix.lower() in GAMES or (not file.exists() and str(file) in ace.catalog.names()):
+    if holds_game(file) or (not file.exists() and str(file) in ace.catalog.names()):
         raise ace.InvalidOption(f"{file}: a game; give a solution of it: acegames solve {file} -o FILE")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal, localcontext
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from rich.text import Text
 import acegames as ace
 from acegames.cli.screen import by_label, escape, filled_bar, number, one_line, out, own_budget
 from acegames.model.numbers import exact, nearest_float
+from acegames.model.words import rounded_up
 
 __all__ = ["show_summary"]
 
@@ -82,8 +81,8 @@ def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
         said = _said(spent, budget)
         style = "cyan"
         if over > 0:
-            promised = f" (promised: at most {_amount(allowed)})" if over <= allowed else ""
-            said, style = f"{said}, {_amount(over)} over{promised}", "yellow" if promised else "red"
+            promised = f" (promised: at most {rounded_up(allowed)})" if over <= allowed else ""
+            said, style = f"{said}, {rounded_up(over)} over{promised}", "yellow" if promised else "red"
         drawn = Text()
         if not isinstance(budget, list) and 0 < budget < np.inf and spent == spent:
             drawn = filled_bar(nearest_float(exact(spent) / exact(budget)), min(24, max(6, out.width // 3)), style)
@@ -95,18 +94,8 @@ def _said(spent: Any, budget: Any) -> str:
     if spent != spent:
         return "unknown"
     if isinstance(budget, list):
-        return f"{_amount(spent)} at some time; the budget is {number(budget)}"
-    return f"{_amount(spent)}, no limit" if budget == np.inf else f"{_amount(spent)} of {number(budget)}"
-
-
-def _amount(x: Any) -> str:
-    """A number as it is where that is short, else to six digits, never below the true one."""
-    shown = number(x)
-    if len(shown) <= 8 or x in (np.inf, -np.inf):
-        return shown
-    with localcontext(prec=6, rounding=ROUND_CEILING):
-        up, down = Fraction(x).as_integer_ratio()
-        return str(Decimal(up) / Decimal(down))
+        return f"{rounded_up(spent)} at some time; the budget is {number(budget)}"
+    return f"{rounded_up(spent)}, no limit" if budget == np.inf else f"{rounded_up(spent)} of {number(budget)}"
 
 
 def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:

@@ -1,7 +1,7 @@
-"""Games in files: text for people (`.yaml`, `.yml`, `.json`), arrays for large games (`.npz`).
+"""Games in text files for people, and in archives of arrays for large games.
 
-Reading back gives a game with the same digest. A text file of a game with more than `TEXT_LIMIT` outcomes keeps
-labels, horizon and budget, and its tables go to an archive beside it.
+Reading back gives a game with the same digest. A text file of a game with more than `TEXT_LIMIT`
+outcomes keeps labels, horizon and budget, and its tables go to an archive beside it.
 """
 
 from __future__ import annotations
@@ -10,62 +10,63 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from acegames.adapters.gambit.nfg import parse_nfg, read_text, repeated
-from acegames.errors import BadFile, InvalidGame, TooLarge
+from acegames.errors import BadFile
 from acegames.files.game_archive import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
 from acegames.files.game_text import FORMAT, TABLES, check_format, game_from_document, header_document
 from acegames.files.write_rules import rules_document
 from acegames.model.game import MarkovGame
+from acegames.model.written import read_text
 from acegames.system import container as store
-from acegames.system.limits import TEXT_BYTES
 
-__all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_game", "save_game"]
+__all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_archive", "load_text", "save_archive", "save_text"]
 
 SOLUTION = "acegames-solution"
-"""The kind of a solution file: its header holds the game's under "game", its arrays carry the prefix "game/"."""
+"""The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
-TEXT = (".yaml", ".yml", ".json")
-ARCHIVE = ".npz"
-ACE = ".ace"  # the usual ending of a solution, which may have any
-NFG = ".nfg"  # of Gambit: read here, written by `acegames.adapters.gambit`
-TABLE_FILES = (".csv", ".parquet")  # read by `acegames.loading`, written by `acegames.adapters.tables`
 TEXT_LIMIT = 20_000
 
 
-def save_game(game: MarkovGame, path: store.Path) -> None:
-    """Write a game to `.yaml`, `.yml`, `.json` or `.npz`, whole or not at all.
+def load_archive(path: store.Path) -> MarkovGame:
+    """Read a game from an archive, from a solution, or from a numpy file of plain arrays."""
+    kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
+    if kind == store.PLAIN:
+        return game_from_plain(arrays, header["bytes"])
+    if kind != SOLUTION:
+        return game_from_archive(header, arrays)
+    if not isinstance(header.get("game"), dict):
+        raise BadFile("the solution holds no game")
+    own = {key.removeprefix("game/"): array for key, array in arrays.items() if key.startswith("game/")}
+    return game_from_archive(header["game"], own)
 
-    Raises:
-        InvalidGame: when a label cannot be written.
-        BadFile: when the suffix says nothing.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix == ARCHIVE:
-        store.write_archive(path, FORMAT, *game_to_archive(game))
+
+def save_archive(game: MarkovGame, path: store.Path) -> None:
+    """Write a game to an archive, whole or not at all."""
+    store.write_archive(path, FORMAT, *game_to_archive(game))
+
+
+def load_text(path: store.Path) -> MarkovGame:
+    """Read a game from a text file, and from the archive beside it where it names one."""
+    from acegames.files.yaml_json import parse  # brings yaml, which archives do not need
+
+    name = os.fspath(path)
+    document = parse(read_text(name), Path(name).suffix.lower())
+    check_format(document)
+    return game_from_document(document, lambda beside: _read_companion(name, beside))
+
+
+def save_text(game: MarkovGame, path: store.Path) -> None:
+    """Write a game to a text file, whole or not at all."""
+    from acegames.files.yaml_json import dump
+
+    document, suffix = header_document(game), Path(path).suffix.lower()
+    if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
+        store.write_text(path, dump({**document, **rules_document(game)}, suffix))
         return
-    if suffix not in TEXT:
-        raise BadFile(_suffix_sentence(path))
-    from acegames.files.yaml_json import dump  # brings yaml, which archives do not need
-
-    document = header_document(game)
-    if sum(len(layer.prob) for layer in game.layers) > TEXT_LIMIT:
-        _save_beside(game, Path(path), document, suffix)
-        return
-    document |= rules_document(game)
-    store.write_text(path, dump(document, suffix))
-
-
-def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix: str) -> None:
-    """Write the tables to an archive named after their content, then the text: an older text keeps its own archive."""
-    beside = Path(os.path.realpath(path)).parent / f"{path.stem}.{game.digest[:12]}{ARCHIVE}"
+    # The archive is named after its content and written first: an older text keeps its own archive.
+    beside = Path(os.path.realpath(path)).parent / f"{Path(path).stem}.{game.digest[:12]}.npz"
     before = beside.exists()
-    tables, arrays = tables_to_archive(game)
-    store.write_archive(beside, TABLES, tables, arrays)
+    store.write_archive(beside, TABLES, *tables_to_archive(game))
     try:
-        from acegames.files.yaml_json import dump
-
         store.write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
     except BaseException:
         if not before:
@@ -73,90 +74,16 @@ def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix:
         raise
 
 
-def load_game(path: store.Path) -> MarkovGame:
-    """Read a game from a text file, an archive, a solution file, a numpy file of plain arrays, or Gambit's `.nfg` (one step, no budgets).
-
-    Raises:
-        BadFile: a damaged, truncated, foreign or newer file.
-        InvalidGame: a text file or plain arrays that break a rule of the model, naming the place and the value.
-        TooLarge: the machine has not the memory for it, or it asks for more than a file may (see `limits`).
-    """
-    name, suffix = os.fspath(path), Path(path).suffix.lower()
+def _read_companion(path: str, name: str) -> tuple[str, dict[str, Any], store.Arrays]:
+    """Read the archive of this name that lies beside a text file, and nowhere else."""
+    folder = os.path.dirname(path) or os.curdir
+    if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
+        folder = os.path.dirname(os.path.realpath(path))
+    beside = os.path.join(folder, name)
+    ordinary = os.path.isfile(beside) and os.path.dirname(os.path.realpath(beside)) == os.path.realpath(folder)
+    if os.path.exists(beside) and not ordinary:
+        raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
     try:
-        if suffix in TEXT:
-            return _load_text(name, suffix)
-        if suffix == NFG:
-            found = parse_nfg(read_text(name))
-            everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
-            return repeated(found.title, found.players, found.actions, found.payoffs, everywhere)
-        if suffix != ARCHIVE and not _looks_like_zip(name):
-            raise BadFile(_unknown_sentence(path))
-        kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
-        if kind == store.PLAIN:
-            return game_from_plain(arrays, header["bytes"])
-        if kind == SOLUTION:
-            header, arrays = _inner_game(header, arrays)
-        return game_from_archive(header, arrays)
-    except (BadFile, InvalidGame, TooLarge) as error:
-        message = str(error)
-        raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
-    except MemoryError:
-        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
-
-
-def _suffix_sentence(path: store.Path, *more: str) -> str:
-    return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE, *more))}"
-
-
-def _unknown_sentence(path: store.Path) -> str:
-    if Path(path).suffix.lower() == ACE:
-        return "not a solution file, or damaged or truncated"
-    return f"not a game file that is known: {_suffix_sentence(path, NFG, *TABLE_FILES)}, or {ACE} for a solution"
-
-
-def _looks_like_zip(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(2) == b"PK"
-
-
-def _lies_in(path: str, folder: str) -> bool:
-    """Whether it is an ordinary file of that folder, also when all links are followed."""
-    return os.path.isfile(path) and os.path.dirname(os.path.realpath(path)) == os.path.realpath(folder)
-
-
-def _inner_game(header: dict[str, Any], arrays: store.Arrays) -> tuple[dict[str, Any], store.Arrays]:
-    inner = header.get("game")
-    if not isinstance(inner, dict):
-        raise BadFile("the solution holds no game")
-    prefix = "game/"
-    return inner, {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
-
-
-def _load_text(path: str, suffix: str) -> MarkovGame:
-    with open(path, "rb") as file:
-        raw = file.read(TEXT_BYTES + 1)
-    if len(raw) > TEXT_BYTES:
-        raise BadFile(f"larger than {TEXT_BYTES} bytes; keep the tables of a large game in arrays")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
-    from acegames.files.yaml_json import parse
-
-    document = parse(text, suffix)
-    check_format(document)
-
-    def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
-        folder = os.path.dirname(path) or os.curdir
-        if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
-            folder = os.path.dirname(os.path.realpath(path))
-        beside = os.path.join(folder, name)
-        if os.path.exists(beside) and not _lies_in(beside, folder):
-            raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
-        try:
-            return store.read_archive(beside, (TABLES, store.PLAIN))
-        except FileNotFoundError:
-            raise BadFile(f"arrays: there is no file {name!r} beside it") from None
-
-    return game_from_document(document, companion)
+        return store.read_archive(beside, (TABLES, store.PLAIN))
+    except FileNotFoundError:
+        raise BadFile(f"arrays: there is no file {name!r} beside it") from None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.errors import BadFile
+from acegames.model.arrays import Floats, Ints, spans
 from acegames.model.game import place
 from acegames.numerics import STATED
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import Floats, Ints, View, spans
+from acegames.policy.situations import View
 from acegames.solving.pipeline import Solution
 
 TOGETHER = 2**16  # situations looked at together

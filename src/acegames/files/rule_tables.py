@@ -1,8 +1,8 @@
-"""What the rules of a game file mean together: for each (t, state, joint action), the last rule that speaks of it.
+"""The tables that the rules of a game file make: at (t, state, action), the last rule counts.
 
-Places are numbered `state * A + joint action`, A being the number of joint actions. Each rule is a sorted set of
-places; per time, the last rule of each place is found by one stable sort. Times at which the same rules apply share
-one table. Cost: the places that the rules speak of, per distinct table.
+Places are numbered `state * A + joint action`, A being the number of joint actions. A rule covers a
+sorted set of places; per time, the last rule of each place is found by one stable sort. Times at
+which the same rules apply share one table. Cost: the places that rules cover, per distinct table.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.files.rules import STAY, Rule, Vocabulary
+from acegames.model.arrays import Bools, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
+from acegames.model.checks import place
 from acegames.model.costs.random import Cost
-from acegames.model.game import Moves, follow, new_sets, place
+from acegames.model.layers import Moves, changes, follow
 from acegames.system.limits import EXPANDED
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of the times at which the same rules apply, and the states about which too little is said."""
+    """The rows of times with the same rules, and the states for which rules are missing."""
 
     places: Ints  # every place that some rule speaks of, sorted
-    legal: NDArray[np.bool_]  # per place
+    legal: Bools  # per place
     outcomes: Ints  # per place, the rule that gives it, or -1
     reward: Ints
-    lacking: NDArray[np.bool_]  # per state
+    lacking: Bools  # per state
 
     @property
-    def complete(self) -> NDArray[np.bool_]:
+    def complete(self) -> Bools:
         return self.legal & (self.outcomes >= 0) & (self.reward >= 0)
 
 
@@ -58,11 +57,11 @@ class RuleTables:
         self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
         self._list_outcomes()
 
-    def layers(self, start: NDArray[np.bool_]) -> tuple[list[RawLayer], list[list[Cost]]]:
+    def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
 
         Raises:
-            InvalidGame: when outcomes or rewards are missing for a legal joint action of a state that can occur.
+            InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
         groups = self.groups
         tables = [self._table(active) for active in groups]
@@ -76,13 +75,13 @@ class RuleTables:
             possible = raw[k].prob > 0
             return raw[k].row_state[raw[k].out_row[possible]], raw[k].next_state[possible]
 
-        for t, k, here in new_sets(follow(start, layer_at, moves), layer_at):
+        for t, k, here in changes(follow(start, layer_at, moves), layer_at):
             if (here & tables[k].lacking).any():
                 self._report(t, int(np.flatnonzero(here & tables[k].lacking)[0]), tables[k])
         return raw, self.cost_values
 
     def _count(self) -> list[int]:
-        """How many numbers each rule puts into a table; InvalidGame where all the tables would be too large."""
+        """How many numbers each rule puts into a table; InvalidGame where they are too many."""
         wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
         found = []
         for rule in self.rules:
@@ -110,17 +109,13 @@ class RuleTables:
         """Lay the outcomes of all rules end to end."""
         lists = [rule.outcomes or () for rule in self.rules]
         flat = [outcome for outcomes in lists for outcome in outcomes]
-        self.out_count = np.array([len(outcomes) for outcomes in lists], dtype=np.int64)
-        self.out_first = np.cumsum(self.out_count) - self.out_count
+        self.out_ptr = pointers([len(outcomes) for outcomes in lists])
         self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
         self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
         self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
 
     def _equal_times(self, numbers: list[int]) -> dict[tuple[int, ...], list[int]]:
-        """Return the times at which the same rules apply, keyed by those of them that depend on time.
-
-        `numbers` says how many each rule puts into a table.
-        """
+        """Return the times with the same rules, keyed by those rules that depend on time."""
         always = self.shape[0] + sum(size for size, rule in zip(numbers, self.rules, strict=True) if rule.times is None)
         total = 0
         switch: dict[int, list[int]] = {0: []}
@@ -177,10 +172,8 @@ class RuleTables:
         keep = table.complete
         state, *acts = self._split(table.places[keep])
         rule = table.outcomes[keep]
-        count = self.out_count[rule] if len(rule) else np.zeros(0, dtype=np.int64)
-        out_row = np.repeat(np.arange(len(rule)), count)
-        within = np.arange(len(out_row)) - np.repeat(np.cumsum(count) - count, count)
-        k = self.out_first[rule[out_row]] + within if len(out_row) else out_row
+        k, ptr = spans(self.out_ptr[rule], self.out_ptr[rule + 1])
+        out_row = owners(ptr)
         return RawLayer(
             times=tuple(times),
             row_state=state,

@@ -1,7 +1,7 @@
 """The rules of a game file: who they speak of (`when`) and what they say (outcomes, reward, legal).
 
-Reads one parsed rule at a time into indices, checking every key, label and number where it stands. What the rules
-together mean is worked out in `rule_tables`.
+Each parsed rule is read into indices; every key, label and number is checked where it stands. What
+the rules mean together is worked out in `rule_tables`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
 from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.model.assemble import Names
+from acegames.model.checks import Label, check_hashes
 from acegames.model.costs.random import Cost
-from acegames.model.game import Label, spread
 from acegames.model.written import (
     check_keys,
     label_from_data,
@@ -44,7 +43,7 @@ Intervals = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule in indices. None in a condition means any; None in a part means that the rule does not speak of it."""
+    """A rule in indices. None in a condition means any, None in a part that it is not given."""
 
     number: int  # counted from 1, for people
     times: Intervals | None  # sorted, disjoint, not adjacent, ends included
@@ -60,37 +59,17 @@ class Rule:
         return tuple(part for part in ("outcomes", "reward", "legal") if getattr(self, part) is not None)
 
 
-@dataclass(frozen=True)
 class Vocabulary:
     """The labels that rules may use, with their indices."""
 
-    names: Names
-    horizon: int
-    states_listed: bool
-
-    @cached_property
-    def states(self) -> dict[Label, int]:
-        """Index of each state."""
-        return _index(self.names.states)
-
-    @cached_property
-    def players(self) -> dict[Label, int]:
-        """Index of each player."""
-        return _index(self.names.players)
-
-    @cached_property
-    def constraints(self) -> dict[Label, int]:
-        """Index of each constraint."""
-        return _index(self.names.constraints)
-
-    @cached_property
-    def actions(self) -> list[dict[Label, int]]:
-        """Index of each action, per player."""
-        return [_index(labels) for labels in self.names.actions]
+    def __init__(self, names: Names, horizon: int, *, states_listed: bool) -> None:
+        self.names, self.horizon, self.states_listed = names, horizon, states_listed
+        self.players, self.states, self.constraints = map(_index, (names.players, names.states, names.constraints))
+        self.actions = list(map(_index, names.actions))
 
 
 def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
-    """Return the rules of a file, each checked, no two of which say the same part under the same condition."""
+    """Return the checked rules of a file; no two give the same part under the same condition."""
     if not isinstance(given, list):
         raise InvalidGame(f"rules: {show(given)}, must be a list")
     rules = [_read_rule(number, raw, vocabulary) for number, raw in enumerate(given, start=1)]
@@ -107,7 +86,7 @@ def read_rules(given: Any, vocabulary: Vocabulary) -> list[Rule]:
 
 
 def mentioned_states(rules: Any) -> list[Label]:
-    """Return the states that rules name, in order; what is malformed is left for `read_rules` to report."""
+    """Return the states that rules name, in order; `read_rules` reports what is malformed."""
     found: list[Label] = []
     for number, rule in enumerate(rules if isinstance(rules, list) else (), start=1):
         if not isinstance(rule, Mapping):
@@ -119,7 +98,7 @@ def mentioned_states(rules: Any) -> list[Label]:
         there = [p["next"] for p in places if "next" in p and p["next"] != WILD]
         labels = [*(here if isinstance(here, list) else ()), *there]
         found += [label_from_data(f"rule {number}", label) for label in labels]
-    return list(dict.fromkeys(spread("states", found)))
+    return list(dict.fromkeys(check_hashes("states", found)))
 
 
 def _index(labels: Iterable[Label]) -> dict[Label, int]:
@@ -212,9 +191,7 @@ def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] 
     elif isinstance(spec, list) and len(spec) == len(words.players):
         entries = spec
     else:
-        raise InvalidGame(
-            f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, one per player, or a mapping"
-        )
+        raise InvalidGame(f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, or a mapping")
     return tuple(
         _choice(f"{where}: player {player!r}", "action", entry, index)
         for player, entry, index in zip(words.names.players, entries, words.actions, strict=True)
@@ -263,9 +240,8 @@ def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
 def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
     entries = _vector(where, given, "player", words.players)
     if None in entries:
-        raise InvalidGame(
-            f"{where}: {show(given)} has no number for player {words.names.players[entries.index(None)]!r}"
-        )
+        who = words.names.players[entries.index(None)]
+        raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}")
     return tuple(_number(where, entry, read_float) for entry in entries)
 
 

@@ -26,7 +26,8 @@ from acegames.errors import AceError, BadFile
 from acegames.files.games import game_from_archive, game_to_archive
 from acegames.files.stated import check_stated
 from acegames.model.amounts import LARGEST
-from acegames.model.game import MarkovGame, check_labels
+from acegames.model.checks import check_labels
+from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy.checks import check_boxes, check_layer, check_types

@@ -1,4 +1,4 @@
-"""The tables of a game as explicit rules: one per (state, joint action) and part, with `t` only where times differ."""
+"""The tables of a game as explicit rules, one per state and joint action, more if `t` matters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LayerSet = tuple[int, ...]
 
 
 def rules_document(game: MarkovGame) -> dict[str, Any]:
-    """Return `rules`, and `default_legal: false` where some state does not allow all joint actions."""
+    """Return `rules`, and `default_legal: false` where some joint actions are illegal."""
     writer = _Writer(game)
     outcomes: dict[tuple[int, ...], dict[Any, list[int]]] = {}
     rewards: dict[tuple[int, ...], dict[Any, list[int]]] = {}
@@ -45,7 +45,7 @@ def _outcome_key(layer: Layer, row: int) -> Any:
 
 
 def _all_legal(game: MarkovGame) -> bool:
-    """Whether every state with rows allows all joint actions. (A state without rows cannot occur.)"""
+    """Whether every state allows all joint actions, but for states that cannot occur."""
     joint = math.prod(len(labels) for labels in game.actions)
     counts = [np.diff(layer.row_ptr) for layer in game.layers]
     return all(bool(((count == 0) | (count == joint)).all()) for count in counts)

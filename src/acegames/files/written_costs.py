@@ -1,9 +1,9 @@
-"""Costs as they are written in files: a number, or a distribution of scipy.stats by its name and parameters.
+"""Costs in files: a number, or a distribution of scipy.stats by its name and parameters.
 
     {distribution: truncnorm, a: "-inf", b: 1, loc: 3, scale: 0.5}
 
-Nothing in a file is run: a name is looked up in a list, and parameters are numbers. Files may come from strangers, so the list holds only
-distributions whose functions take no time to speak of, whatever their parameters are.
+Nothing in a file is run: a name is looked up in a list, and parameters are numbers. Files may come
+from strangers, so the list holds only distributions that are fast whatever their parameters are.
 """
 
 from __future__ import annotations
@@ -52,9 +52,8 @@ def read_written_cost(value: Any) -> Cost:
     given = tuple((n, _parameter(name, n, value[n])) for n in names if n in value)
     large = [n for n, x in given if name in DISCRETE and n != "loc" and abs(x) > DISCRETE_COUNT]
     if large:
-        raise InvalidGame(
-            f"{NAME} {name}: {large[0]}: {show(value[large[0]])}, must be at most {DISCRETE_COUNT} in size"
-        )
+        shown = show(value[large[0]])
+        raise InvalidGame(f"{NAME} {name}: {large[0]}: {shown}, must be at most {DISCRETE_COUNT} in size")
     cost = _cost(name, given)
     factor = read_exact(value.get(TIMES, 1))
     if factor <= 0 or factor * max(Fraction(1), abs(cost.upper)) > LARGEST_COST:
@@ -65,14 +64,12 @@ def read_written_cost(value: Any) -> Cost:
 
 
 def write_cost(cost: Cost, number: Any) -> Any:
-    """What to write for a cost, `number` writing those that are numbers; InvalidGame for a distribution of one's own."""
+    """Return `number(cost)`, or a scipy distribution as data; InvalidGame for other objects."""
     if not isinstance(cost, RandomCost):
         return number(cost)
     name, values = parameters(cost.source) or ("", {})
     if not name:
-        raise InvalidGame(
-            f"cost: {cost.key} is an object of its own kind and cannot be written to a file; only distributions of scipy.stats can"
-        )
+        raise InvalidGame(f"cost: {cost.key} cannot be written to a file; only distributions of scipy.stats can")
     _look_up(name)
     written = {n: v if math.isfinite(v) else ("inf" if v > 0 else "-inf") for n, v in values.items()}
     return {NAME: name, **written, **({} if cost.scale == 1 else {TIMES: text(cost.scale)})}
@@ -97,7 +94,7 @@ def _look_up(name: str) -> Any:
 
 
 def _parameter(name: str, parameter: str, value: Any) -> float:
-    """A parameter as a float; the texts "inf" and "-inf" stand for infinity, which JSON does not have."""
+    """A parameter as a float; "inf" and "-inf" stand for infinity, which JSON does not have."""
     if value in ("inf", "-inf"):
         return float(value)
     if isinstance(value, float) and math.isinf(value):

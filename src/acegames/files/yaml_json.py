@@ -1,8 +1,8 @@
 """YAML and JSON, read strictly and written so that people can read them.
 
-YAML is read by the core schema of YAML 1.2, without anchors, tags or several documents: `yes`, `no`, `on` and
-`2001-01-01` are text, `1e3` is a number. Values are built straight from parser events, so that nothing of PyYAML's
-object construction can run. A key given twice is an error in both.
+YAML is read by the core schema of YAML 1.2, without anchors, tags or several documents: `yes`,
+`no`, `on` and `2001-01-01` are text, `1e3` is a number. Values are built straight from parser
+events, so that nothing of PyYAML's object construction can run. A key given twice is an error.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ LINE = 100
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there, ten times faster
 
-_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULL = {"", "~", "null", "Null", "NULL"}
-_INT = re.compile(r"[-+]?[0-9]+")
-_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INF = re.compile(r"([-+]?)\.(inf|Inf|INF)")
+_SCALAR = re.compile(
+    r"""(?P<true>true|True|TRUE)|(?P<false>false|False|FALSE)|(?P<null>|~|null|Null|NULL)
+    |(?P<whole>[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)
+    |(?P<float>[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)
+    |(?P<inf>[-+]?\.(inf|Inf|INF))|(?P<nan>\.(nan|NaN|NAN))""",
+    re.VERBOSE,
+)
+"""The plain scalars of YAML's core schema that are no text."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # other YAML readers take these for values
 
 
 class Malformed(ValueError):
-    """The text is not YAML or JSON as understood here; the message gives line and column where they are known."""
+    """The text is not YAML or JSON as understood here; the message says where, if known."""
 
 
 def parse(text: str, suffix: str) -> Any:
-    """Parse the text of a `.json` or a YAML file; BadFile, without the file's name, when it is malformed."""
+    """Parse the text of a JSON or YAML file; BadFile, without its name, when it is malformed."""
     try:
         return _parse_json(text) if suffix == ".json" else _parse_yaml(text)
     except Malformed as error:
@@ -54,7 +56,7 @@ def dump(document: Mapping[str, Any], suffix: str) -> str:
     return _dump_json(document) if suffix == ".json" else _dump_yaml(document)
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def _parse_json(text: str) -> Any:
@@ -147,20 +149,24 @@ def _hashable(key: Any, node: Any) -> Any:
 
 def _scalar(node: Any) -> Any:
     text: str = node.value
-    if text in _BOOL:
-        return _BOOL[text]
-    if text in _NULL:
-        return None
-    if _INT.fullmatch(text) or _BASED.fullmatch(text):
-        try:
-            return _whole(text)
-        except ValueError as error:
-            raise _wrong(node, str(error)) from None
-    if _FLOAT.fullmatch(text):
-        return WrittenFloat(text)
-    if match := _INF.fullmatch(text):
-        return float(f"{match[1]}inf")
-    return math.nan if text in (".nan", ".NaN", ".NAN") else text
+    match = _SCALAR.fullmatch(text)
+    if match is None:
+        return text
+    try:
+        return _READERS[str(match.lastgroup)](text)
+    except ValueError as error:
+        raise _wrong(node, str(error)) from None
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "true": lambda text: True,
+    "false": lambda text: False,
+    "null": lambda text: None,
+    "whole": _whole,
+    "float": WrittenFloat,
+    "inf": lambda text: float(text.replace(".", "")),
+    "nan": lambda text: math.nan,
+}
 
 
 def _wrong(node: Any, problem: str) -> Malformed:
@@ -171,7 +177,7 @@ def _at(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
 
 
-# -- writing ----------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def _dump_json(document: Mapping[str, Any]) -> str:

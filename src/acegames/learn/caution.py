@@ -8,8 +8,9 @@ from typing import Any
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import Cost, Facts
+from acegames.model.checks import plain_label
 from acegames.model.from_functions import read_vector
-from acegames.model.game import JointAction, Label, place, plain_label
+from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, is_scalar
 from acegames.model.user_functions import check_function
 from acegames.model.written import show

@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.model.game import JointAction, Label, MarkovGame, check_labels, place
+from acegames.model.checks import check_labels
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import Bound
 
 END = "(episode over)"

@@ -11,8 +11,9 @@ from acegames.learn.caution import Caution
 from acegames.learn.confidence import check_share
 from acegames.learn.facts import Facts, Legal
 from acegames.learn.sources import conventions, is_env
-from acegames.model.assemble import read_budget
-from acegames.model.game import Label, check_horizon, check_labels, read_initial
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon, check_labels, read_initial
+from acegames.model.game import Label
 from acegames.model.user_functions import check_function
 
 

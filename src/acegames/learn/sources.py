@@ -11,8 +11,9 @@ import numpy as np
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state, reset_env, step_env
+from acegames.model.checks import plain_label
 from acegames.model.costs.random import RandomCost
-from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place, plain_label
+from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.model.written import show, unknown

@@ -12,7 +12,8 @@ import numpy as np
 from acegames.errors import InvalidGame
 from acegames.learn.caution import read_cost, read_reward
 from acegames.learn.facts import END, Cost, Facts
-from acegames.model.game import JointAction, Label, place, plain_label
+from acegames.model.checks import plain_label
+from acegames.model.game import JointAction, Label, place
 from acegames.model.written import show, unknown
 
 LARGEST_REWARD = 1e140

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import UnknownPair
-from acegames.model.game import Label
+from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
 from acegames.model.written import unknown
 
 LARGEST = 2**61
-"""Totals stay below this, and the kernels' marks for "none" are at 2**62, so that sums of one of each fit into int64."""
+"""Totals stay below this; a total plus the kernels' mark for "none", 2**62, fits into int64."""
 
 
 def common_unit(values: Iterable[Fraction]) -> Fraction:
-    """Greatest rational of which every value is a whole multiple; 1 when all are zero. TooLarge where it is absurdly fine."""
+    """Greatest rational of which all values are multiples; 1 if all are 0; TooLarge if absurd."""
     given = list(values)
     common = common_denominator(given)
     numerator = math.gcd(*(v.numerator * (common // v.denominator) for v in given))
@@ -28,7 +28,7 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
 
 
 def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
-    """Exact amounts, one per constraint: from a number, one number per constraint, or {constraint: number} (absent means 0).
+    """Exact amounts, one per constraint, from a number, numbers, or {constraint: number} (else 0).
 
     Raises:
         ValueError: naming the value and the rule.
@@ -67,7 +67,7 @@ def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | f
 def read_pair(
     t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
 ) -> tuple[int, NDArray[np.int64]]:
-    """Index of a state and whole units spent, (1, M), of a pair that is asked about; UnknownPair saying what is wrong with it."""
+    """State index and whole units spent, (1, M), of a pair; UnknownPair says what is wrong."""
     key = f"t={t!r}, state {state!r}, spent {spent!r}"
     if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
         raise UnknownPair(f"{key}: t must be a whole number between 0 and {last}")

@@ -1,37 +1,31 @@
 """From raw tables to a checked, canonical `MarkovGame`. Every builder and every file ends here.
 
-Canonical: rows and outcomes sorted, equal outcomes merged, impossible ones dropped, equal arrays shared, costs coded
-by the sorted exact values that occur, then the distributions. The same content therefore gives the same arrays and the same digest.
+Canonical: rows and outcomes are sorted, equal outcomes merged, impossible ones dropped, equal
+arrays shared, costs coded by the sorted exact values that occur and then the distributions. So the
+same content gives the same arrays and the same digest.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.budgets import AtEnd
+from acegames.model.arrays import Ints, pointers
+from acegames.model.budgets import Budgets
+from acegames.model.checks import Label, initial_distribution, place
 from acegames.model.costs.random import Cost, cost_order
-from acegames.model.game import (
-    LAYER_FIELDS,
-    Label,
-    Layer,
-    MarkovGame,
-    check_labels,
-    each_reach,
-    new_sets,
-    place,
-    read_initial,
-)
-from acegames.model.numbers import Bound, exact_or_inf, is_scalar
+from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,7 @@ class RawLayer:
     cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`
 
 
-@dataclass(frozen=True)
-class Names:
+class Names(NamedTuple):
     """The labels of a game."""
 
     players: tuple[Label, ...]
@@ -65,18 +58,20 @@ def assemble(
     *,
     horizon: int,
     initial: Any,
-    budgets: tuple[tuple[Bound, ...], ...],
+    budgets: Budgets,
     name: str = "",
     settled: bool = False,
 ) -> MarkovGame:
     """Check raw layers that together cover every time, and build the game.
 
-    `settled` says that the layers are as they were left here, as those of archives are: a few arrays combined to ever new layers
-    would otherwise take memory without bound.
+    `settled` demands layers that are canonical already, each once, as those of archives are. (A
+    file that combines a few arrays to ever new layers could otherwise fill the memory.)
     """
+    from acegames.model.game import MarkovGame
+
     if not names.players:
         raise InvalidGame("players: a game needs at least one player")
-    start = _check_initial(initial, names.states)
+    start = initial_distribution(initial, names.states)
     values, codes = _canonical_costs(cost_values, layers)
     store = _Shared()
     distinct: dict[tuple[int, ...], int] = {}
@@ -94,102 +89,15 @@ def assemble(
             built.append(layer)
         for t in raw.times:
             layer_at[t] = distinct[key]
-    game = MarkovGame(
-        names.players,
-        names.states,
-        names.actions,
-        names.constraints,
-        horizon,
-        start,
-        budgets,
-        values,
-        tuple(built),
-        tuple(layer_at),
-        name,
-    )
+    game = MarkovGame(*names, horizon, start, budgets, values, tuple(built), tuple(layer_at), name)
     _check_every_state_can_act(game)
     return game
-
-
-def read_budget(
-    budget: Any, constraints: Sequence[Label] | None, horizon: int
-) -> tuple[tuple[Label, ...], tuple[tuple[Bound, ...], ...]]:
-    """Return constraint labels and H rows of M exact bounds from any accepted form of budget."""
-    if budget is None:
-        if constraints:
-            raise InvalidGame(f"budget: missing for the constraints {list(constraints)!r}")
-        return (), ((),) * horizon
-    if isinstance(budget, Mapping):
-        labels = check_labels("constraints", budget if constraints is None else constraints)
-        if set(labels) != set(budget):
-            raise InvalidGame(f"budget: has entries for {list(budget)!r}, the constraints are {list(labels)!r}")
-        columns = [_schedule(label, budget[label], horizon) for label in labels]
-        return labels, tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
-    rows = _budget_rows(budget, horizon)
-    width = len(rows[0])
-    labels = check_labels("constraints", range(width) if constraints is None else constraints)
-    if len(labels) != width:
-        raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
-    if len(rows) == 1:  # a constant, but for `almost_sure` entries
-        columns = [_schedule(label, entry, horizon) for label, entry in zip(labels, rows[0], strict=True)]
-        return labels, tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
-    return labels, tuple(
-        tuple(_bound(f"budget of {label!r} at t={t}", v) for label, v in zip(labels, row, strict=True))
-        for t, row in enumerate(rows)
-    )
-
-
-def _budget_rows(budget: Any, horizon: int) -> list[list[Any]]:
-    """Return one row (constant) or H rows (a schedule) of raw budget entries, all of one length."""
-    if is_scalar(budget):
-        return [[budget]]
-    entries = list(budget)
-    nested = [not is_scalar(e) for e in entries]
-    if not any(nested):
-        return [entries]
-    if not all(nested):
-        raise InvalidGame(f"budget: {budget!r} mixes numbers and rows; give M numbers, or one row of M per time")
-    rows = [list(e) for e in entries]
-    if len(rows) != horizon:
-        raise InvalidGame(f"budget: the schedule has {len(rows)} rows, the horizon is {horizon}")
-    for t, row in enumerate(rows):
-        if len(row) != len(rows[0]):
-            raise InvalidGame(f"budget: row t={t} has {len(row)} entries, row t=0 has {len(rows[0])}")
-    return rows
-
-
-def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
-    if isinstance(entry, AtEnd):
-        return (math.inf,) * (horizon - 1) + (_bound(f"budget of {label!r}", entry.bound),)
-    if is_scalar(entry):
-        return (_bound(f"budget of {label!r}", entry),) * horizon
-    values = list(entry)
-    if len(values) != horizon:
-        raise InvalidGame(f"budget of {label!r}: the schedule has {len(values)} entries, the horizon is {horizon}")
-    return tuple(_bound(f"budget of {label!r} at t={t}", v) for t, v in enumerate(values))
-
-
-def _bound(what: str, value: Any) -> Bound:
-    try:
-        return exact_or_inf(value)
-    except ValueError as error:
-        raise InvalidGame(f"{what}: {error}; must be a finite number or inf") from None
-
-
-def _check_initial(initial: Any, states: tuple[Label, ...]) -> tuple[tuple[int, float], ...]:
-    index = {s: i for i, s in enumerate(states)}
-    start = read_initial(initial, index)
-    total = math.fsum(start.values())
-    if abs(total - 1) > PROBABILITY_SUM:
-        raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")
-    scale = total if abs(total - 1) > PROBABILITY_RENORMALISE else 1.0
-    return tuple(sorted((index[s], p / scale) for s, p in start.items()))
 
 
 def _canonical_costs(
     cost_values: Sequence[Sequence[Cost]], layers: Sequence[RawLayer]
 ) -> tuple[tuple[tuple[Cost, ...], ...], list[NDArray[np.int32]]]:
-    """Return the sorted distinct values that occur, and for each constraint the new code of each old code."""
+    """Return the sorted values that occur, and per constraint the new code of each old code."""
     values, codes = [], []
     for m, given in enumerate(cost_values):
         used = np.zeros(len(given), dtype=bool)
@@ -203,7 +111,6 @@ def _canonical_costs(
 
 
 def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]], *, every_t: bool) -> Layer:
-    n_states = len(names.states)
     t = raw.times[0]
 
     def where(row: int) -> str:
@@ -236,16 +143,14 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
     totals = np.bincount(out_row, weights=merged, minlength=len(order))
     off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
     if len(off):
-        row = int(off[0])
-        raise InvalidGame(
-            f"{where(int(order[row]))}: probabilities sum to {totals[row]:.12g}, must sum to 1 within 1e-8"
-        )
+        spot, total = where(int(order[off[0]])), totals[off[0]]
+        raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
     scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
     return Layer(
-        row_ptr=_pointers(raw.row_state[order], n_states),
+        row_ptr=pointers(np.bincount(raw.row_state, minlength=len(names.states))),
         action=raw.row_action[order].astype(np.int32),
         reward=raw.reward[order].astype(np.float64) + 0.0,
-        out_ptr=_pointers(out_row, len(order)),
+        out_ptr=pointers(np.bincount(out_row, minlength=len(order))),
         prob=merged / scale[out_row],
         next_state=keys[new, 1].astype(np.int32),
         cost=keys[new, 2:].astype(np.int32),
@@ -268,24 +173,17 @@ def _check_numbers(raw: RawLayer, names: Names, where: Any) -> None:
     bad = np.argwhere(~np.isfinite(raw.reward))
     if len(bad):
         row, i = map(int, bad[0])
-        raise InvalidGame(
-            f"{where(row)}: reward of player {names.players[i]!r} is {raw.reward[row, i]}, must be a finite number"
-        )
+        who, value = names.players[i], raw.reward[row, i]
+        raise InvalidGame(f"{where(row)}: reward of player {who!r} is {value}, must be a finite number")
     wrong = np.flatnonzero(~((raw.prob >= 0) & np.isfinite(raw.prob)))
     if len(wrong):
         k = int(wrong[0])
-        nxt = names.states[int(raw.next_state[k])]
-        raise InvalidGame(
-            f"{where(int(raw.out_row[k]))}: probability {raw.prob[k]} of next state {nxt!r}, must be at least 0"
-        )
-
-
-def _pointers(sorted_index: NDArray[Any], size: int) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(np.bincount(sorted_index, minlength=size))]).astype(np.int64)
+        spot, nxt = where(int(raw.out_row[k])), names.states[int(raw.next_state[k])]
+        raise InvalidGame(f"{spot}: probability {raw.prob[k]} of next state {nxt!r}, must be at least 0")
 
 
 def _check_every_state_can_act(game: MarkovGame) -> None:
-    for t, k, here in new_sets(each_reach(game), game.layer_at):
+    for t, k, here in changes(each_reachable(game), game.layer_at):
         stuck = np.flatnonzero(here & (np.diff(game.layers[k].row_ptr) == 0))
         if len(stuck):
             state = game.states[int(stuck[0])]
@@ -310,7 +208,7 @@ class _Shared:
         return self._known[key]
 
 
-def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], NDArray[np.int64]]:
+def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:
     """Return per-constraint value lists and (K, M) codes for a sequence of exact cost vectors."""
     tables: list[dict[Any, int]] = [{} for _ in range(width)]
     values: list[list[Cost]] = [[] for _ in range(width)]
@@ -324,5 +222,5 @@ def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list
 
 
 def _key(cost: Cost) -> Any:
-    """What a cost is looked up by: numbers by their text, because the hash of a number can be chosen by whoever writes the file."""
+    """The key of a cost in a dict: numbers by their text, since a file can choose their hashes."""
     return str(cost) if isinstance(cost, Fraction) else cost

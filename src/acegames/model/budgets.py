@@ -1,15 +1,20 @@
-"""Budgets that bound the total alone: almost-sure constraints (spec 1). In between, what is spent may exceed them and come back."""
+"""Budgets as users write them, and as exact bounds on what is spent after each step (spec 1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from acegames.model.numbers import Bound
+from acegames.errors import InvalidGame
+from acegames.model.checks import Label, check_labels
+from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 
-__all__ = ["AtEnd", "almost_sure", "is_almost_sure"]
+__all__ = ["AtEnd", "Budgets", "almost_sure", "is_almost_sure", "read_budget"]
+
+Budgets = tuple[tuple[Bound, ...], ...]
+"""H rows of M: the bound on the cumulative cost after acting at t."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +25,81 @@ class AtEnd:
 
 
 def almost_sure(bound: Any) -> AtEnd:
-    """Return a budget on the total alone, for use in place of a number: `budget={"fuel": almost_sure(5)}`.
+    """Return a budget on the total alone, to use in place of a number: `{"fuel": almost_sure(5)}`.
 
-    With probability one the total at the end is at most `bound`; before the end nothing is asked, so that a running total may exceed it
-    as long as it surely comes back. With costs of one sign this is the same as a budget that holds at all times.
+    With probability one the total at the end is at most `bound`. Before the end the total may
+    exceed it, as long as it surely comes back. With costs of one sign this is the same as a budget
+    that holds at all times.
     """
     return AtEnd(bound)
 
 
 def is_almost_sure(schedule: Sequence[Bound]) -> bool:
-    """Whether a schedule bounds the total alone, and is no constant."""
+    """Whether a schedule bounds only the total at the end, and is not constant."""
     return len(schedule) > 1 and all(b == math.inf for b in schedule[:-1]) and schedule[-1] != math.inf
+
+
+def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) -> tuple[tuple[Label, ...], Budgets]:
+    """Return constraint labels and H rows of M exact bounds from any accepted form of budget."""
+    if budget is None:
+        if constraints:
+            raise InvalidGame(f"budget: missing for the constraints {list(constraints)!r}")
+        return (), ((),) * horizon
+    if isinstance(budget, Mapping):
+        labels = check_labels("constraints", budget if constraints is None else constraints)
+        if set(labels) != set(budget):
+            raise InvalidGame(f"budget: has entries for {list(budget)!r}, the constraints are {list(labels)!r}")
+        return labels, _by_column(labels, [budget[label] for label in labels], horizon)
+    rows = _rows(budget, horizon)
+    width = len(rows[0])
+    labels = check_labels("constraints", range(width) if constraints is None else constraints)
+    if len(labels) != width:
+        raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
+    if len(rows) == 1:  # one entry per constraint, which may be `almost_sure`
+        return labels, _by_column(labels, rows[0], horizon)
+    return labels, tuple(
+        tuple(_bound(f"budget of {label!r} at t={t}", v) for label, v in zip(labels, row, strict=True))
+        for t, row in enumerate(rows)
+    )
+
+
+def _rows(budget: Any, horizon: int) -> list[list[Any]]:
+    """Return one row (a constant) or H rows (a schedule) of raw entries, all of one length."""
+    if is_scalar(budget):
+        return [[budget]]
+    entries = list(budget)
+    nested = [not is_scalar(e) for e in entries]
+    if not any(nested):
+        return [entries]
+    if not all(nested):
+        raise InvalidGame(f"budget: {budget!r} mixes numbers and rows; give M numbers, or one row of M per time")
+    rows = [list(e) for e in entries]
+    if len(rows) != horizon:
+        raise InvalidGame(f"budget: the schedule has {len(rows)} rows, the horizon is {horizon}")
+    for t, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise InvalidGame(f"budget: row t={t} has {len(row)} entries, row t=0 has {len(rows[0])}")
+    return rows
+
+
+def _by_column(labels: Sequence[Label], entries: Sequence[Any], horizon: int) -> Budgets:
+    columns = [_schedule(label, entry, horizon) for label, entry in zip(labels, entries, strict=True)]
+    return tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
+
+
+def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
+    if isinstance(entry, AtEnd):
+        return (math.inf,) * (horizon - 1) + (_bound(f"budget of {label!r}", entry.bound),)
+    if is_scalar(entry):
+        return (_bound(f"budget of {label!r}", entry),) * horizon
+    values = list(entry)
+    if len(values) != horizon:
+        raise InvalidGame(f"budget of {label!r}: the schedule has {len(values)} entries, the horizon is {horizon}")
+    return tuple(_bound(f"budget of {label!r} at t={t}", v) for t, v in enumerate(values))
+
+
+def _bound(what: str, value: Any) -> Bound:
+    try:
+        return exact_or_inf(value)
+    except ValueError as error:
+        raise InvalidGame(f"{what}: {error}; must be a finite number or inf") from None

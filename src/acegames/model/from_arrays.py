@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acegames.errors import InvalidGame, TooLarge
-from acegames.model.assemble import Names, RawLayer, assemble, read_budget
+from acegames.errors import InvalidGame
+from acegames.model.arrays import Bools, Ints
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.budgets import read_budget
+from acegames.model.checks import Label, check_horizon, check_labels, place
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place
 from acegames.model.numbers import TINIEST
-from acegames.system.limits import LAYER_OUTCOMES
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
 
-def from_arrays(
+def game_from_arrays(
     transition: ArrayLike,
     reward: ArrayLike,
-    cost: Any,
-    budget: Any,
+    cost: Any = None,
+    budget: Any = None,
     *,
     horizon: int,
-    initial: Any,
-    cost_prob: ArrayLike | None,
-    legal: ArrayLike | None,
-    players: Sequence[Label] | None,
-    states: Sequence[Label] | None,
-    actions: Sequence[Sequence[Label]] | None,
-    constraints: Sequence[Label] | None,
-    name: str,
-    most: float = math.inf,
+    initial: Any = 0,
+    cost_prob: ArrayLike | None = None,
+    legal: ArrayLike | None = None,
+    players: Sequence[Label] | None = None,
+    states: Sequence[Label] | None = None,
+    actions: Sequence[Sequence[Label]] | None = None,
+    constraints: Sequence[Label] | None = None,
+    name: str = "",
 ) -> MarkovGame:
-    """See `MarkovGame.from_arrays`. TooLarge where the arrays stand for more than `most` outcomes."""
+    """Build a game from dense arrays; each may have a leading time axis of length `horizon`.
+
+    Args:
+        transition: (S, A1..An, S) probabilities of the next state.
+        reward: (S, A1..An, N) expected reward of each player.
+        cost: (S, A1..An, M); with `cost_prob`, (S, A1..An, K, M). Ints, Fractions, Decimals, or
+            floats read by their decimal text; or distributions, each an object with a `cdf` and an
+            upper bound (see `random_cost`). Leave out together with `budget` for a game without
+            budgets.
+        budget: (M,) or (T, M), `inf` allowed; or {constraint: number or T numbers}; or one number
+            when M = 1. Row t of a schedule bounds what is spent after the step at time t. (A flat
+            list is one number per constraint.) In place of a number, `almost_sure(number)` bounds
+            the total at the end alone.
+        horizon: number of steps, at least 1.
+        initial: a state, or {state: probability}.
+        cost_prob: (S, A1..An, K) probabilities of K cost vectors, drawn independently of the next
+            state.
+        legal: bool (S, A1..An); True means allowed.
+        players, states, actions, constraints: labels; integers from 0 where left out.
+        name: a name for people.
+
+    Raises:
+        InvalidGame: naming the place, the value and the rule.
+    """
     horizon = check_horizon(horizon)
     rewards = _numbers("reward", reward, np.float64)
     moves = _numbers("transition", transition, np.float64)
@@ -73,13 +98,10 @@ def from_arrays(
         _action_labels(actions, shape[1:]),
         labels,
     )
-    length = max(map(len, (moves, rewards, allowed, chances, costs)))
-    if math.isfinite(most):
-        _check_outcomes(moves, chances, length, most)
     values, codes = _cost_codes(costs, chances, allowed, names)
     _check_states(allowed, names)
     parts = (moves, rewards, allowed, chances, codes)
-    timed = length > 1
+    timed = max(map(len, parts)) > 1
     layers = [
         _raw_layer(
             *(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names
@@ -117,17 +139,6 @@ def _raw_layer(
     )
 
 
-def _check_outcomes(moves: NDArray[Any], chances: NDArray[Any], length: int, most: float) -> None:
-    """Small arrays that apply at many times, or to many costs, may stand for large tables."""
-    each = np.count_nonzero(moves > 0, axis=-1) * np.count_nonzero(chances > 0, axis=-1).astype(np.float64)
-    found = max(float(each.sum()) * (length / len(each)), float(length) * max(chances[0].size, LAYER_OUTCOMES))
-    if found > most:
-        raise TooLarge(
-            f"the arrays stand for {found:.3g} outcomes (a time counts as {LAYER_OUTCOMES} at least), in a file of that size at most "
-            f"{most:.3g} are allowed; build it with MarkovGame.from_arrays, and save that"
-        )
-
-
 def _check_distribution(
     what: str, probs: NDArray[Any], rows: NDArray[Any], times: tuple[int, ...], names: Names
 ) -> None:
@@ -161,7 +172,7 @@ def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int)
     raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}")
 
 
-def _mask(legal: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def _mask(legal: Any, shape: tuple[int, ...]) -> Bools:
     if legal is None:
         return np.ones(shape, dtype=bool)
     mask = _numbers("legal", legal, None)
@@ -185,7 +196,7 @@ def _action_labels(given: Sequence[Sequence[Label]] | None, counts: tuple[int, .
     return tuple(_labels(f"actions of player {i}", g, k) for i, (g, k) in enumerate(zip(given, counts, strict=True)))
 
 
-def _check_states(allowed: NDArray[np.bool_], names: Names) -> None:
+def _check_states(allowed: Bools, names: Names) -> None:
     stuck = np.argwhere(~allowed.reshape(*allowed.shape[:2], -1).any(axis=-1))
     if len(stuck):
         t, s = map(int, stuck[0])
@@ -194,9 +205,9 @@ def _check_states(allowed: NDArray[np.bool_], names: Names) -> None:
 
 
 def _cost_codes(
-    costs: NDArray[Any], chances: NDArray[Any], allowed: NDArray[np.bool_], names: Names
-) -> tuple[list[list[Cost]], NDArray[np.int64]]:
-    """Return the exact values of each constraint and the array of codes. Costs of illegal actions are ignored."""
+    costs: NDArray[Any], chances: NDArray[Any], allowed: Bools, names: Names
+) -> tuple[list[list[Cost]], Ints]:
+    """Return each constraint's exact values and the array of codes; illegal actions are ignored."""
     t = max(len(costs), len(chances), len(allowed))
     used = np.broadcast_to(allowed[..., None] & (chances > 0), (t, *chances.shape[1:]))
     if len(costs) == 1:

@@ -5,58 +5,75 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import Names, RawLayer, assemble, code_costs, read_budget
+from acegames.model.assemble import Names, RawLayer, assemble, code_costs
+from acegames.model.budgets import read_budget
+from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.game import (
-    JointAction,
-    Label,
-    MarkovGame,
-    check_horizon,
-    check_labels,
-    place,
-    plain_label,
-    read_initial,
-)
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
 Outcome = tuple[float, Label, tuple[Cost, ...]]
 Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
-"""What the functions say about one (t, state): reward and outcomes of each legal joint action."""
+"""The answers for one (t, state): reward and outcomes of each legal joint action."""
+Table = tuple[list[int], dict[Label, Block]]
+"""Times, and what happens at them in each state."""
 
 
-def from_functions(
+def game_from_functions(
     *,
     players: Sequence[Label],
     actions: Callable[[int, Any], Sequence[Iterable[Label]]],
     outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]],
     reward: Callable[[int, Any, Any], Any],
-    budget: Any,
     horizon: int,
     initial: Any,
-    legal: Callable[[int, Any, Any], bool] | None,
-    constraints: Sequence[Label] | None,
-    name: str,
+    budget: Any = None,
+    legal: Callable[[int, Any, Any], bool] | None = None,
+    constraints: Sequence[Label] | None = None,
+    name: str = "",
 ) -> MarkovGame:
-    """See `MarkovGame.from_functions`. Calls each function once for every (t, state, joint action) that can occur."""
+    """Build a game from functions; states are any hashables and are discovered from `initial`.
+
+    Each function is called once for every (t, state, joint action) that can occur.
+
+    Args:
+        players: one label per player.
+        actions: `actions(t, s)` gives one sequence of labels per player.
+        outcomes: `outcomes(t, s, a)` gives (probability, next_state, cost) triples; a cost is a
+            number, a sequence of M numbers, {constraint: number} (absent means 0), or None for no
+            cost. In place of a number there may be a distribution: an object with a `cdf` and an
+            upper bound (see `random_cost`).
+        reward: `reward(t, s, a)` gives one number per player, or {player: number}.
+        horizon: number of steps, at least 1.
+        initial: a state, or {state: probability}.
+        budget: as in `from_arrays`; leave out for a game without budgets.
+        legal: `legal(t, s, a)` is True where the joint action is allowed.
+        constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
+        name: a name for people.
+
+    Raises:
+        InvalidGame: naming the place, the value and the rule.
+    """
     check_function("actions", actions, ("t", "state"), error=InvalidGame)
-    for what, function in (
-        ("outcomes", outcomes),
-        ("reward", reward),
-        *([("legal", legal)] if legal is not None else []),
-    ):
-        check_function(what, function, ("t", "state", "action"), error=InvalidGame)
+    for what, function in (("outcomes", outcomes), ("reward", reward), ("legal", legal)):
+        if what != "legal" or legal is not None:
+            check_function(what, function, ("t", "state", "action"), error=InvalidGame)
     horizon = check_horizon(horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
-    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal)
-    tables: list[tuple[list[int], dict[Label, Block]]] = []  # (times, what happens in each state)
+    seen: tuple[dict[Label, None], ...] = tuple({} for _ in player_labels)
+    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal, seen)
+    tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     states = dict(here)
     for t in range(horizon):
@@ -64,20 +81,13 @@ def from_functions(
         _file_under_equal_times(tables, t, blocks)
         here = {nxt: None for block in blocks.values() for _, outs in block.values() for _, nxt, _ in outs}
         states |= here
-    names = Names(player_labels, tuple(states), ask.action_labels(), constraint_labels)
-    return build_from_blocks(names, tables, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    names = Names(player_labels, tuple(states), tuple(map(tuple, seen)), constraint_labels)
+    layers, values = _raw_layers(names, tables)
+    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def build_from_blocks(
-    names: Names,
-    tables: list[tuple[list[int], dict[Label, Block]]],
-    *,
-    horizon: int,
-    initial: Any,
-    budgets: Any,
-    name: str,
-) -> MarkovGame:
-    """Assemble a game from blocks, `tables` being (times, {state: block}) with disjoint times."""
+def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
+    """Return the raw layers of tables with disjoint times, and the cost values of their codes."""
     vectors = (
         cost for _, blocks in tables for block in blocks.values() for _, outs in block.values() for _, _, cost in outs
     )
@@ -104,13 +114,11 @@ def build_from_blocks(
             )
         )
         used += len(flat)
-    return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
+    return layers, values
 
 
-def _file_under_equal_times(
-    tables: list[tuple[list[int], dict[Label, Block]]], t: int, blocks: dict[Label, Block]
-) -> None:
-    """Add time t to the first table that says the same of every state they share, else open a new table."""
+def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Block]) -> None:
+    """Add time t to the first table that agrees on every state they share, else to a new one."""
     for times, known in tables:
         if all(known.get(s, b) == b for s, b in blocks.items()):
             times.append(t)
@@ -119,24 +127,17 @@ def _file_under_equal_times(
     tables.append(([t], dict(blocks)))
 
 
+@dataclass(frozen=True)
 class _Questions:
     """Asks the user's functions and checks each answer where it is given."""
 
-    def __init__(
-        self,
-        players: tuple[Label, ...],
-        constraints: tuple[Label, ...],
-        actions: Any,
-        outcomes: Any,
-        reward: Any,
-        legal: Any,
-    ) -> None:
-        self.players, self.constraints = players, constraints
-        self.actions, self.outcomes, self.reward, self.legal = actions, outcomes, reward, legal
-        self.seen: list[dict[Label, None]] = [{} for _ in players]
-
-    def action_labels(self) -> tuple[tuple[Label, ...], ...]:
-        return tuple(tuple(seen) for seen in self.seen)
+    players: tuple[Label, ...]
+    constraints: tuple[Label, ...]
+    actions: Callable[[int, Any], Sequence[Iterable[Label]]]
+    outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]]
+    reward: Callable[[int, Any, Any], Any]
+    legal: Callable[[int, Any, Any], bool] | None
+    seen: tuple[dict[Label, None], ...]  # the actions of each player that were given so far
 
     def block(self, t: int, state: Label) -> Block:
         spot = place(t, state)
@@ -188,7 +189,7 @@ class _Questions:
 
 
 def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:
-    """Return one number per label from a number, a sequence or a {label: number} (absent costs are 0)."""
+    """Return one number per label from a number, a sequence or a mapping (absent costs are 0)."""
     if what == "cost" and not labels and not (isinstance(given, (Mapping, Sized)) and not len(given)):
         raise InvalidGame(f"{spot}: cost {given!r}, but the game has no budget; give budget={{constraint: number}}")
     if isinstance(given, Mapping):

@@ -1,40 +1,60 @@
-"""Games from long tables, one line per outcome and one per reward, or both in one: for large sparse games and data frames.
+"""Games from long tables, one line per outcome and one per reward, or both in one.
 
-Labels are numbered by one pass of a dict over each column, and lines are brought together by sorting: O(L log L) for
-L lines, times the horizon where only one of the two tables depends on time.
+Made for large sparse games and data frames. Labels are numbered by one pass of a dict over each
+column, and lines are brought together by sorting: O(L log L) for L lines, times the horizon where
+only one of the two tables depends on time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.assemble import Names, RawLayer, assemble, read_budget
-from acegames.model.game import Label, MarkovGame, check_horizon, check_labels, place, read_initial
-from acegames.model.table_columns import Columns, Ints, Numbering, cost_columns
+from acegames.model.arrays import Bools, Floats, Ints
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.budgets import read_budget
+from acegames.model.checks import Label, check_horizon, check_labels, place, read_initial
+from acegames.model.table_columns import Columns, Numbering, cost_columns
 from acegames.model.written import unknown
 
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
-def from_table(
+
+def game_from_table(
     outcomes: Any,
-    rewards: Any,
+    rewards: Any = None,
     *,
     players: Sequence[Label],
     horizon: int,
     initial: Any,
-    budget: Any,
-    constraints: Sequence[Label] | None,
-    states: Sequence[Label] | None,
-    actions: Sequence[Sequence[Label]] | None,
-    name: str,
-    lines: Sequence[int] | None = None,
+    budget: Any = None,
+    constraints: Sequence[Label] | None = None,
+    states: Sequence[Label] | None = None,
+    actions: Sequence[Sequence[Label]] | None = None,
+    name: str = "",
 ) -> MarkovGame:
-    """See `MarkovGame.from_table`; `lines` are the numbers of the outcomes' lines in messages."""
+    """Build a game from long tables: data frames, {column: values}, or sequences of records.
+
+    Args:
+        outcomes: one line per outcome, with the columns `state`, one per player (named as the
+            player; its action), `probability`, `next_state`, one per constraint (its cost; named as
+            the constraint, after `cost_` where another column has that name), and `t` when the game
+            depends on time. A joint action is legal where it has outcomes.
+        rewards: one line per legal joint action, with `state`, one column per player (its action),
+            one per player named `reward_` and the player, and `t` when rewards depend on time. Left
+            out, these columns are in the one table, the same in all lines of a joint action.
+        players, horizon, initial, budget, constraints, name: as in `from_functions`.
+        states, actions: labels in the order wanted; by default in order of first appearance.
+
+    Raises:
+        InvalidGame: naming the place, the value and the rule.
+    """
     horizon = check_horizon(horizon)
     who = check_labels("players", players)
     if not who:
@@ -46,7 +66,7 @@ def from_table(
     in_one = prizes if rewards is None else []
     others = ["state", *who, "probability", "next_state", *in_one]
     spendings = cost_columns(others, limits)
-    happen = Columns("outcomes", outcomes, [*others, *spendings], lines)
+    happen = Columns("outcomes", outcomes, [*others, *spendings])
     worth = happen if rewards is None else Columns("rewards", rewards, ["state", *who, *prizes])
     by_state = Numbering("states", states)
     by_action = [Numbering(f"actions of player {p!r}", actions[i] if actions else None) for i, p in enumerate(who)]
@@ -88,17 +108,15 @@ class _Lines:
     action: Ints  # (L, N)
 
     def by_time(self, horizon: int) -> list[Ints]:
-        """Return the lines that hold at each t; all of them, once, when the table does not depend on time."""
+        """Return the lines that hold at each t; all of them, once, if the table has no times."""
         if self.t is None:
             return [np.arange(len(self.state))]
         order = np.argsort(self.t, kind="stable")
         return np.split(order, np.searchsorted(self.t[order], np.arange(1, horizon)))
 
 
-def _once(
-    names: Names, lines: _Lines, reward: NDArray[np.float64], table: Columns, prizes: list[str]
-) -> tuple[_Lines, NDArray[np.float64]]:
-    """The first line of each joint action; InvalidGame where another line of it gives another reward."""
+def _once(names: Names, lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> tuple[_Lines, Floats]:
+    """The first line of each joint action; InvalidGame if others give another reward."""
     joint = _joint_numbers(names, lines)
     key = joint if lines.t is None else lines.t * (int(joint.max(initial=0)) + 1) + joint
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
@@ -111,25 +129,24 @@ def _once(
     return _Lines(None if lines.t is None else lines.t[first], lines.state[first], lines.action[first]), reward[first]
 
 
+@dataclass(frozen=True)
 class _Merge:
     """Brings outcome lines and reward lines of the same place together."""
 
-    def __init__(
-        self,
-        names: Names,
-        horizon: int,
-        spoken: _Lines,
-        valued: _Lines,
-        *,
-        prob: NDArray[np.float64],
-        next_state: Ints,
-        cost: Ints,
-        reward: NDArray[np.float64],
-    ) -> None:
-        self.names, self.horizon, self.spoken, self.valued = names, horizon, spoken, valued
-        self.prob, self.next_state, self.cost, self.reward = prob, next_state, cost, reward
-        joint = _joint_numbers(names, spoken, valued)
-        self.joint, self.reward_joint = joint[: len(spoken.state)], joint[len(spoken.state) :]
+    names: Names
+    horizon: int
+    spoken: _Lines  # of outcomes
+    valued: _Lines  # of rewards
+    prob: Floats
+    next_state: Ints
+    cost: Ints
+    reward: Floats
+
+    @cached_property
+    def joint(self) -> tuple[Ints, Ints]:
+        """The joint number of each line of outcomes and of rewards."""
+        both = _joint_numbers(self.names, self.spoken, self.valued)
+        return both[: len(self.prob)], both[len(self.prob) :]
 
     def layers(self) -> list[RawLayer]:
         """Return one raw layer per time, or one for all."""
@@ -147,10 +164,10 @@ class _Merge:
             raise InvalidGame(f"{self._place(self.valued, line)}: rewards, line {line}: there are no outcomes for it")
         return layers
 
-    def _layer(self, times: tuple[int, ...], lines: Ints, reward_lines: Ints, used: NDArray[np.bool_]) -> RawLayer:
-        rows, first, out_row = np.unique(self.joint[lines], return_index=True, return_inverse=True)
-        reward_lines = reward_lines[np.argsort(self.reward_joint[reward_lines], kind="stable")]
-        known = self.reward_joint[reward_lines]
+    def _layer(self, times: tuple[int, ...], lines: Ints, reward_lines: Ints, used: Bools) -> RawLayer:
+        rows, first, out_row = np.unique(self.joint[0][lines], return_index=True, return_inverse=True)
+        reward_lines = reward_lines[np.argsort(self.joint[1][reward_lines], kind="stable")]
+        known = self.joint[1][reward_lines]
         twice = np.flatnonzero(known[1:] == known[:-1])
         if len(twice):
             one, two = (int(reward_lines[twice[0] + k]) for k in (0, 1))
@@ -158,10 +175,8 @@ class _Merge:
         at = np.searchsorted(known, rows)
         missing = np.flatnonzero(np.append(known, -1)[at] != rows)
         if len(missing):
-            line = int(lines[first[missing[0]]])
-            raise InvalidGame(
-                f"{self._place(self.spoken, line, times)}: no line of rewards, each legal action needs one"
-            )
+            spot = self._place(self.spoken, int(lines[first[missing[0]]]), times)
+            raise InvalidGame(f"{spot}: no line of rewards, each legal action needs one")
         chosen = reward_lines[at]
         used[chosen] = True
         return RawLayer(
@@ -183,7 +198,7 @@ class _Merge:
 
 
 def _joint_numbers(names: Names, *tables: _Lines) -> Ints:
-    """Return one number per line, equal where state and joint action are. Renumbering at each step keeps it small."""
+    """Return one number per line, equal where state and joint action are, small by renumbering."""
     joint = np.concatenate([table.state for table in tables])
     acts = np.concatenate([table.action for table in tables])
     for i, labels in enumerate(names.actions):

@@ -1,11 +1,11 @@
-"""Exact numbers: costs and budgets are rationals; a float is read by its decimal text, so 0.1 is one tenth."""
+"""Exact numbers: costs and budgets are rationals; a float is read by its text, 0.1 as 1/10."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Iterable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ _BITS = int(DIGITS * math.log2(10))
 
 
 def exact(value: Any) -> Fraction:
-    """Return the rational that `value` stands for; ValueError when it is not a finite number, or absurdly long."""
+    """Return the rational that `value` stands for; ValueError if there is none, or too long."""
     if isinstance(value, (bool, np.bool_)):
         return Fraction(int(value))
     if isinstance(value, (int, Fraction)):
@@ -85,22 +85,22 @@ def largest_float(x: Fraction, *, itself: bool) -> float:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is a single entry, not a sequence. (`np.ndim` alone fails on ragged lists.)"""
+    """Whether a value is no sequence. (`np.ndim` alone fails on ragged lists.)"""
     return not isinstance(value, (list, tuple)) and np.ndim(value) == 0
 
 
 TINIEST = math.ulp(0.0)
-"""The smallest positive float. What is possible stays possible, even where its probability is smaller than any float."""
+"""The smallest positive float stands for every positive probability that is smaller."""
 
 
 def probability(value: Any) -> float:
-    """Return a probability as a float that is zero only where the value is; ValueError when it is not a number."""
+    """Return a float that is zero only where the value is; ValueError when it is not a number."""
     found = float(value)
     return TINIEST if found == 0.0 and value != 0 else found
 
 
 def plain(value: Bound) -> int | float | Fraction:
-    """Return the friendliest number that stands for `value` exactly: int, else float by decimal text, else Fraction."""
+    """Return the friendliest number that is exactly `value`: int, else float, else Fraction."""
     if isinstance(value, float):
         return value
     if value.denominator == 1:
@@ -119,12 +119,6 @@ def plain_array(rows: list[tuple[Bound, ...]], width: int) -> NDArray[Any]:
         not isinstance(v, Fraction) and (not isinstance(v, int) or abs(v) <= 2**53) for row in friendly for v in row
     )
     return np.array(friendly, dtype=np.float64 if lossless else object).reshape(len(rows), width)
-
-
-def shown(value: int | Fraction, digits: int = 3) -> str:
-    """A number for a message, to some digits, however large or small it is."""
-    with localcontext(prec=digits):
-        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
 
 
 def text(value: Bound) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.game import Label
+from acegames.model.checks import Label
 from acegames.model.written import show
 
 UNSAID: Any = object()  # an argument that was left out, where None may be a label
@@ -17,9 +17,7 @@ def first_state(states: Sequence[Label], initial: Iterable[tuple[int, float]], s
     starts = [states[s] for s, _ in initial]
     if said is UNSAID:
         if len(starts) > 1:
-            raise InvalidOption(
-                f"start: there are {len(starts)} initial states, say which one occurred: start(state=...)"
-            )
+            raise InvalidOption(f"start: {len(starts)} initial states, say which one occurred: start(state=...)")
         return starts[0]
     if said not in starts:
         raise UnknownPair(f"start: {said!r} is not an initial state of the game: {show(starts)}")

@@ -1,4 +1,4 @@
-"""Columns of a table given as a data frame, as {column: values} or as records, and labels numbered from them."""
+"""Columns of a table (a data frame, {column: values} or records), and labels numbered from them."""
 
 from __future__ import annotations
 
@@ -7,34 +7,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import Floats, Ints
+from acegames.model.checks import Label, check_labels
 from acegames.model.costs.random import Cost, is_distribution, read_cost
-from acegames.model.game import Label, check_labels
 from acegames.model.numbers import probability
 from acegames.model.written import show, unknown
 
-Ints = NDArray[np.int64]
+
+def check_columns(names: list[str]) -> list[str]:
+    """The names; InvalidGame where one occurs twice."""
+    twice = [name for k, name in enumerate(names) if name in names[:k]]
+    if twice:
+        raise InvalidGame(f"the column {twice[0]!r} would have two meanings; rename the player or constraint")
+    return names
+
+
+def columns_of(table: Any) -> dict[Any, Any] | None:
+    """The columns of a pyarrow table, a data frame or a mapping; None for anything else."""
+    if hasattr(table, "to_pydict"):
+        return dict(table.to_pydict())
+    if hasattr(table, "columns"):
+        return {c: table[c] for c in table.columns}
+    return dict(table) if isinstance(table, Mapping) else None
+
+
+class NumberedTable(dict[str, Any]):
+    """{column: values} read from a file, with the number of each line in it for messages."""
+
+    def __init__(self, columns: Mapping[str, Any], lines: Sequence[int]) -> None:
+        super().__init__(columns)
+        self.lines = lines
 
 
 def cost_columns(others: Sequence[Label], constraints: Sequence[Label]) -> list[Label]:
-    """The column of each constraint's costs: named as the constraint, after `cost_` where another column has that name."""
+    """The names of the cost columns: the constraint's, after `cost_` where that name is taken."""
     taken = {"t", *map(str, others)}
     return [f"cost_{c}" if str(c) in taken else c for c in constraints]
 
 
 class Columns:
-    """A table by columns, whatever it came as. Lines are counted from 0 in messages, or have the given numbers."""
+    """A table by columns. Messages count its lines from 0, or as the file does."""
 
-    def __init__(self, what: str, table: Any, needed: Sequence[Label], lines: Sequence[int] | None = None) -> None:
-        self.what, self.lines = what, lines
-        names = ["t", *map(str, needed)]
-        twice = [c for i, c in enumerate(names) if c in names[:i]]
-        if twice:
-            raise InvalidGame(
-                f"{what}: the column {twice[0]!r} would have two meanings; rename the player or constraint"
-            )
+    def __init__(self, what: str, table: Any, needed: Sequence[Label]) -> None:
+        self.what, self.lines = what, table.lines if isinstance(table, NumberedTable) else None
+        names = check_columns(["t", *map(str, needed)])
         self.columns = self._by_column(table)
         self.length = len(self.get("state"))
         extra = [c for c in self.columns if str(c) not in names]
@@ -42,18 +60,12 @@ class Columns:
             hint = "; a cost needs a budget under the same name" if what == "outcomes" else ""
             raise InvalidGame(f"{what}: the column {extra[0]!r} has no meaning here, drop it or rename it{hint}")
         for column in [*needed, *(["t"] if self.has("t") else [])]:
-            if len(self.get(column)) != self.length:
-                raise InvalidGame(
-                    f"{what}: column {column!r} has {len(self.get(column))} lines, column 'state' has {self.length}"
-                )
+            if (length := len(self.get(column))) != self.length:
+                raise InvalidGame(f"{what}: column {column!r} has {length} lines, column 'state' has {self.length}")
 
     def _by_column(self, table: Any) -> dict[Any, Any]:
-        if hasattr(table, "to_pydict"):  # of pyarrow
-            return dict(table.to_pydict())
-        if hasattr(table, "columns"):
-            return {c: table[c] for c in table.columns}
-        if isinstance(table, Mapping):
-            return dict(table)
+        if (columns := columns_of(table)) is not None:
+            return columns
         records = list(table) if isinstance(table, Iterable) and not isinstance(table, (str, bytes)) else [table]
         for i, record in enumerate(records):
             if not isinstance(record, Mapping):
@@ -83,7 +95,7 @@ class Columns:
                 return list(getattr(given, method)())
         return list(given)
 
-    def floats(self, column: Label) -> NDArray[np.float64]:
+    def floats(self, column: Label) -> Floats:
         """Return a column as floats; NaN passes."""
         try:
             return np.asarray(self.get(column), dtype=np.float64).reshape(self.length)
@@ -95,7 +107,7 @@ class Columns:
                     raise self.wrong(column, i, f"{show(value)} is not a number") from None
             raise InvalidGame(f"{self.what}, column {column!r}: not a column of numbers") from None
 
-    def probabilities(self, column: Label) -> NDArray[np.float64]:
+    def probabilities(self, column: Label) -> Floats:
         """Return a column as floats that are zero only where the value is."""
         found = self.floats(column)
         if np.asarray(self.get(column)).dtype == object:
@@ -114,7 +126,7 @@ class Columns:
         return t.astype(np.int64)
 
     def costs(self, column: Label) -> tuple[list[Cost], Ints]:
-        """Return the exact values and the distributions of a column, and for each line which of them it has."""
+        """Return the distinct costs of a column, and for each line which of them it has."""
         given = self.get(column)
         # A list may mix whole numbers and floats, which an array would round to floats.
         array = np.empty(0, dtype=object) if isinstance(given, (list, tuple)) else np.asarray(given)
@@ -139,7 +151,7 @@ class Columns:
     def _number(
         self, column: Label, index: dict[Any, int], *, grow: bool = True, values: list[Any] | None = None
     ) -> Ints:
-        """Return the number of each line's value in `index`, which grows by the new ones, else -1 for them."""
+        """Return each line's number in `index`; new values are added to it, or else get -1."""
         values = self.values(column) if values is None else values
         try:
             if not grow:
@@ -152,7 +164,7 @@ class Columns:
             raise InvalidGame(f"{self.what}, column {column!r}: holds values that cannot be hashed") from None
 
     def line(self, line: int) -> int:
-        """What a line is called in messages."""
+        """The number of a line in messages."""
         return line if self.lines is None else self.lines[line]
 
     def wrong(self, column: Label, line: int, problem: str) -> InvalidGame:

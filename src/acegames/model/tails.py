@@ -1,4 +1,4 @@
-"""What was cut off when infinite discounted play became a finite game: bounds on everything that comes later (spec 6)."""
+"""Bounds on what was cut off when infinite discounted play became a finite game (spec 6)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Tails:
 
     @property
     def shares(self) -> list[Fraction]:
-        """What the tail of each constraint leaves of epsilon to the rounding of its costs."""
+        """Per constraint, the part of epsilon that remains for rounding its costs."""
         return [self.epsilon - tail for tail in self.cost]
 
     def text(self, horizon: int) -> str:
-        """Say it in words."""
+        """The bounds in a sentence."""
         return (
             f"Infinite play, discounted by {_short(self.gamma)} (costs by {_short(self.cost_gamma)}), was cut after {horizon} steps; "
             f"whatever legal play comes later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Ints, owners
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.to_table import Ints, check_no_tails, numbers, rest_of
+from acegames.model.to_table import check_no_tails, numbers, rest_of
 from acegames.numerics import ARRAY_PRODUCT
 
 LARGEST = 2**30
@@ -48,13 +49,13 @@ class _Table:
                 f"{place(self.t, game.states[state])}: cannot occur and has no joint action, but dense arrays need one in every state at "
                 "every time; use to_table"
             )
-        self.state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
-        self.row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
+        self.state = owners(layer.row_ptr)
+        self.row = owners(layer.out_ptr)
         self.codes, self.place = self._distinct_costs()  # (D, M) and for each outcome its number within the row
         self.widest = int(self.place.max()) + 1
 
     def _distinct_costs(self) -> tuple[Ints, Ints]:
-        """The distinct cost vectors of each row, in order of first appearance, and which of them each outcome has."""
+        """The distinct cost vectors of each row, and which of them each outcome has."""
         keys = np.column_stack([self.row, self.layer.cost]).astype(np.int64)
         distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
         first = np.searchsorted(distinct[:, 0], np.arange(len(self.layer.reward)))
@@ -69,7 +70,7 @@ class _Table:
         np.add.at(moves, (self.row, layer.next_state), layer.prob)
         chances = np.zeros((len(layer.reward), widest))
         np.add.at(chances, (self.row, self.place), layer.prob)
-        # With one next state or one cost the other's probabilities are the outcomes' own, to the last bit.
+        # With one next state or one cost, the other's probabilities are exactly the outcomes' own.
         one_cost = (chances > 0).sum(axis=1) == 1
         one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
         chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0
@@ -109,6 +110,4 @@ class _Table:
             where = place(
                 self.t, self.game.states[int(self.state[row])], self.game.joint_action(self.layer.action[row])
             )
-            raise InvalidOption(
-                f"{where}: the cost depends on the next state, which dense arrays cannot say; use to_table"
-            )
+            raise InvalidOption(f"{where}: the cost depends on the next state, which arrays cannot say; use to_table")

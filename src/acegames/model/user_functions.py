@@ -1,7 +1,6 @@
-"""Functions that users hand over: whether they can be called as the library will call them, checked before the first call.
+"""Checks that a user's function can be called as the library will call it, before the first call.
 
-Only the signature is looked at. So a TypeError that a function raises by itself passes through as it is, and is not taken for a
-wrong number of arguments.
+Only the signature is looked at, so a TypeError from inside the function passes through as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def check_function(
 
     Args:
         name: what the user calls it, as "reward" or "policy.distribution".
-        function: what the user gave. One whose signature Python does not know, as of some built-in functions, is accepted.
+        function: what the user gave. It is accepted where Python does not know its signature.
         takes: names of the arguments that it gets by position.
         keywords: names of those that it gets by keyword.
         error: InvalidGame where the function describes a game.
@@ -41,6 +40,5 @@ def check_function(
         signature.bind(*takes, **dict.fromkeys(keywords))
     except TypeError as reason:
         own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
-        raise error(
-            f"{name}: takes ({own:.100}), but is called as {call} ({reason}); it must accept these arguments"
-        ) from None
+        told = f"takes ({own:.100}), but is called as {call} ({reason})"
+        raise error(f"{name}: {told}; it must accept these arguments") from None

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
-from acegames.model.game import Label
-from acegames.model.numbers import plain
+from acegames.model.budgets import is_almost_sure
+from acegames.model.checks import Label
+from acegames.model.numbers import nearest_float, plain
 from acegames.numerics import SHOWN_AS_ZERO
 
 
 def shown(x: Any) -> Any:
-    """A number with nine digits, or three right of the point; exact ones in full. None where there is none (NaN, infinity)."""
+    """A number to nine digits or three decimals, exact ones in full; None if not finite."""
     exact = isinstance(x, Fraction)
-    if isinstance(x, Fraction):
-        x = plain(x)
-    rounded = float(x)
-    if not np.isfinite(rounded):
+    rounded = float(plain(x) if isinstance(x, Fraction) else x)
+    if not math.isfinite(rounded):
         return None
     if not exact:
         rounded = round(rounded, 3) if abs(rounded) >= 1e6 else float(f"{rounded:.9g}")
@@ -26,8 +25,8 @@ def shown(x: Any) -> Any:
 
 
 def spelled(x: Any, size: float = 0.0) -> str:
-    """A number in words, as the page's scripts write it; zero where it is a rounding error of numbers of that size."""
-    number = float(x)
+    """A number as the page's scripts write it; 0 for a rounding error of numbers of `size`."""
+    number = nearest_float(x) if isinstance(x, Fraction) else float(x)
     if number == 0 or abs(number) < SHOWN_AS_ZERO * size:
         return "0"
     if 1e4 <= abs(number) < 1e15:
@@ -36,11 +35,41 @@ def spelled(x: Any, size: float = 0.0) -> str:
     return f"{number:.6g}" if abs(number) < 1e4 else f"{number!r}"
 
 
-def called(label: Label) -> str:
-    """A label as people read it."""
-    if isinstance(label, str):
-        return label
-    return " · ".join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
+def number(x: Any) -> str:
+    """A number to ten digits, an exact one in full; of a long schedule, both ends."""
+    if not isinstance(x, list):
+        return f"{x:.10g}" if isinstance(x, float) else str(x)
+    if is_almost_sure(x):
+        return f"{number(x[-1])} at the end"
+    shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
+    return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
+
+
+def rounded_up(x: Any) -> str:
+    """A number that is exact where that is short, else to six digits, never below the true one."""
+    exactly = number(plain(x) if isinstance(x, Fraction) else x)
+    if len(exactly) <= 8 or x in (math.inf, -math.inf):
+        return exactly
+    with localcontext(prec=6, rounding=ROUND_CEILING):
+        up, down = Fraction(x).as_integer_ratio()
+        found = Decimal(up) / Decimal(down)
+        return f"{found:f}" if abs(found.adjusted()) < 12 else f"{found:.6g}"
+
+
+def to_digits(value: int | Fraction, digits: int = 3) -> str:
+    """A number to some digits, however large or small it is."""
+    with localcontext(prec=digits):
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.{digits}g}"
+
+
+def called(label: Label, between: str = " · ") -> str:
+    """A label; the parts of a tuple stand side by side, those of a tuple inside in brackets."""
+    return between.join(map(_part, label)) if isinstance(label, tuple) and label else str(label)
+
+
+def constraint_called(label: Label, between: str = " · ") -> str:
+    """The label of a constraint; one that is no text is said to be a constraint."""
+    return label if isinstance(label, str) else f"constraint {called(label, between)}"
 
 
 def _part(label: Any) -> str:

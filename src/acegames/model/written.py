@@ -1,7 +1,7 @@
 """Labels and numbers as people write them in files, and the sentences about those that are wrong.
 
-A label in a file is text, a number, true, false, null, or a list of labels, which stands for a tuple. A number is
-written as a number or as text such as "1/3"; costs and budgets are exactly what is written.
+A label in a file is text, a number, true, false, null, or a list of labels, which stands for a
+tuple. A number may be written as text such as "1/3"; costs and budgets are exactly what is written.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import Any
 
-from acegames.errors import InvalidGame
-from acegames.model.game import Label
+from acegames.errors import BadFile, InvalidGame
+from acegames.model.checks import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
-from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING
+from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
 
 SCALARS = (str, int, float, bool, type(None))
 
 _RATIO = re.compile(r"[+-]?[0-9]+(/[0-9]+)?")
-# Three digits of exponent and a bounded length: the exact value of 1e999999999 would fill the memory.
+# Exponents have three digits at most: the exact value of 1e999999999 would fill the memory.
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 
 
 class WrittenFloat(float):
-    """A float read from a file that remembers its text, so that a cost is exactly what is written."""
+    """A float from a file with its text, so that a cost is exactly what is written."""
 
     __slots__ = ("text",)
     text: str
@@ -36,6 +37,19 @@ class WrittenFloat(float):
         self = super().__new__(cls, written)
         self.text = written
         return self
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """The text of a file; BadFile, without its name, where it is not UTF-8 or too long."""
+    with open(path, "rb") as file:
+        raw = file.read(TEXT_BYTES + 1)
+    if len(raw) > TEXT_BYTES:
+        raise BadFile(f"larger than {TEXT_BYTES} bytes; keep the tables of a large game in arrays")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
 
 
 def show(value: Any) -> str:
@@ -66,7 +80,7 @@ def check_keys(where: str, given: Any, known: Sequence[str], required: Sequence[
         raise InvalidGame(f"{where}: the key {missing[0]!r} is missing")
 
 
-# -- labels -----------------------------------------------------------------------------------------------------------
+# -- labels ----------------------------------------------------------------------------------------
 
 
 def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
@@ -87,7 +101,7 @@ def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
 
 
 def label_to_data(what: str, label: Label, depth: int = 0) -> Any:
-    """Return the plain value to write for a label; InvalidGame for one that would not come back the same."""
+    """Return the value to write for a label; InvalidGame if it would not come back the same."""
     if type(label) is tuple and depth < LABEL_NESTING:
         return [label_to_data(what, part, depth + 1) for part in label]
     if type(label) not in SCALARS or (type(label) is float and not math.isfinite(label)):
@@ -114,7 +128,7 @@ def _check_text(what: str, label: str) -> None:
         raise InvalidGame(f"{what}: the label {label!r} is not valid Unicode text; relabel it") from None
 
 
-# -- numbers ----------------------------------------------------------------------------------------------------------
+# -- numbers ---------------------------------------------------------------------------------------
 
 
 def read_exact(value: Any) -> Fraction:
@@ -151,7 +165,7 @@ def read_float(value: Any) -> float:
 
 
 def read_probability(value: Any) -> float:
-    """Return a probability as a float that is zero only where what is written is; ValueError when it is not a number."""
+    """Return a float that is zero only where what is written is; ValueError if it is no number."""
     try:
         return probability(read_exact(value))
     except OverflowError:
@@ -159,6 +173,6 @@ def read_probability(value: Any) -> float:
 
 
 def write_number(value: Bound) -> int | float | str:
-    """Return a number that a file reads back exactly: int, float by its decimal text, or text such as `1/3`."""
+    """Return a number that a file reads back exactly: an int, a float, or text such as `1/3`."""
     friendly = plain(value)
     return text(friendly) if isinstance(friendly, Fraction) else friendly

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Floats
 from acegames.model.game import Label, MarkovGame
 from acegames.plot import drawing as draw
 from acegames.safety.feasible import Feasibility, feasibility
@@ -16,8 +17,6 @@ from acegames.solving.curve import BudgetCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes | None = None) -> Axes:

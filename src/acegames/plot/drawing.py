@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model import words
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def tidy(ax: Axes) -> None:
 
 def in_words(label: Any) -> str:
     """A label of the game, to be read."""
-    if isinstance(label, (tuple, list)):
-        return ", ".join(map(in_words, label))
-    return str(label).replace("$", r"\$")  # else it would be set as mathematics
+    return words.called(label, ", ").replace("$", r"\$")  # else it would be set as mathematics
 
 
 def title(t: int, state: Any) -> str:
@@ -68,7 +67,7 @@ def title(t: int, state: Any) -> str:
 
 def called(label: Any) -> str:
     """A constraint on an axis."""
-    return in_words(label) if isinstance(label, str) else f"constraint {in_words(label)}"
+    return words.constraint_called(label, ", ").replace("$", r"\$")
 
 
 def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats
 from acegames.model.game import Label
 from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
@@ -16,7 +16,6 @@ from acegames.policy.policy import Policy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Floats = NDArray[np.float64]
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 

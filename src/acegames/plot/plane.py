@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
+from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
 from acegames.plot.drawing import chosen
 from acegames.policy.layer import PolicyLayer, project
@@ -19,8 +20,6 @@ from acegames.policy.policy import Policy
 
 MOST_CELLS = 1000
 """Cells along one axis. Where there are more, one amount stands for its neighbours."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

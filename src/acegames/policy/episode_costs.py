@@ -17,12 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats, Ints
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame
 from acegames.model.numbers import common_denominator, exact
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FINEST, COARSEST = 44, 32
 """Binary digits kept of a draw. Where 64-bit totals hold fewer, totals are Python integers."""

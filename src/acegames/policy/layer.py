@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Ints, pointers
 from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
-
-Ints = NDArray[np.int64]
 
 BY_CELL = 0.5  # layers with at least this share of their cells reached are filed cell by cell
 
@@ -78,7 +77,7 @@ class PolicyLayer:
         mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
         count = np.ones(len(pair), dtype=np.int64)
         count[mixed] = np.diff(mixed_ptr)
-        ptr = np.concatenate([[0], np.cumsum(count)])
+        ptr = pointers(count)
         row, prob = np.repeat(self.row_ptr[state], count), np.ones(int(ptr[-1]))
         pure = code > 0
         row[ptr[:-1][pure]] += code[pure] - 1
@@ -90,7 +89,7 @@ class PolicyLayer:
         """The records of pairs where play is mixed, as they are stored: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
         record = np.searchsorted(self.mixed_pair, pair)
         count = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
-        ptr = np.concatenate([[0], np.cumsum(count)])
+        ptr = pointers(count)
         entry = np.repeat(self.mixed_ptr[record] - ptr[:-1], count) + np.arange(int(ptr[-1]))
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
@@ -132,4 +131,4 @@ def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
 
 def action_offsets(game: MarkovGame) -> Ints:
     """The number of each player's first action when all are numbered through, and how many there are, (N+1,)."""
-    return np.concatenate([[0], np.cumsum([len(labels) for labels in game.actions], dtype=np.int64)])
+    return pointers([len(labels) for labels in game.actions])

@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from acegames.model.arrays import Floats, Ints, owners
 
 
 def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
     """Records by player from records of joint actions: ptr (Q+1,), action (E, N), prob (E,)."""
-    owner = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    owner = owners(ptr)
     key = owner[:, None] * int(offsets[-1]) + offsets[:-1] + action
     found, at = np.unique(key, return_inverse=True)
     share = np.bincount(at.reshape(-1), weights=np.repeat(prob, action.shape[1]), minlength=len(found))
@@ -30,7 +29,7 @@ def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints)
 def joint_actions(ptr: Ints, number: Ints, prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
     """Records of joint actions, in lexicographic order, from records by player. Returns ptr (Q+1,), action (E, N), prob (E,)."""
     records, n = len(ptr) - 1, len(offsets) - 1
-    owner = np.repeat(np.arange(records), np.diff(ptr))
+    owner = owners(ptr)
     player = np.searchsorted(offsets, number, side="right") - 1
     size = np.zeros((records, n), dtype=np.int64)
     np.add.at(size, (owner, player), 1)
@@ -55,7 +54,7 @@ class RowIndex:
     def __init__(self, row_ptr: Ints, action: NDArray[np.int32], offsets: Ints) -> None:
         self.counts = np.diff(offsets)
         self.keys: list[Ints] = []
-        group = np.repeat(np.arange(len(row_ptr) - 1), np.diff(row_ptr))
+        group = owners(row_ptr)
         for i, count in enumerate(self.counts.tolist()):  # numbered anew after each player, so that numbers stay small
             key = group * count + action[:, i]
             self.keys.append(np.unique(key))

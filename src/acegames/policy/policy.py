@@ -16,6 +16,7 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
+from acegames.model.arrays import Ints
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, project
@@ -23,8 +24,6 @@ from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, CostTracker
 
 __all__ = ["Policy", "Runner"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,14 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import JointAction, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,19 +12,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.approximate.rounding import rounded_by
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Bools, Floats, Ints, owners, spans
 from acegames.model.game import MarkovGame
 from acegames.model.words import shown
 from acegames.policy.policy import Policy
 from acegames.safety.cells import LayerSpace
 from acegames.safety.lattice import Lattice, lattice
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 MOST_OUTCOMES = 1_000_000
 """Outcomes looked at together: about a hundred megabytes."""
@@ -139,8 +135,8 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     game, layer = view.counted, view.counted.layer(t)
     row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1])
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
-    entry = np.repeat(np.arange(len(row)), np.diff(out_first))
-    pair = np.repeat(np.arange(len(state)), np.diff(first))
+    entry = owners(out_first)
+    pair = owners(first)
     after = total[pair[entry]] + view.costs[game.layer_at[t]][out]
     over = after > view.lattice.budget[t]
     if t + 1 < game.horizon:
@@ -152,9 +148,3 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     expected = np.add.reduceat(layer.prob[out, None] * following, out_first[:-1])
     worth = np.where(feasible[:, None], layer.reward[row] + expected, np.nan)
     return Stage(t, state, total, first, row, feasible, worth, out_first, out, after, over, lost & ~over.any(axis=1))
-
-
-def spans(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """The numbers start[0] .. stop[0]-1, start[1] .. stop[1]-1, ...; and where each run begins."""
-    first = np.concatenate([[0], np.cumsum(stop - start)])
-    return np.arange(first[-1]) + np.repeat(start - first[:-1], stop - start), first

@@ -15,11 +15,12 @@ import numpy as np
 
 from acegames.concepts import CE, Concept
 from acegames.errors import NoEquilibrium
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.numerics import TIE
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import Floats, Ints, Stage, View, stages
+from acegames.policy.situations import Stage, View, stages
 from acegames.solving.pipeline import solve
 
 MOST_STEPS = 50_000

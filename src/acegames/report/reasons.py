@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from acegames.model.arrays import Bools, Ints
 from acegames.model.words import shown
 from acegames.numerics import PROBABILITY_RENORMALISE
-from acegames.policy.situations import Bools, Ints, Stage, View
+from acegames.policy.situations import Stage, View
 from acegames.safety.frontier import Frontier
 
 NOW, LATER = 0, 1

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from acegames.model.arrays import Ints
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
-from acegames.policy.situations import Ints, Stage, View, stages
+from acegames.policy.situations import Stage, View, stages
 from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
 from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier

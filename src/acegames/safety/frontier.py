@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from acegames.errors import TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
-from acegames.model.numbers import Bound, shown
+from acegames.model.numbers import Bound
+from acegames.model.words import to_digits
 
 Antichain = NDArray[np.int64]  # (k, M)
 NOTHING = np.int64(-LARGEST)
@@ -141,8 +142,8 @@ class Frontier:
         )
         if extent >= LARGEST:
             raise TooLarge(
-                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {shown(self.units[m])}, of which "
-                f"{shown(extent)} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
+                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {to_digits(self.units[m])}, of which "
+                f"{to_digits(extent)} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
             )
         return np.array(whole, dtype=np.int64)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from acegames.errors import TooLarge
 from acegames.model.amounts import LARGEST, common_unit, from_units
 from acegames.model.game import MarkovGame, exact_costs
-from acegames.model.numbers import shown
+from acegames.model.words import to_digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +53,8 @@ def lattice(game: MarkovGame) -> Lattice:
         if most >= LARGEST:
             unit, label = units[m], game.constraints[m]
             raise TooLarge(
-                f"constraint {label!r}: the costs are whole multiples of no unit coarser than {shown(unit)}, and {game.horizon} "
-                f"steps can add up to {shown(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
+                f"constraint {label!r}: the costs are whole multiples of no unit coarser than {to_digits(unit)}, and {game.horizon} "
+                f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
         for t, row in enumerate(game.budgets):

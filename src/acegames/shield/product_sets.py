@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Ints
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
 Mask = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 Sets = tuple[Mask, ...]  # N masks
 
 CRITERIA = ("largest", "fair")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
+from acegames.model.arrays import Ints, pointers
 from acegames.model.game import MarkovGame
 from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.explore import listed
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from acegames.kernels.safe_sets import Sets
     from acegames.kernels.shielding import Place
 
-Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
@@ -112,7 +112,7 @@ class SafeSets(Sealed):
 
 def number_pairs(space: Space) -> PairNumbers:
     """Number the safe pairs of a feasible space in which nothing is clipped."""
-    first = sealed(np.concatenate([[0], np.cumsum([cells.number for cells in space.cells])]))
+    first = sealed(pointers([cells.number for cells in space.cells]))
     words, counts, keys, word = _cells_joined(space.cells)
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
     place: Any = tuple(frozen(array) for array in arrays)
@@ -123,7 +123,7 @@ def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
     """Words, counts and keys of all layers end to end, and each layer's first word."""
     nothing, no_words = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64)
     blocks = [0 if cells.bits is None else len(cells.bits) for cells in layers]
-    word = np.concatenate([[0], np.cumsum(blocks)]) * (RANK_BLOCK // 64)
+    word = pointers(blocks) * (RANK_BLOCK // 64)
     if layers[0].bits is None:
         keys = [cells.keys for cells in layers if cells.keys is not None]
         return no_words, nothing, np.concatenate(keys), word

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
+from acegames.model.arrays import Ints
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
@@ -42,7 +43,6 @@ from acegames.system.deprecation import deprecated
 
 __all__ = ["Shield"]
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Ints
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import available_memory
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer

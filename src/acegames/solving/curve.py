@@ -29,8 +29,10 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
+from acegames.model.arrays import Ints
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
+from acegames.model.words import number
 from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
@@ -38,7 +40,6 @@ from acegames.solving.pipeline import check_asked
 
 __all__ = ["BudgetCurve", "budget_curve"]
 
-Ints = NDArray[np.int64]
 
 NAMED = 5  # budgets that a note names, at most
 
@@ -99,7 +100,7 @@ class BudgetCurve:
         shown = [k for k, label in enumerate(self.constraints) if label in self.constraint]
         missing = np.where(self.feasible, "none found", "infeasible")
         return [
-            [_number(budget[k]) for k in shown] + [gone if math.isnan(v) else f"{v:.6g}" for v in values]
+            [number(budget[k]) for k in shown] + [gone if math.isnan(v) else f"{v:.6g}" for v in values]
             for budget, values, gone in zip(self.budgets, self.values, missing, strict=True)
         ]
 
@@ -109,10 +110,6 @@ class BudgetCurve:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
-
-
-def _number(x: Any) -> str:
-    return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
 def budget_curve(
@@ -203,7 +200,7 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
     if not without:
         return ()
     shown = [
-        ", ".join(f"{game.constraints[m]} {_number(plain(budget[m]))}" for m in varied) for budget in without[:NAMED]
+        ", ".join(f"{game.constraints[m]} {number(plain(budget[m]))}" for m in varied) for budget in without[:NAMED]
     ]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
     return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)

@@ -9,16 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Ints
 from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import unknown
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.infeasible import infeasible
 
-Ints = NDArray[np.int64]
 Budget = tuple[Bound, ...]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
-from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import Bound, plain, shown
+from acegames.model.game import MarkovGame
+from acegames.model.numbers import Bound, plain
+from acegames.model.words import constraint_called, rounded_up, to_digits
 
 __all__ = ["Guarantee"]
 
@@ -71,7 +71,9 @@ def _rounded_down(
     game: MarkovGame, concept: Concept, rules: list[Rounding | None], over: list[Fraction], asked: str
 ) -> str:
     each = ", ".join(
-        f"{_called(label)} by at most {_figure(o)}" for label, o in zip(game.constraints, over, strict=True) if o > 0
+        f"{constraint_called(label)} by at most {rounded_up(o)}"
+        for label, o in zip(game.constraints, over, strict=True)
+        if o > 0
     )
     return (
         f"Approximate ({asked}): with probability one the budgets hold at every step, or are exceeded by little: {each} "
@@ -92,7 +94,7 @@ def _rounded_up(game: MarkovGame, concept: Concept, rules: list[Rounding | None]
 
 def _cells(game: MarkovGame, rules: list[Rounding | None]) -> str:
     return ", ".join(
-        f"{_called(label)} to multiples of {shown(r.cell, 6)}"
+        f"{constraint_called(label)} to multiples of {to_digits(r.cell, 6)}"
         for label, r in zip(game.constraints, rules, strict=True)
         if r is not None and r.direction != "ignore"
     )
@@ -100,25 +102,13 @@ def _cells(game: MarkovGame, rules: list[Rounding | None]) -> str:
 
 def _together(game: MarkovGame, over: list[Fraction]) -> str:
     each = ", ".join(
-        f"{_called(label)} by {_figure(o)}" for label, o in zip(game.constraints, over, strict=True) if o > 0
+        f"{constraint_called(label)} by {rounded_up(o)}"
+        for label, o in zip(game.constraints, over, strict=True)
+        if o > 0
     )
     return f" Together, over infinite play, budgets are exceeded at most so: {each}." if each else ""
 
 
 def _never(game: MarkovGame, over: list[Fraction]) -> str:
-    kept = [_called(label) for label, o in zip(game.constraints, over, strict=True) if o == 0]
+    kept = [constraint_called(label) for label, o in zip(game.constraints, over, strict=True) if o == 0]
     return f"Never exceeded: {', '.join(kept)}. " if kept else ""
-
-
-def _called(label: Label) -> str:
-    return label if isinstance(label, str) else f"constraint {label!r}"
-
-
-def _figure(amount: Fraction) -> str:
-    """A number to read: exact where that is short, else to six digits, never below the true one."""
-    exactly = str(plain(amount))
-    if len(exactly) <= 8 and "/" not in exactly:
-        return exactly
-    with localcontext(prec=6, rounding=ROUND_CEILING):
-        found = Decimal(amount.numerator) / Decimal(amount.denominator)
-        return f"{found:f}" if abs(found.adjusted()) < 12 else f"{found:.6g}"

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import TINIEST, exact, nearest_float, plain, shown
+from acegames.model.numbers import TINIEST, exact, nearest_float, plain
+from acegames.model.words import to_digits as shown
 from acegames.numerics import PROBABILITY_SUM
 
 Cost = Fraction | RandomCost

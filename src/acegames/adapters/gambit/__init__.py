@@ -1,7 +1,8 @@
-"""Strategic games of Gambit, NashPy and QuantEcon: in as games, out as the stage games that a solution faces.
+"""Strategic games of Gambit, NashPy and QuantEcon, to read and to write.
 
-A *stage game* is what the players face at (t, state, spent): each joint action that keeps every budget, whatever happens, is worth its
-reward plus the expected value of what follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
+What is written is a *stage game* of a solution, which the players face at (t, state, spent): each
+joint action that surely keeps every budget is worth its reward plus the expected value of what
+follows under the solution. Gambit's `.nfg` files are read and written without Gambit.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.adapters.gambit.nfg import format_nfg, parse_nfg, read_text, repeated
+from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
 from acegames.errors import BadFile, InvalidGame, InvalidOption
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
+from acegames.model.written import read_text
 from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
 from acegames.safety.infeasible import infeasible
@@ -49,16 +51,16 @@ class StageGame:
 
     @property
     def is_product(self) -> bool:
-        """Whether all combinations of the actions are feasible, as in the games of the other libraries."""
+        """Whether all combinations of the actions are feasible, as other libraries assume."""
         return bool(self.feasible.all())
 
     def filled(self, outside: Any = None) -> NDArray[np.float64]:
-        """The payoffs (N, n1..nN) with those of infeasible joint actions replaced: by one number, or by one per player.
+        """The payoffs (N, n1..nN), with `outside` (a number, or one per player) where infeasible.
 
-        Other libraries know no infeasible joint actions. With `outside` they see a game in which these can be played at that price.
+        Other libraries know no infeasible joint actions, and see these as possible at that price.
 
         Raises:
-            InvalidOption: there are infeasible joint actions, and `outside` is not given; or a feasible one has no finite payoff.
+            InvalidOption: `outside` is needed and not given, or a feasible payoff is not finite.
         """
         if not np.isfinite(self.payoffs[:, self.feasible]).all():
             raise InvalidOption("payoffs: those of feasible joint actions must be finite numbers")
@@ -77,13 +79,11 @@ class StageGame:
         except (TypeError, ValueError):
             price = np.array([np.nan])
         if not np.isfinite(price).all():
-            raise InvalidOption(
-                f"outside: got {outside!r:.60}, must be a finite number, or one for each of {len(self.players)} players"
-            )
+            raise InvalidOption(f"outside: got {outside!r:.60}, must be a finite number, or one for each player")
         return np.where(self.feasible, self.payoffs, price.reshape(-1, *(1,) * len(self.players)))
 
     def to_nfg(self, path: str | PathLike[str] | None = None, *, outside: Any = None) -> str:
-        """The text of Gambit's `.nfg` file, written to `path` where one is given, whole or not at all."""
+        """The text of Gambit's `.nfg` file; it is also written to `path` where one is given."""
         text = format_nfg(self.title, self.players, self.actions, self.filled(outside))
         if path is not None:
             write_text(path, text)
@@ -103,7 +103,7 @@ class StageGame:
     def _unlabelled(self) -> StageGame:
         """The same game with labels that no label of it equals.
 
-        Gambit 16.7 gives labels one by one, and will not call the second action "3" while the third still has that name from the start.
+        Gambit 16.7 sets labels one by one, and refuses one that another action still has.
         """
         mark = "~"
         while any(str(x).startswith(mark) for labels in (self.players, *self.actions) for x in labels):
@@ -126,16 +126,25 @@ class StageGame:
         return theory.NormalFormGame([theory.Player(p) for p in own_first])
 
     def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-        """A game with the one state 0, in which this is played `horizon` times; infeasible joint actions are illegal.
+        """A game of the one state 0, in which this is played `horizon` times.
 
         Args:
-            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of the joint action that gives a number,
-                M numbers or {constraint: number}.
+            cost: what each joint action costs: an array (n1..nN) or (n1..nN, M), or a function of
+                the joint action that gives a number, M numbers or {constraint: number}.
             budget: as in `MarkovGame.from_arrays`.
             horizon: how often it is played.
         """
-        costs = self._costs(cost, budget)
-        return repeated(self.title, self.players, self.actions, self.payoffs, self.feasible, costs, budget, horizon)
+        return MarkovGame.from_arrays(
+            np.ones((1, *self.feasible.shape, 1)),
+            np.where(self.feasible[..., None], np.moveaxis(self.payoffs, 0, -1), 0.0)[None],
+            self._costs(cost, budget),
+            budget,
+            horizon=horizon,
+            legal=self.feasible[None],
+            players=self.players,
+            actions=self.actions,
+            name=self.title,
+        )
 
     def _costs(self, cost: Costs, budget: Any) -> Any:
         """Costs as `from_arrays` takes them."""
@@ -146,19 +155,15 @@ class StageGame:
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
         check_function("cost", cost, ("action",))
-        labels = list(budget) if isinstance(budget, Mapping) else None
-        entries = [self._cost(cost, joint, labels) for joint in itertools.product(*self.actions)]
+        labels = tuple(budget) if isinstance(budget, Mapping) else None
+        entries = [self._cost(cost(joint), joint, labels) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
-            raise InvalidGame("cost: must give as many numbers for each joint action")
-        found = np.empty((len(entries), len(entries[0])), dtype=object)
-        for k, entry in enumerate(entries):
-            found[k] = entry
-        return found.reshape(1, *shape, -1)
+            raise InvalidGame("cost: must give the same number of entries for every joint action")
+        return np.array(entries, dtype=object).reshape(1, *shape, -1)
 
-    def _cost(self, rule: Callable[[tuple[Label, ...]], Any], joint: tuple[Label, ...], labels: Any) -> list[Any]:
-        cost = rule(joint)
+    def _cost(self, cost: Any, joint: tuple[Label, ...], labels: tuple[Label, ...] | None) -> list[Any]:
         if isinstance(cost, Mapping):
-            strange = [c for c in cost if labels is None or c not in labels]
+            strange = [c for c in cost if c not in (labels or ())]
             if strange or labels is None:
                 what = repr(strange[0]) if strange else "what is given by constraints"
                 raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
@@ -173,7 +178,7 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
         solution: what `solve` returned; what follows is worth what its policy gets there.
         t: the time, from 0.
         state: the state.
-        spent: what was spent, as the policy counts it; a number, one per constraint, or {constraint: number}.
+        spent: what was spent, as the policy counts it: a number, one per constraint, or a mapping.
 
     Raises:
         UnknownPair: no feasible play comes there.
@@ -186,9 +191,8 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     view = View.of(game, policy)
     found = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
     action = view.counted.layer(t).action[found.row[found.feasible]]
-    return _compact(
-        game, action, found.worth[found.feasible], f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
-    )
+    title = f"{game.name or 'game'}, t={t}, state {state}, spent {spent}"
+    return _compact(game, action, found.worth[found.feasible], title)
 
 
 def _compact(game: MarkovGame, action: NDArray[np.int32], worth: NDArray[np.float64], title: str) -> StageGame:
@@ -223,7 +227,7 @@ def _one_shot(game: MarkovGame) -> StageGame:
 
 
 def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """Read a game from Gambit's `.nfg` format: a path, or the text itself (it begins with NFG 1 R). Gambit is not needed.
+    """Read a game from a `.nfg` file, or from its text (which begins with NFG 1 R).
 
     Args:
         source: the file or its text; payoffs by joint action or by outcome.
@@ -247,22 +251,22 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
 
 
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:
-    """Write a stage game, or a game of one step and one initial state, as `.nfg`, whole or not at all; returns the text.
+    """Write a stage game, or a game of one step from one state, as `.nfg`; returns the text.
 
-    The budgets are not in the file: joint actions that break them are infeasible, and see `StageGame.filled` for `outside`.
+    Joint actions that break a budget are infeasible: see `StageGame.filled` for `outside`.
     """
     return (game if isinstance(game, StageGame) else _one_shot(game)).to_nfg(Path(path), outside=outside)
 
 
 def from_nashpy(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `nashpy.Game`; players and actions are numbered from 0. The options are those of `read_nfg`."""
+    """A game from a `nashpy.Game`, with numbers as labels. Options as in `read_nfg`."""
     if not hasattr(game, "payoff_matrices"):
         raise _other_kind(game, "nashpy.Game")
     return _numbered(game.payoff_matrices).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `quantecon.game_theory.NormalFormGame`; players and actions are numbered from 0. Options as in `read_nfg`."""
+    """A game from QuantEcon's `NormalFormGame`, with numbers as labels; see `read_nfg`."""
     if not all(hasattr(player, "payoff_array") for player in getattr(game, "players", [None])):
         raise _other_kind(game, "quantecon.game_theory.NormalFormGame")
     n = len(game.players)
@@ -271,7 +275,7 @@ def from_quantecon(game: Any, *, cost: Costs = None, budget: Any = None, horizon
 
 
 def from_gambit(game: Any, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
-    """A game from a `pygambit.Game`; of a game tree its strategic form. Options as in `read_nfg`."""
+    """A game from a `pygambit.Game`, or from a tree's strategic form. Options as in `read_nfg`."""
     if isinstance(game, (type, StageGame)) or not callable(getattr(game, "to_nfg", None)):
         raise _other_kind(game, "pygambit.Game")
     return read_nfg(game.to_nfg(), cost=cost, budget=budget, horizon=horizon)

@@ -1,11 +1,12 @@
-"""Gambit's `.nfg` files: one strategic game as plain text, with payoffs listed one by one or by outcomes. No package is needed.
+"""Gambit's `.nfg` files: one strategic game as plain text. No package is needed.
 
     NFG 1 R "title" { "player" ... } { { "action" ... } ... } "comment"
     payoffs, all players' for each joint action, the first player's action changing fastest
 
-or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of each joint action's outcome, 0 for none (payoffs of zero).
-In place of the lists of actions there may be their numbers, `{ 2 3 }`. Payoffs are whole numbers, decimals or ratios; each is read as the
-nearest float. Files may come from strangers: what they announce is compared with their length before memory is taken.
+or, instead of the payoffs, `{ { "outcome" payoffs } ... }` and the number of each joint action's
+outcome, 0 for none (payoffs of zero). In place of the lists of actions there may be their numbers,
+`{ 2 3 }`. Payoffs are whole numbers, decimals or ratios; each is read as the nearest float. Files
+may come from strangers: what they announce is compared with their length before memory is taken.
 """
 
 from __future__ import annotations
@@ -13,20 +14,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidOption
-from acegames.model.game import MarkovGame
+from acegames.model.arrays import Floats
 from acegames.system.limits import TEXT_BYTES
-
-Floats = NDArray[np.float64]
 
 MOST_PLAYERS = 30
 """Arrays have no more axes, with one for the players and one for the states."""
@@ -69,7 +66,7 @@ def parse_nfg(text: str) -> NormalForm:
         reader.next()  # a comment
     shape = tuple(map(len, actions))
     cells = math.prod(shape)
-    if reader.kind == "mark" and reader.value == "{":
+    if reader.at("{"):
         payoffs = _by_outcomes(reader, len(players), cells)
     else:
         payoffs = reader.numbers(cells * len(players), "payoffs").reshape(cells, len(players))
@@ -80,9 +77,9 @@ def parse_nfg(text: str) -> NormalForm:
 
 
 def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[Any]], payoffs: Floats) -> str:
-    """The text of an `.nfg` file, payoffs listed one by one, to the last digit; InvalidOption for labels that it cannot hold.
+    """The text of an `.nfg` file; InvalidOption for labels that it cannot hold.
 
-    In the title, which is only for people, a question mark stands for each character that Gambit does not take.
+    Characters of the title that Gambit does not take become question marks.
     """
     names = _written("players", players)
     lists = [_written(f"actions of player {p!r}", own) for p, own in zip(players, actions, strict=True)]
@@ -95,34 +92,6 @@ def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[An
         *(" ".join(map(_number, row)) for row in flat.tolist()),
     ]
     return "\n".join(lines) + "\n"
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """The text of a file; BadFile where it is none, or too long."""
-    with open(path, "rb") as file:
-        raw = file.read(TEXT_BYTES + 1)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadFile(f"line {line}: not UTF-8 text (byte {error.start})") from None
-
-
-def repeated(
-    title: str,
-    players: Sequence[Any],
-    actions: Sequence[Sequence[Any]],
-    payoffs: Floats,
-    legal: NDArray[np.bool_],
-    cost: Any = None,
-    budget: Any = None,
-    horizon: int = 1,
-) -> MarkovGame:
-    """The game with the one state 0 in which payoffs (N, n1..nN) are had at every step; `cost` is (1, n1..nN, M)."""
-    reward = np.where(legal[..., None], np.moveaxis(payoffs, 0, -1), 0.0)
-    labels: dict[str, Any] = {"players": players, "actions": actions, "name": title}
-    moves = np.ones((1, *legal.shape, 1))
-    return MarkovGame.from_arrays(moves, reward[None], cost, budget, horizon=horizon, legal=legal[None], **labels)
 
 
 class _Reader:
@@ -151,66 +120,77 @@ class _Reader:
         if self.kind == "text":
             self.value = self.value.replace('\\"', '"')
 
-    def take(self, kind: str, what: str) -> str:
-        """The current word, which must be of this kind."""
+    def take(self, kind: str, what: str, read: Callable[[str], Any] = str) -> Any:
+        """`read` of the current word, which must be of this kind."""
         if self.kind != kind:
             raise self.wrong(what)
-        value = self.value
+        try:
+            value = read(self.value)
+        except ValueError as error:
+            raise self.wrong(str(error) or what) from None
         self.next()
         return value
 
-    def mark(self, wanted: str) -> None:
+    def at(self, mark: str) -> bool:
+        """Whether the current word is this brace or comma."""
+        return self.kind == "mark" and self.value == mark
+
+    def mark(self, wanted: str, what: str = "") -> None:
         """Pass a brace."""
-        if self.kind != "mark" or self.value != wanted:
-            raise self.wrong(f"'{wanted}'")
+        if not self.at(wanted):
+            raise self.wrong(what or f"'{wanted}'")
         self.next()
 
     def texts(self, what: str) -> list[str]:
         """A list of texts in braces."""
-        if self.kind != "mark" or self.value != "{":
-            raise self.wrong(what)
-        self.next()
+        self.mark("{", what)
         found = []
         while self.kind == "text":
-            found.append(self.value)
-            self.next()
+            found.append(self.take("text", what))
         self.mark("}")
         return found
 
-    def count(self, what: str) -> int:
-        """A whole number that is no larger than the rest of the file is long."""
-        start, value = self.start, self.take("number", what)
-        if not re.fullmatch(r"\+?[0-9]{1,9}", value):
-            raise self.wrong(what, start, value)
-        return int(value)
-
     def numbers(self, many: int, what: str) -> Floats:
-        """So many numbers, possibly with commas between them."""
-        if 2 * many - 1 > self.left:
-            raise self.wrong(f"{_short(many)} {what}, more than the rest of the file can hold")
+        """This many numbers, possibly with commas between them."""
+        self.check_room(many, what)
         found = np.empty(many)
         for k in range(many):
-            start = self.start
-            found[k] = self._float(start, self.take("number", f"one of {many} {what}"))
-            if self.kind == "mark" and self.value == ",":
+            found[k] = self.take("number", f"one of {many} {what}", _float)
+            if self.at(","):
                 self.next()
         return found
 
-    def _float(self, start: int, value: str) -> float:
-        try:
-            number = float(Fraction(value)) if "/" in value else float(value)
-        except (ValueError, ArithmeticError):
-            number = math.inf
-        if not math.isfinite(number):
-            raise self.wrong("a number that a float can hold", start, value)
-        return number
+    def check_room(self, many: int, what: str) -> None:
+        """BadFile unless the rest of the file can hold this many numbers, each with a space."""
+        if 2 * many - 1 > self.left:
+            count = str(many) if many < 10**9 else f"{many:.1e}"
+            raise self.wrong(f"{count} {what}, more than the rest of the file can hold")
 
-    def wrong(self, expected: str, start: int | None = None, value: str | None = None) -> BadFile:
-        """An error that names the line."""
-        at = self.start if start is None else start
-        shown = (self.value if value is None else value)[:40]
-        there = "the file ends" if self.kind == "end" and value is None else f"there is {shown!r}"
-        return BadFile(f"line {self.text.count(chr(10), 0, at) + 1}: {there}, expected {expected}")
+    def wrong(self, expected: str) -> BadFile:
+        """An error that names the line and the current word."""
+        there = "the file ends" if self.kind == "end" else f"there is {self.value[:40]!r}"
+        return BadFile(f"line {self.text.count(chr(10), 0, self.start) + 1}: {there}, expected {expected}")
+
+
+def _float(value: str) -> float:
+    try:
+        number = float(Fraction(value)) if "/" in value else float(value)
+    except (ValueError, ArithmeticError):
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError("a number that a float can hold")
+    return number
+
+
+def _count(least: int, most: int, what: str = "") -> Callable[[str], int]:
+    """Reads a whole number between two others."""
+
+    def read(value: str) -> int:
+        if not re.fullmatch(r"\+?[0-9]{1,9}", value) or not least <= int(value) <= most:
+            raise ValueError(what)
+        return int(value)
+
+    return read
 
 
 def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
@@ -218,43 +198,31 @@ def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
     found: list[list[str] | int] = []
     for _ in range(players):
         if reader.kind == "number":
-            start, count = reader.start, reader.count("the number of a player's actions")
-            if not 1 <= count <= reader.left:
-                raise reader.wrong("a number of actions that the rest of the file can hold", start, str(count))
-            found.append(count)
+            what = "the number of a player's actions, no more than the rest of the file can hold"
+            found.append(reader.take("number", what, _count(1, reader.left)))
         else:
             found.append(reader.texts("the actions of each player, in braces or by their number"))
             if not found[-1]:
                 raise reader.wrong("at least one action of each player")
     reader.mark("}")
     cells = math.prod(own if isinstance(own, int) else len(own) for own in found)
-    if 2 * cells - 1 > reader.left:  # each joint action takes a number at least; only then are labels made
-        raise reader.wrong(f"the payoffs of {_short(cells)} joint actions, more than the rest of the file can hold")
+    reader.check_room(cells, "joint actions")  # only then are labels made
     return tuple(tuple(str(k + 1) for k in range(own)) if isinstance(own, int) else _distinct(own) for own in found)
-
-
-def _short(count: int) -> str:
-    return str(count) if count < 10**9 else f"{count:.1e}"
 
 
 def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
     """Payoffs (cells, N) from a list of outcomes and the number of each joint action's."""
     reader.mark("{")
     outcomes = [np.zeros(players)]
-    while reader.kind == "mark" and reader.value == "{":
+    while reader.at("{"):
         reader.next()
         reader.take("text", "the name of an outcome in quotes")
         outcomes.append(reader.numbers(players, "payoffs of an outcome"))
         reader.mark("}")
     reader.mark("}")
-    if 2 * cells - 1 > reader.left:
-        raise reader.wrong(f"the outcomes of {_short(cells)} joint actions, more than the rest of the file can hold")
-    chosen = np.empty(cells, dtype=np.int64)
-    for k in range(cells):
-        start = reader.start
-        chosen[k] = reader.count(f"the number of an outcome, one of {cells}")
-        if chosen[k] >= len(outcomes):
-            raise reader.wrong(f"the number of an outcome, at most {len(outcomes) - 1}", start, str(chosen[k]))
+    reader.check_room(cells, "outcomes of joint actions")
+    known = _count(0, len(outcomes) - 1, f"the number of an outcome, at most {len(outcomes) - 1}")
+    chosen = [reader.take("number", f"the number of an outcome, one of {cells}", known) for _ in range(cells)]
     return np.array(outcomes)[chosen]
 
 
@@ -280,9 +248,9 @@ def _written(kind: str, labels: Sequence[Any]) -> list[str]:
     seen: set[str] = set()
     for text in texts:
         if not text or text in seen or text != _plain(text) or text != " ".join(text.split()):
+            rule = "different, not empty, of printable ASCII without backslashes, with single spaces inside only"
             raise InvalidOption(
-                f"{kind}: {text!r} cannot be a label in an .nfg file: labels must be different there, not empty, of printable ASCII "
-                "characters without backslashes, with single spaces inside only; relabel it"
+                f"{kind}: {text!r} cannot be a label in an .nfg file, where labels are {rule}; relabel it"
             )
         seen.add(text)
     return [_quoted(text) for text in texts]

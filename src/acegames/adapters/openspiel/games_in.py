@@ -17,10 +17,11 @@ from typing import Any
 from acegames.adapters.openspiel import reading
 from acegames.adapters.openspiel.reading import END, WAIT, Key
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.checks import check_horizon, plain_label
+from acegames.model.costless import warn_of_costless
 from acegames.model.costs.random import is_distribution
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, plain_label
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import is_scalar
-from acegames.model.remarks import warn_of_free
 from acegames.model.user_functions import check_function
 from acegames.numerics import TIE
 
@@ -97,7 +98,7 @@ def from_openspiel(
         initial=walk.initial,
         name=str(game),
     )
-    warn_of_free(found)
+    warn_of_costless(found)
     return found
 
 

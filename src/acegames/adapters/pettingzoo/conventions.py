@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption
 from acegames.learn.facts import END
 from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state
-from acegames.model.game import JointAction, Label, plain_label
+from acegames.model.checks import plain_label
+from acegames.model.game import JointAction, Label
 from acegames.model.written import show
 from acegames.system.extras import optional
 

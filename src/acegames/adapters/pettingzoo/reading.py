@@ -25,9 +25,10 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
-from acegames.model.assemble import read_budget
-from acegames.model.game import JointAction, Label, MarkovGame, check_horizon, place, read_initial
-from acegames.model.remarks import warn_of_free
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon, read_initial
+from acegames.model.costless import warn_of_costless
+from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.user_functions import check_function
 from acegames.model.written import show
 
@@ -155,7 +156,7 @@ def from_parallel_env(
         legal=None if legal is None else lambda t, s, a: s == END or legal(t, s, a),
         name=name or str(env),
     )
-    warn_of_free(game)
+    warn_of_costless(game)
     return game
 
 

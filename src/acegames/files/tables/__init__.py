@@ -1,7 +1,9 @@
-"""Policies and games as plain tables: CSV, which needs no package, Parquet and data frames (extra `tables`). See docs/interchange.md.
+"""Policies and games as plain tables: CSV, Parquet and data frames (see docs/interchange.md).
 
-A policy: `t`, `state`, `spent_` and each constraint, one column per player (its action), `probability`; a line for each joint action that
-may be played at each (t, state, spent) that feasible play reaches. A game: the one long table of `MarkovGame.to_table`. Numbers are exact.
+A policy has the columns `t`, `state`, `spent_` and each constraint, one per player (its action),
+and `probability`; a line for each joint action that may be played at each (t, state, spent) that
+feasible play reaches. A game is the long table of `MarkovGame.to_table`. Numbers are exact. CSV
+needs no package, the others need the extra `tables`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any, TypeVar
 
@@ -19,30 +20,28 @@ import numpy as np
 
 from acegames.concepts import CCE, Concept
 from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
-from acegames.files.game_archive import check_file_budgets, check_file_horizon, game_to_archive, tails_from_data
+from acegames.files.game_data import head_from_data, head_to_data, with_tails
 from acegames.files.tables.csv_parquet import (
     CSV,
     Known,
     Piece,
     Source,
-    columns_of,
     exactly,
     kind_of,
     label_cells,
+    read_float,
     read_meta,
     read_pieces,
     write_pieces,
-    wrong,
 )
 from acegames.files.tables.policies import policy_columns, policy_from_pieces, policy_pieces
 from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
-from acegames.model.from_table import from_table
-from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.table_columns import cost_columns
-from acegames.model.to_table import column_names, objects, outcome_lines
-from acegames.model.written import label_to_data, labels_from_data, read_bound, show
+from acegames.model.game import MarkovGame, check_game
+from acegames.model.table_columns import NumberedTable, columns_of, cost_columns
+from acegames.model.to_table import column_names, objects, table_pieces
+from acegames.model.written import label_to_data, show
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
@@ -55,7 +54,6 @@ __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game
 Found = TypeVar("Found")
 
 FORMAT = "acegames-game-table"
-REST = ("name", "players", "constraints", "states", "actions", "horizon", "initial", "budgets", "digest")
 
 
 def policy_frame(policy: Policy | Solution) -> Any:
@@ -66,7 +64,7 @@ def policy_frame(policy: Policy | Solution) -> Any:
 
 
 def write_policy(policy: Policy | Solution, path: Source) -> int:
-    """Write the policy to `.csv` or `.parquet`, whole or not at all, a piece at a time; returns the number of lines.
+    """Write the policy to `.csv` or `.parquet`; returns the number of lines.
 
     Raises:
         TooLarge: the policy is so large that it does not hold the list of its pairs.
@@ -82,19 +80,21 @@ def write_policy(policy: Policy | Solution, path: Source) -> int:
 def read_policy(
     table: Any, game: MarkovGame, concept: Concept | None = None, *, tracker: CostTracker | None = None
 ) -> Policy:
-    """Read a policy of `game` from a table: a path, a data frame, a pyarrow table, or {column: values}. Lines may come in any order.
+    """Read a policy of `game` from a table whose lines may come in any order.
 
-    Its distributions are the table's to the last bit (under Nash, whose policies hold each player's own probabilities, within rounding);
-    its values are computed from the game. Budgets and incentives are not checked here: `verify` does that.
+    Its distributions are the table's to the last bit (under Nash, where a policy holds each
+    player's own probabilities, up to rounding); its values are computed from the game. `verify`
+    checks budgets and incentives, this does not.
 
     Args:
-        table: what `write_policy` wrote or `policy_frame` returned, or one's own with these columns.
-        game: the game that it is a policy of.
-        concept: what it is meant to be; `CCE()` by default.
-        tracker: how costs are counted, where that is not exactly: `solution.policy.tracker`.
+        table: a path, a data frame, a pyarrow table or {column: values}, as from `write_policy`.
+        game: the game of the policy.
+        concept: the concept of the policy; `CCE()` by default.
+        tracker: how costs are counted if not exactly, such as `solution.policy.tracker`.
 
     Raises:
-        BadFile: a damaged file. InvalidOption: naming the line or the place, the value and the rule.
+        BadFile: the file is damaged.
+        InvalidOption: the table is no policy; names the line or the place, the value and the rule.
     """
     check_game(game)
     chosen = CCE() if concept is None else concept
@@ -104,22 +104,26 @@ def read_policy(
         raise InvalidOption(f"tracker: got {tracker!r:.60}, must be a CostTracker such as solution.policy.tracker")
     if isinstance(table, (str, PathLike)):
         return _named(table, lambda: policy_from_pieces(read_pieces(table), game, chosen, tracker, in_file=True))
-    return policy_from_pieces(iter([_piece(columns_of(table))]), game, chosen, tracker, in_file=False)
+    columns = columns_of(table)
+    if columns is None:
+        raise InvalidOption(f"table: got {type(table).__name__}, must be a path, a data frame or {{column: values}}")
+    return policy_from_pieces(iter([_piece(columns)]), game, chosen, tracker, in_file=False)
 
 
 def game_frame(game: MarkovGame) -> Any:
-    """The long table of `game.to_table()` as a pandas data frame; `MarkovGame.from_table(frame, **rest)` reads it."""
+    """The long table of `game.to_table()` as a pandas data frame."""
     return _frame(game.to_table()[0])
 
 
 def write_game(game: MarkovGame, path: Source) -> int:
     """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
 
-    What is no line of it (labels in order, horizon, initial states, budgets) goes into the Parquet file too, and with CSV into a small
-    file beside it that has `.json` appended to its name.
+    The rest (labels in order, horizon, initial states, budgets) goes into the Parquet file too;
+    with CSV, into a small file beside it, with `.json` appended to the name.
     """
     check_game(game)
-    head = json.dumps({"format": FORMAT, "version": 1, **_head(game)}, allow_nan=False, ensure_ascii=False, indent=1)
+    data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
+    head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
     names, pieces = column_names(game), _game_pieces(game)
     if kind_of(path) == CSV:
         lines = write_pieces(path, names, pieces)
@@ -154,21 +158,9 @@ def _policy(given: Any) -> Policy:
     return policy
 
 
-def _head(game: MarkovGame) -> dict[str, Any]:
-    """Everything but the lines, as archives have it."""
-    header, _ = game_to_archive(game)
-    return {key: header[key] for key in (*REST, "discount") if key in header}
-
-
 def _game_pieces(game: MarkovGame) -> Iterator[list[Any]]:
-    states = label_cells("state", game.states)
     actions = [label_cells("action", own) for own in game.actions]
-    costs = [_cost_cells(values) for values in game.cost_values]
-    for lines in outcome_lines(game):
-        at = [] if lines.t is None else [np.full(len(lines.state), lines.t)]
-        played = [own[lines.action[:, i]] for i, own in enumerate(actions)]
-        spent = [own[lines.cost[:, m]] for m, own in enumerate(costs)]
-        yield [*at, states[lines.state], *played, states[lines.next_state], lines.prob, *lines.reward.T, *spent]
+    return table_pieces(game, label_cells("state", game.states), actions, list(map(_cost_cells, game.cost_values)))
 
 
 def _cost_cells(values: tuple[Any, ...]) -> Any:
@@ -180,66 +172,27 @@ def _cost_cells(values: tuple[Any, ...]) -> Any:
 
 def _read_game(path: Source, edited: bool) -> MarkovGame:
     head = _read_head(path)
-    names = Names(
-        tuple(labels_from_data("players", head["players"])),
-        tuple(labels_from_data("states", head["states"])),
-        tuple(tuple(labels_from_data("actions", own)) for own in head["actions"]),
-        tuple(labels_from_data("constraints", head["constraints"])),
-    )
-    if not isinstance(head["name"], str):
-        raise BadFile(f"name: {show(head['name'])}, must be text")
-    horizon, initial = check_file_horizon(head["horizon"]), _initial(head["initial"], names)
-    check_file_budgets(len(names.constraints), horizon)
+    settings = head_from_data(head)
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     for piece in read_pieces(path):
         lines.extend(piece.lines)
         for name, values in piece.columns.items():
             columns.setdefault(name, []).extend(values)
-    if "t" in columns and len(lines) < horizon:
-        raise BadFile(f"{len(lines)} lines, too few for a horizon of {horizon}")
-    _translate(columns, names, lines)
-    budget: dict[Any, Any] = {
-        c: [read_bound(row[m]) for row in head["budgets"]] for m, c in enumerate(names.constraints)
-    }
-    if len(head["budgets"]) == 1:
-        budget = {c: bounds[0] for c, bounds in budget.items()}
-    game = from_table(
-        columns,
-        None,
-        players=names.players,
-        horizon=horizon,
-        initial=initial,
-        budget=budget if budget else None,
-        constraints=names.constraints if budget else None,
-        states=names.states,
-        actions=names.actions,
-        name=head["name"],
-        lines=lines,
-    )
-    if "discount" in head:
-        game = replace(game, tails=tails_from_data(head["discount"], names))
+    if "t" in columns and len(lines) < settings.horizon:
+        raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
+    table = _translated(Piece(columns, lines), settings.names)
+    game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
     if game.digest == head["digest"]:
         return game
     if not edited:
         raise BadFile(
             "the table is not the one that was written: the game in it has another digest; "
-            "if it was changed on purpose, read it with acegames.adapters.tables.read_game(path, edited=True)"
+            "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
         )
     if game.tails is not None:
-        raise BadFile(
-            "a table of the first steps of infinite play cannot be edited: the bounds on the rest would not be true"
-        )
+        raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
     return game
-
-
-def _initial(data: Any, names: Names) -> dict[Label, Any]:
-    found: dict[Label, Any] = {}
-    for s, p in data:
-        if type(s) is not int or not 0 <= s < len(names.states) or names.states[s] in found:
-            raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
-        found[names.states[s]] = p
-    return found
 
 
 def _forget_game(path: Source) -> None:
@@ -257,10 +210,8 @@ def _read_head(path: Source) -> dict[str, Any]:
             with open(_beside(path), "rb") as file:
                 text: str | bytes | None = file.read(HEADER)
         except FileNotFoundError:
-            raise BadFile(
-                f"there is no file {_beside(path)!r} beside it; read a table of your own with MarkovGame.from_table, which takes the rest "
-                "as arguments"
-            ) from None
+            hint = "MarkovGame.from_table reads a table of your own, with the rest as arguments"
+            raise BadFile(f"there is no file {_beside(path)!r} beside it; {hint}") from None
     else:
         text = read_meta(path)
     try:
@@ -273,48 +224,26 @@ def _read_head(path: Source) -> dict[str, Any]:
     return head
 
 
-def _translate(columns: dict[str, list[Any]], names: Names, lines: list[int]) -> None:
-    """Labels, exact costs and numbers in place of what stands for them."""
+def _translated(piece: Piece, names: Names) -> NumberedTable:
+    """The columns with labels, exact costs and numbers in place of the cells of a file."""
     states = Known("state", names.states, in_file=True)
-    for column in ("state", "next_state"):
-        _translate_labels(columns, column, states, lines)
+    readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):
-        _translate_labels(columns, str(p), Known(f"action of player {p!r}", own, in_file=True), lines)
-    prizes = [f"reward_{p}" for p in names.players]
-    for column in ("t", "probability", *prizes):
-        _translate_values(columns, column, _float, lines)
+        readers[str(p)] = Known(f"action of player {p!r}", own, in_file=True).label
+    readers |= dict.fromkeys(("t", "probability", *(f"reward_{p}" for p in names.players)), read_float)
     read_cost = functools.cache(_read_cost)  # so that equal distributions are one object
-    for label in cost_columns(["state", *names.players, "probability", "next_state", *prizes], names.constraints):
-        _translate_values(columns, str(label), read_cost, lines)
-
-
-def _translate_labels(columns: dict[str, list[Any]], column: str, known: Known, lines: list[int]) -> None:
-    if column in columns:
-        columns[column] = [known.labels[k] for k in known.numbers(columns[column], column, lines).tolist()]
-
-
-def _translate_values(columns: dict[str, list[Any]], column: str, read: Callable[[Any], Any], lines: list[int]) -> None:
-    for k, value in enumerate(columns.get(column, ())):
-        try:
-            columns[column][k] = read(value)
-        except (TypeError, ValueError) as error:
-            raise wrong(lines[k], column, str(error)) from None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{show(value)} is not a number") from None
+    readers |= {str(label): read_cost for label in cost_columns(list(readers), names.constraints)}
+    found = {c: piece.read(c, readers[c]) if c in readers else values for c, values in piece.columns.items()}
+    return NumberedTable(found, piece.lines)
 
 
 def _read_cost(value: Any) -> Any:
     return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
 
 
-def _piece(columns: Mapping[str, Any]) -> Piece:
+def _piece(columns: Mapping[Any, Any]) -> Piece:
     """A table in memory as one piece."""
-    found = {name: _values(name, given) for name, given in columns.items()}
+    found = {str(name): _values(str(name), given) for name, given in columns.items()}
     for one, other in itertools.pairwise(found):
         if len(found[one]) != len(found[other]):
             raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")

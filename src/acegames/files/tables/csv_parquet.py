@@ -1,4 +1,4 @@
-"""Tables in files, a piece at a time: CSV, which needs no package, and Parquet. Written whole or not at all."""
+"""Tables in CSV and Parquet files, read and written a piece at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike, fspath
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
 from acegames.model.to_table import objects
-from acegames.model.written import label_to_data, show, unknown
+from acegames.model.written import label_to_data, show, unknown, write_number
 from acegames.system.container import writing
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED, UNFOLDED_SHARE
@@ -37,7 +37,17 @@ class Piece:
     """Some lines of a table."""
 
     columns: Mapping[str, Sequence[Any]]  # all of one length
-    lines: Sequence[int]  # what each line is called: in a CSV file the line where it begins, else its number from 0
+    lines: Sequence[int]  # the number of each line: in a CSV file where it begins, else from 0
+
+    def read(self, column: str, reader: Callable[[Any], Any]) -> list[Any]:
+        """`reader` of each value; InvalidOption names the line where it raises ValueError."""
+        found = []
+        for line, value in zip(self.lines, self.columns[column], strict=True):
+            try:
+                found.append(reader(value))
+            except ValueError as error:
+                raise wrong(line, column, str(error)) from None
+        return found
 
 
 def kind_of(path: Source) -> str:
@@ -88,7 +98,7 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
 
 @dataclass(frozen=True)
 class _LineEnds:
-    """Ends rows with a line feed. The writer is told "\\r\\n", so that it puts quotes around text with either of the two."""
+    """Ends rows with a line feed. The writer is told "\\r\\n", to quote text with either."""
 
     text: io.TextIOWrapper
 
@@ -101,9 +111,7 @@ def _check_lengths(texts: Sequence[str]) -> None:
     """InvalidOption where a text is longer than what is read back."""
     longest, most = max(map(len, texts), default=0), csv.field_size_limit()
     if longest > most:
-        raise InvalidOption(
-            f"a label or cost takes {longest} characters, an entry of a CSV file may have {most}; write {PARQUET}"
-        )
+        raise InvalidOption(f"a label or cost takes {longest} characters, CSV allows {most}; write {PARQUET}")
 
 
 def read_pieces(path: Source) -> Iterator[Piece]:
@@ -165,7 +173,7 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
 
 
 def read_meta(path: Source) -> str | None:
-    """What was written along with a Parquet table."""
+    """The text that was written along with a Parquet table."""
     arrow, parquet = _arrow()
     with open(path, "rb") as file:
         try:
@@ -179,11 +187,11 @@ def _arrow() -> tuple[Any, Any]:
     return optional("pyarrow", "Parquet files", "tables"), optional("pyarrow.parquet", "Parquet files", "tables")
 
 
-# -- labels and numbers in tables ----------------------------------------------------------------------------------------
+# -- labels and numbers in tables ------------------------------------------------------------------
 
 
 def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
-    """What stands for labels in a table: whole numbers themselves, text itself, others as JSON; InvalidGame where two look alike."""
+    """Labels as cells: ints and text as they are, others as JSON; InvalidGame if two are alike."""
     if all(type(label) is int and abs(label) < 2**63 for label in labels):
         return np.array(labels, dtype=np.int64)
     texts = [_cell(kind, label) for label in labels]
@@ -205,7 +213,7 @@ def _cell(kind: str, label: Label) -> str:
 class Known:
     """Finds labels by themselves, or by what stands for them in a table.
 
-    A table in memory holds the labels themselves, so they may be of any kind; those that can be written are found by their text too.
+    A table in memory may hold the labels themselves or their texts; a file holds the texts.
     """
 
     def __init__(self, kind: str, labels: Sequence[Label], *, in_file: bool) -> None:
@@ -219,15 +227,24 @@ class Known:
                     self.index[_cell(kind, label)] = k
         self.index |= {label: k for k, label in enumerate(labels)}
 
-    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> NDArray[np.int64]:
-        """The number of the label in each line; InvalidOption naming the line of an unknown one."""
-        found = np.empty(len(values), dtype=np.int64)
-        for k, value in enumerate(values):
-            try:
-                found[k] = self.index[value]
-            except (KeyError, TypeError):
-                raise wrong(lines[k], column, unknown(self.kind, value, self.labels)) from None
-        return found
+    def number(self, value: Any) -> int:
+        """The number of a label; ValueError for an unknown one."""
+        try:
+            return self.index[value]
+        except (KeyError, TypeError):
+            raise ValueError(unknown(self.kind, value, self.labels)) from None
+
+    def label(self, value: Any) -> Label:
+        """The label; ValueError for an unknown one."""
+        return self.labels[self.number(value)]
+
+
+def read_float(value: Any) -> float:
+    """A number as a float; ValueError for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{show(value)} is not a number") from None
 
 
 def wrong(line: int, column: str, problem: str) -> InvalidOption:
@@ -237,17 +254,4 @@ def wrong(line: int, column: str, problem: str) -> InvalidOption:
 
 def exactly(value: Fraction | int) -> str:
     """An exact number as text: 3, 0.25 where that is exact, else 1/3."""
-    from acegames.model.written import write_number
-
     return str(write_number(Fraction(value)))
-
-
-def columns_of(frame: Any) -> Mapping[str, Any]:
-    """The columns of a data frame, of a pyarrow table or of {column: values}."""
-    if hasattr(frame, "to_pydict"):
-        frame = frame.to_pydict()
-    if hasattr(frame, "columns"):
-        return {str(c): frame[c] for c in frame.columns}
-    if isinstance(frame, Mapping):
-        return {str(c): values for c, values in frame.items()}
-    raise InvalidOption(f"table: got {type(frame).__name__}, must be a path, a data frame or {{column: values}}")

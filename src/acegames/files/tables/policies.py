@@ -1,11 +1,12 @@
-"""A policy as a long table, one line per joint action that may be played at (t, state, spent), and back.
+"""A policy as a long table, and back: one line per pair and joint action that may be played there.
 
-Listed is every (t, state, spent) that the policy knows: all that feasible play can reach, whether this policy goes there or not.
+All pairs (t, state, spent) that feasible play can reach are listed, whatever this policy plays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
-from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, wrong
+from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, exactly, label_cells, read_float, wrong
+from acegames.model.arrays import Floats, Ints, owners, spans
 from acegames.model.game import MarkovGame, place
 from acegames.model.numbers import exact
-from acegames.model.to_table import check_columns, objects
+from acegames.model.table_columns import check_columns
+from acegames.model.to_table import objects
 from acegames.model.written import read_exact, show
 from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
 from acegames.policy.filing import by_player, file_layer, smallest_boxes, strategies_of
@@ -29,9 +32,6 @@ from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.graph import NodeLayer
 from acegames.safety.lattice import Lattice, lattice
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 OUTCOMES = 2**20  # looked at together
 
@@ -43,14 +43,14 @@ def policy_columns(policy: Policy) -> list[str]:
 
 
 def policy_pieces(policy: Policy, *, labels: bool) -> Iterator[list[NDArray[Any]]]:
-    """The lines, a piece at a time: with the labels themselves, or with what stands for them in files."""
+    """The lines, a piece at a time: with the labels themselves, or with their cells in files."""
     states = objects(policy.states) if labels else label_cells("state", policy.states)
     actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
     amounts = [_Amounts(policy, m) for m in range(len(policy.constraints))]
     for t in range(policy.horizon):
         for state, total in _listed(policy, t):
             ptr, action, prob = policy.lookup(t, state, total)
-            pair = np.repeat(np.arange(len(state)), np.diff(ptr))
+            pair = owners(ptr)
             spent = [own.of(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
@@ -63,9 +63,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
     others = [m for m in range(len(policy.constraints)) if m not in dims]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
-        raise TooLarge(
-            "the policy does not hold the list of its pairs, which would take far more memory than itself, so they cannot be written out"
-        )
+        raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
@@ -78,7 +76,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 class _Amounts:
-    """Whole units as exact amounts: whole numbers, floats where their decimals are exact, else text."""
+    """Whole units as exact amounts: whole numbers, floats where these are exact, else text."""
 
     def __init__(self, policy: Policy, m: int) -> None:
         spaces = [layer.space for layer in policy.layers] + list(policy.reached.layers if policy.reached else ())
@@ -89,7 +87,7 @@ class _Amounts:
         self.decimal = digits is not None and largest * self.unit * 10**digits < 10**15
 
     def of(self, units: Ints) -> NDArray[Any]:
-        """The amounts of so many units."""
+        """The amounts of these numbers of units."""
         if self.whole:
             return units * int(self.unit)
         distinct, inverse = np.unique(units, return_inverse=True)
@@ -98,12 +96,12 @@ class _Amounts:
         return objects([exactly(k * self.unit) for k in distinct.tolist()])[inverse.reshape(-1)]
 
 
-# -- and back ----------------------------------------------------------------------------------------------------------
+# -- and back --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
-    """What a table says, by indices."""
+    """The lines of a table, by indices."""
 
     t: Ints  # (L,)
     state: Ints  # (L,)
@@ -119,7 +117,7 @@ class _Lines:
 def policy_from_pieces(
     pieces: Iterator[Piece], game: MarkovGame, concept: Concept, tracker: CostTracker | None, *, in_file: bool
 ) -> Policy:
-    """Put a policy together from lines in any order; InvalidOption naming the line or the place and the rule."""
+    """Build a policy from lines in any order; InvalidOption says what is wrong."""
     counted = game if tracker is None or tracker.exact else rounded_by(game, tracker.rounding)
     whole = lattice(counted)
     memory = CostTracker(game.constraints, whole.units) if tracker is None else tracker
@@ -152,26 +150,25 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, tracker: CostTracker, *, in
     actions = [Known(f"action of player {p!r}", own, in_file=in_file) for p, own in who]
     limits = [f"spent_{c}" for c in game.constraints]
     names = check_columns(["t", "state", *limits, *map(str, game.players), "probability"])
-    amounts = [_Units(unit) for unit in tracker.units]
+    amounts = [_units_reader(unit) for unit in tracker.units]
     found: list[_Lines] = []
     for piece in pieces:
         _check_names(piece, names)
-        columns, lines = piece.columns, piece.lines
-        spent = [own.numbers(columns[c], c, lines) for own, c in zip(amounts, limits, strict=True)]
-        played = [own.numbers(columns[str(p)], str(p), lines) for own, p in zip(actions, game.players, strict=True)]
-        t = _floats(columns["t"], "t", lines)
+        spent = [piece.read(c, own) for own, c in zip(amounts, limits, strict=True)]
+        played = [piece.read(str(p), own.number) for own, p in zip(actions, game.players, strict=True)]
+        t = np.array(piece.read("t", read_float))
         late = np.flatnonzero(~((t >= 0) & (t < game.horizon) & (t == np.floor(t))))
         if len(late):
             k = int(late[0])
-            raise wrong(lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
-        prob = _floats(columns["probability"], "probability", lines)
+            raise wrong(piece.lines[k], "t", f"{t[k]:g}, must be a whole number from 0 to {game.horizon - 1}")
+        prob = np.array(piece.read("probability", read_float))
         bad = np.flatnonzero(~((prob >= 0) & (prob <= 1 + TABLE_SUM)))
         if len(bad):
             k = int(bad[0])
-            raise wrong(lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
-        total = np.stack(spent, axis=1) if spent else np.zeros((len(t), 0), dtype=np.int64)
-        where = states.numbers(columns["state"], "state", lines)
-        found.append(_Lines(t.astype(np.int64), where, total, np.stack(played, axis=1), prob))
+            raise wrong(piece.lines[k], "probability", f"{prob[k]}, must be between 0 and 1")
+        total = np.array(spent, dtype=np.int64).reshape(len(spent), len(t)).T
+        where = np.array(piece.read("state", states.number), dtype=np.int64)
+        found.append(_Lines(t.astype(np.int64), where, total, np.array(played, dtype=np.int64).T, prob))
     if not found:
         raise InvalidOption("the table has no lines")
     fields = ("t", "state", "total", "action", "prob")
@@ -189,44 +186,23 @@ def _check_names(piece: Piece, names: list[str]) -> None:
         raise InvalidOption(f"the column {extra[0]!r} has no meaning here, drop it")
 
 
-class _Units:
-    """Exact amounts as whole units."""
+def _units_reader(unit: Fraction) -> Callable[[Any], int]:
+    """Reads exact amounts as whole units; ValueError where an amount is none."""
 
-    def __init__(self, unit: Fraction) -> None:
-        self.unit = unit
-        self.known: dict[Any, int] = {}
-
-    def numbers(self, values: Sequence[Any], column: str, lines: Sequence[int]) -> Ints:
-        """The whole units of each line; InvalidOption where there are none."""
-        found = np.empty(len(values), dtype=np.int64)
-        for k, value in enumerate(values):
-            try:
-                units = self.known.get(value)
-            except TypeError:
-                raise wrong(lines[k], column, f"{show(value)} is not a number") from None
-            if units is None:
-                units = self.known[value] = self._read(value, column, lines[k])
-            found[k] = units
-        return found
-
-    def _read(self, value: Any, column: str, line: int) -> int:
-        try:
-            amount = (read_exact(value) if isinstance(value, str) else exact(value)) / self.unit
-        except (TypeError, ValueError) as error:
-            raise wrong(line, column, str(error)) from None
+    @functools.cache
+    def known(value: Any) -> int:
+        amount = (read_exact(value) if isinstance(value, str) else exact(value)) / unit
         if amount.denominator != 1 or abs(amount) >= 2**62:
-            raise wrong(line, column, f"{show(value)} is no whole multiple of {self.unit}, which every cost is")
+            raise ValueError(f"{show(value)} is no whole multiple of {unit}, which every cost is")
         return int(amount)
 
-
-def _floats(values: Sequence[Any], column: str, lines: Sequence[int]) -> Floats:
-    found = np.empty(len(values))
-    for k, value in enumerate(values):
+    def read(value: Any) -> int:
         try:
-            found[k] = float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise wrong(lines[k], column, f"{show(value)} is not a number") from None
-    return found
+            return known(value)
+        except TypeError:
+            raise ValueError(f"{show(value)} is not a number") from None
+
+    return read
 
 
 def _layer(
@@ -250,9 +226,8 @@ def _layer(
     total = np.add.reduceat(lines.prob, first)
     off = np.flatnonzero(~(np.abs(total - 1) <= TABLE_SUM))
     if len(off):
-        raise InvalidOption(
-            f"{where(int(first[off[0]]))}: the probabilities sum to {total[off[0]]:.12g}, must sum to 1"
-        )
+        spot, found = where(int(first[off[0]])), total[off[0]]
+        raise InvalidOption(f"{spot}: the probabilities sum to {found:.12g}, must sum to 1")
     pair = np.cumsum(new) - 1
     twice = pair * len(table.action) + row
     order = np.argsort(twice, kind="stable")
@@ -278,19 +253,17 @@ def _layer(
     try:
         space = smallest_boxes(nodes)
     except TooLarge:
-        raise TooLarge(
-            f"t={t}: the amounts spent in the table lie so far apart that what lies between them cannot be numbered", t
-        ) from None
+        raise TooLarge(f"t={t}: the amounts spent lie too far apart for what is between to be numbered", t) from None
     code, mixed = strategies_of(nodes, table, lines.prob)
     mixed = by_player(nodes, table, mixed, game) if independent else mixed
     return file_layer(space, table, code, values, mixed)[0]
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
-    """The pairs at which the joint actions, or their probabilities, are not the products of the players' own."""
+    """The pairs at which the players do not draw independently of each other."""
     numbers = int(offsets[-1])
     own_ptr, number, share = marginals(ptr, lines.action.astype(np.int32), lines.prob, offsets)
-    owner, pair = (np.repeat(np.arange(len(p) - 1), np.diff(p)) for p in (own_ptr, ptr))
+    owner, pair = owners(own_ptr), owners(ptr)
     product = np.ones(len(pair))
     for i, action in enumerate(lines.action.T):
         product *= share[np.searchsorted(owner * numbers + number, pair * numbers + offsets[i] + action)]
@@ -311,8 +284,7 @@ def _following(
     found = np.empty((len(row), len(game.players)))
     for k in np.unique(piece):
         some = np.flatnonzero(piece == k)
-        begin = np.cumsum(count[some]) - count[some]
-        out = np.repeat(table.out_ptr[row[some]] - begin, count[some]) + np.arange(int(count[some].sum()))
+        out, begin = spans(table.out_ptr[row[some]], table.out_ptr[row[some] + 1])
         owner = np.repeat(some, count[some])
         spent = lines.total[owner] + cost[out]
         pair = after.pairs(table.next_state[out].astype(np.int64), project(spent, dims), spent)
@@ -323,5 +295,5 @@ def _following(
                 f"{where(line)}: {game.joint_action(lines.action[line])!r} can lead to state {state!r} at t={t + 1} with "
                 f"{whole.spent(spent[k].tolist())!r} spent, for which the table has no line"
             )
-        found[some] = np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin)
+        found[some] = np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin[:-1])
     return found

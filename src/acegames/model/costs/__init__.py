@@ -1,1 +1,1 @@
-"""Random costs: their record, the distributions they come from, and cells of costs that are counted alike."""
+"""Random costs: their record, their distributions, and cells of costs that count alike."""

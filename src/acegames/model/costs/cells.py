@@ -1,10 +1,11 @@
 """A random cost rounded to whole cells: what it counts as, and with which probability (spec 5).
 
-    down:  k cells with probability Pr[k cell <= cost < (k+1) cell], everything below the lowest cell in the lowest
-    up:    k cells with probability Pr[(k-1) cell < cost <= k cell], likewise
+    down:  k cells with probability Pr[k cell <= cost < (k+1) cell]
+    up:    k cells with probability Pr[(k-1) cell < cost <= k cell]
 
-A cell that cannot occur is left out; one that can never is, even where its probability is smaller than any float. So where an object
-lists its values all of them count; where single values may be possible, its bounds do unless its mass function denies it.
+Everything below the lowest cell counts as the lowest. Cells that cannot occur are left out, and no
+others, even where the probability is smaller than any float: all values that an object lists count,
+and where single values may be possible, so do its bounds, unless its mass function denies it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.costs.distributions import Floats, describe, evaluate
-from acegames.model.numbers import TINIEST, largest_float, nearest_float, shown
+from acegames.model.arrays import Bools, Floats, Ints
+from acegames.model.costs.distributions import describe, evaluate
+from acegames.model.numbers import TINIEST, largest_float, nearest_float
+from acegames.model.words import to_digits
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
@@ -34,13 +36,14 @@ _BLOCK = 100_000
 def probabilities(
     cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None = None
 ) -> list[tuple[Fraction, float]]:
-    """What a random cost counts as when it is rounded, in ascending order, with probabilities that sum to 1.
+    """The values of a rounded random cost, ascending, with probabilities that sum to 1.
 
     Args:
         cost: the cost.
         cell: costs count as whole multiples of it.
         direction: "down" or "up" ("ignore": every cost counts as zero).
-        lowest: a multiple of the cell; what would count as less counts as this. Needed where the cost has no lower bound.
+        lowest: a multiple of the cell that counts for everything below it. A cost without a lower
+            bound needs it.
 
     Time and memory are linear in the number of cells.
 
@@ -58,7 +61,7 @@ def probabilities(
         return _listed(cost.atoms, cell, whole, first)
     if last - first >= MOST_CELLS:
         raise TooLarge(
-            f"{describe(cost.source)}: rounding to multiples of {shown(cell)} gives {shown(last - first + 1)} costs, at most "
+            f"{describe(cost.source)}: rounding to multiples of {to_digits(cell)} gives {to_digits(last - first + 1)} costs, at most "
             f"{MOST_CELLS:,} are allowed; choose a larger epsilon"
         )
     start = first if direction == "down" else first - 1  # the edge at which the first cell begins
@@ -67,9 +70,8 @@ def probabilities(
     found = np.maximum(np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)), 0.0)
     total = math.fsum(found)
     if not abs(total - 1) <= PROBABILITY_SUM:
-        raise InvalidGame(
-            f"{describe(cost.source)}: the probabilities of its cells sum to {total:.12g}, must sum to 1; is its cdf in order?"
-        )
+        name = describe(cost.source)
+        raise InvalidGame(f"{name}: the probabilities of its cells sum to {total:.12g}, must sum to 1; check its cdf")
     empty = np.flatnonzero(found == 0)
     found[empty[_possible(cost, cell, start, empty, direction)]] = TINIEST
     for end in _possible_ends(cost):
@@ -82,7 +84,7 @@ def probabilities(
 def _listed(
     atoms: Sequence[tuple[Fraction, float]], cell: Fraction, whole: Callable[[Fraction], int], first: int
 ) -> list[tuple[Fraction, float]]:
-    """What listed costs count as, each by itself."""
+    """The rounded values of costs that are listed, with their probabilities."""
     share: dict[int, list[float]] = {}
     for amount, p in atoms:
         share.setdefault(max(whole(amount / cell), first), []).append(p)
@@ -105,7 +107,7 @@ def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | 
 
 
 def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: bool) -> tuple[Floats, Floats]:
-    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k = start, start + 1, ..."""
+    """Pr[cost < x] (strict) or Pr[cost <= x], and one minus that, at x = k cell for k >= start."""
     law, step, shift = cost.law, cell / cost.unit, cost.offset / cost.unit
     if cost.has_atoms:  # up to the largest float that belongs to it
         edges = (k * step - shift for k in range(start, start + count))
@@ -126,8 +128,8 @@ def _edges(cost: RandomCost, cell: Fraction, start: int, count: int, *, strict: 
     return below, above
 
 
-def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.int64]) -> Floats:
-    """The floats nearest to (start + k) steps less the shift, for each k of `further`, which are at least 0."""
+def _multiples(step: Fraction, shift: Fraction, start: int, further: Ints) -> Floats:
+    """The floats nearest to (start + k) * step - shift, for each k >= 0 of `further`."""
     down = math.lcm(step.denominator, shift.denominator)
     up, off = int(step * down), int(shift * down)
     largest = (abs(start) + int(further.max(initial=0))) * up + abs(off)
@@ -136,10 +138,8 @@ def _multiples(step: Fraction, shift: Fraction, start: int, further: NDArray[np.
     return np.array([nearest_float((start + k) * step - shift) for k in further.tolist()])
 
 
-def _possible(
-    cost: RandomCost, cell: Fraction, start: int, cells: NDArray[np.int64], direction: str
-) -> NDArray[np.bool_]:
-    """Which of the cells can occur although no probability was found: the k-th lies between the edges start + k and start + k + 1."""
+def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, direction: str) -> Bools:
+    """Which cells, from edge start + k to the next, can occur though no probability was found."""
     discrete = cost.has_atoms and callable(getattr(cost.law, "pmf", None))
     density, nothing = _density(cost.law, "pmf" if discrete else "pdf")
     if density is None or not len(cells):
@@ -170,7 +170,7 @@ def _possible(
 
 
 def _density(source: Any, kind: str) -> tuple[Any, float]:
-    """What tells whether a value can occur, and what it says where none can."""
+    """The function that tells whether a value can occur, and its value where none can."""
     for name, nothing in ((f"log{kind}", -math.inf), (kind, 0.0)):
         if callable(getattr(source, name, None)):
             return getattr(source, name), nothing
@@ -188,7 +188,7 @@ def _possible_ends(cost: RandomCost) -> list[Fraction]:
 
 
 def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction: str) -> list[bool]:
-    """For each cell that begins at one of the edges, whether a whole number, shifted, lies in it and can occur."""
+    """Whether a shifted whole number that can occur lies in the cell that begins at each edge."""
     mass, nothing = _density(cost.law, "pmf")
     shift, most = cost.offset / cost.unit, math.floor(cost.drawn(cost.upper))
     least = most - 2**60 if isinstance(cost.lower, float) else math.ceil(cost.drawn(cost.lower))

@@ -1,14 +1,14 @@
-"""What is asked of a distribution object, and how two of them are recognised as the same.
+"""The methods of distribution objects, and how two of these are recognised as the same.
 
 Any object with a `cdf` will do. What else it has is used where it is there:
 
-    support() or upper, lower   its bounds (a frozen `scipy.stats` distribution: read exactly from loc, scale and shapes)
+    support() or upper, lower   its bounds (of a frozen `scipy.stats` distribution they are exact)
     sf                          in the upper half, where one minus the cdf would cancel
-    logpdf, pdf, logpmf, pmf    to keep what is possible although its probability is smaller than any float
+    logpdf, pdf, logpmf, pmf    to keep what is possible though its probability is below any float
     rvs(size, random_state)     to draw; without it draws invert the cdf
-    continuous                  True: no single value has positive probability. By default so where there is a pdf and no pmf
-                                (of scipy's new-style distributions, which have both: by their class)
-    key                         a text; two objects of one class with the same key are the same distribution
+    continuous                  True: no single value has positive probability; the default where
+                                there is a pdf and no pmf (new-style scipy: by class)
+    key                         a text; objects of one class with the same key are the same
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import Floats
 from acegames.model.numbers import Bound, exact
 from acegames.model.user_functions import check_function
 from acegames.system.extras import optional
-
-Floats = NDArray[np.float64]
 
 _GRID = 1000
 """Steps at which the cdf is read to recognise an object that says nothing else about itself."""
@@ -78,7 +76,7 @@ def has_atoms(source: Any) -> bool:
 
 
 def frozen(source: Any) -> Any:
-    """A scipy distribution with its parameters fixed, where it was given without any; other objects as they are."""
+    """A scipy distribution with its parameters fixed; other objects as they are."""
     return source.freeze() if _is_scipy(source) and hasattr(source, "freeze") else source
 
 
@@ -135,7 +133,7 @@ def on_integers(source: Any) -> bool:
 
 
 def listed(source: Any) -> list[tuple[float, float]] | None:
-    """All values of a scipy distribution made by `rv_discrete(values=...)`, not moved by any `loc`, with their probabilities."""
+    """Values and probabilities of scipy's `rv_discrete(values=...)`, not moved by any `loc`."""
     dist = getattr(source, "dist", None)
     values, chances = getattr(dist, "xk", None), getattr(dist, "pk", None)
     if values is None or chances is None or not (_is_scipy(source) and _is_scipy(dist)):
@@ -144,7 +142,7 @@ def listed(source: Any) -> list[tuple[float, float]] | None:
 
 
 def standard(source: Any) -> tuple[Any, Fraction, Fraction]:
-    """A scipy distribution as (standard one, loc, scale), the latter exact: scipy would round them in. Others as they are."""
+    """A scipy distribution as (standard one, exact loc, exact scale); others as they are."""
     scipy_form = parameters(source)
     if scipy_form is None and _table(source) is None:
         return source, Fraction(0), Fraction(1)
@@ -202,8 +200,8 @@ def describe(source: Any) -> str:
 def identity(source: Any, lower: Bound, upper: Bound) -> str:
     """A text that is the same for equal distributions, in every process and on every machine.
 
-    A frozen scipy distribution: its name and parameters. Otherwise the class and what the object says of itself, or else its cdf at a
-    thousand points, which other distributions may share.
+    For a frozen scipy distribution it is name and parameters; else the class and what the object
+    says of itself, or its cdf at a thousand points, which other distributions may share.
     """
     if parameters(source) is not None:
         return describe(source)
@@ -212,12 +210,12 @@ def identity(source: Any, lower: Bound, upper: Bound) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two distributions with the same `identity` are the same: one object, or of one class and that identity says all."""
+    """Whether distributions of one `identity` are the same: one object, or identity says all."""
     return one is other or (type(one) is type(other) and (parameters(one) is not None or _said(one) is not None))
 
 
 def _said(source: Any) -> str | None:
-    """All that an object of its class can differ in, whatever there is first: `key`, its table, its attributes where they are plain."""
+    """A text that tells an object from others of its class: `key`, table, or plain attributes."""
     key = getattr(source, "key", None)
     return repr(key) if isinstance(key, str) else _table(source) or _plain_attributes(source)
 

@@ -1,7 +1,7 @@
 """A cost drawn from a distribution function: continuous, or with infinitely many values (spec 5).
 
-Drawn afresh each time, and independently of the other constraints, of the next state and of everything before. It must be bounded
-above, for otherwise no budget holds with probability one; below it need not be.
+It is drawn afresh each time, independently of the other constraints, of the next state and of
+everything before. It must be bounded above, for otherwise no budget holds with probability one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "ra
 class RandomCost:
     """One constraint's cost: `scale` times what `source` draws. Build it with `random_cost`.
 
-    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution. Distributions that are known to be equal make
-    equal costs (see `distributions.same`).
+    `source` is any object with a `cdf`, such as a frozen `scipy.stats` distribution. Distributions
+    that are known to be equal make equal costs (see `distributions.same`).
     """
 
     source: Any
@@ -52,7 +52,7 @@ class RandomCost:
 
     @cached_property
     def key(self) -> str:
-        """What the cost is, in words; the same for equal costs, in every process (see `distributions.identity`)."""
+        """A text, the same for equal costs in every process (see `distributions.identity`)."""
         said = identity(self.source, self.lower / self.scale, self.upper / self.scale)
         return said if self.scale == 1 else f"{self.scale} * {said}"
 
@@ -108,15 +108,13 @@ class RandomCost:
         return self._width(0.5) or self.depth
 
     def _width(self, rest: float) -> Fraction | None:
-        """How far below `upper` less than `rest` lies, to within a factor of two; None when there is no such place."""
+        """How far below `upper` less than `rest` lies, within a factor of two; None if nowhere."""
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
         enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
 
     def _endless(self) -> Fraction:
-        raise InvalidGame(
-            f"{describe(self.source)} has no lower bound, and its cdf does not fall to 0 far below; it must"
-        )
+        raise InvalidGame(f"{describe(self.source)} has no lower bound, so its cdf must fall to 0 far below")
 
     def below(self, x: Fraction) -> float:
         """Pr[cost < x]."""
@@ -140,11 +138,11 @@ class RandomCost:
         return float(self._law_cdf(np.array([nearest]))[0])
 
     def _law_cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The cdf of `law`. Where all draws are integers, what scipy says between these may be no number, or wrong."""
+        """The cdf of `law`; between integers, where scipy may be wrong, at the one below."""
         return evaluate(self.law.cdf, np.floor(x) if self.on_integers else x)
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Independent draws, (size,); strictly inside the bounds where these have probability zero, as far as there are floats."""
+        """Independent draws, (size,), strictly inside bounds that have probability zero."""
         found = self.draw(size, rng) * float(self.unit) + float(self.offset)
         if self.has_atoms:
             return found
@@ -158,7 +156,7 @@ class RandomCost:
         return self._inverse(rng.random(size))
 
     def _inverse(self, level: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The least float x with cdf(x) >= level, by bisection among all floats: an atom is met exactly."""
+        """The least float x with cdf(x) >= level, by bisection among all floats."""
         top, bottom = float(self.drawn(self.upper)), float(self.drawn(self.upper - self.depth))
         low, high = (np.full(level.shape, _rank(np.array(x))) for x in (np.nextafter(bottom, -math.inf), top))
         for _ in range(64):
@@ -178,15 +176,17 @@ class RandomCost:
 
 
 Cost = Fraction | RandomCost
-"""What one constraint is charged: an exact number, or a draw from a distribution."""
+"""The cost of one constraint: an exact number, or a draw from a distribution."""
 
 
 def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost:
     """Make a cost of a distribution.
 
     Args:
-        source: any object with a `cdf`: a frozen `scipy.stats` distribution, an `rv_histogram`, or an object of your own.
-        upper: the largest cost possible, where the object does not say it itself. This does not truncate: the cdf must be 1 there.
+        source: any object with a `cdf`: a frozen `scipy.stats` distribution, an `rv_histogram`, or
+            an object of your own.
+        upper: the largest cost possible, where the object does not say it itself. This does not
+            truncate: the cdf must be 1 there.
         lower: the least cost possible, likewise; by default there is no such bound.
 
     Raises:
@@ -231,7 +231,7 @@ def _read(source: Any, upper: Any, lower: Any) -> RandomCost:
 
 
 def read_cost(value: Any) -> Cost:
-    """A cost as users give it: a number, or an object with a `cdf`; ValueError when it is neither."""
+    """A cost from a number or an object with a `cdf`; ValueError when it is neither."""
     if isinstance(value, RandomCost):
         return value
     return random_cost(value) if is_distribution(value) else exact(value)
@@ -273,9 +273,8 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
     excluded = bound < known if which == "upper" else bound > known
     if not isinstance(known, float) or math.isnan(known):
         if excluded:
-            raise InvalidGame(
-                f"{describe(source)}: {which}={given} leaves out a part of its support, which reaches to {known}; bounds do not truncate"
-            )
+            spot = f"{describe(source)}: {which}={given}"
+            raise InvalidGame(f"{spot} leaves out a part of its support, up to {known}; bounds do not truncate")
         return known
     beyond = float(bound) + np.array([0.01, 1.0, 2.0, 10.0]) * (1 if which == "upper" else -1) * max(
         1.0, abs(float(bound))
@@ -293,7 +292,7 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
 
 @functools.lru_cache(maxsize=10_000)
 def _check(cost: RandomCost) -> None:
-    """Raise InvalidGame unless the cdf is one, seen at some points: rising from 0 to 1 between the bounds."""
+    """Raise InvalidGame unless the cdf rises from 0 to 1 between the bounds, at some points."""
     name = describe(cost.source)
     top, bottom = float(cost.drawn(cost.upper)), float(cost.drawn(cost.upper - cost.depth))
     draw = np.append(np.linspace(bottom, top, 65)[:-1], top)
@@ -305,13 +304,11 @@ def _check(cost: RandomCost) -> None:
     falls = np.flatnonzero(np.diff(found) < -CDF_ROUNDING)
     if len(falls):
         k = int(falls[0])
-        raise InvalidGame(
-            f"{name}: its cdf falls from {found[k]:.6g} at {x[k]:.6g} to {found[k + 1]:.6g} at {x[k + 1]:.6g}, must not"
-        )
+        high, low = (f"{found[i]:.6g} at {x[i]:.6g}" for i in (k, k + 1))
+        raise InvalidGame(f"{name}: its cdf falls from {high} to {low}, must not")
     if not found[-1] >= 1 - CDF_ROUNDING:
-        raise InvalidGame(
-            f"{name}: its cdf is {found[-1]:.12g} at the upper bound {x[-1]:.6g}, must be 1; bounds do not truncate"
-        )
+        last = f"{found[-1]:.12g} at the upper bound {x[-1]:.6g}"
+        raise InvalidGame(f"{name}: its cdf is {last}, must be 1; bounds do not truncate")
     if not isinstance(cost.lower, float) and cost.lower < cost.upper:
         before = np.array([np.nextafter(bottom, -math.inf)])
         rest = float(cost._law_cdf(before)[0])

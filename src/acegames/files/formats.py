@@ -1,0 +1,163 @@
+"""The file formats, in one table: what an ending stands for, what reads it and what writes it.
+
+To add a format, add a record to `FORMATS`, here or with `register`. Loading, saving, exporting, the
+error messages and the completion of the command line all read this table.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from acegames.adapters import gambit
+from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
+from acegames.files import tables
+from acegames.files.games import load_archive, load_text, save_archive, save_text
+from acegames.model.game import MarkovGame
+from acegames.policy.policy import Policy
+
+Source = str | PathLike[str]
+
+GAME, SOLUTION = "game", "solution"
+
+
+@dataclass(frozen=True)
+class Format:
+    """One file format. A function that it does not have is None."""
+
+    endings: tuple[str, ...]
+    words: str  # what such a file is, for messages
+    kind: str = GAME  # what it mainly holds: a game, or a solution (with its game inside)
+    load: Callable[[Source], MarkovGame] | None = None
+    save: Callable[[MarkovGame, Source], object] | None = None  # `load` gives the same game back
+    export: Callable[..., int] | None = None  # of a game; returns the number of lines
+    export_policy: Callable[[Policy, Source], int] | None = None
+    takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
+
+
+def _write_nfg(game: MarkovGame, path: Source, outside: float | None = None) -> int:
+    return len(gambit.write_nfg(game, path, outside=outside).splitlines())
+
+
+def _read_nfg(path: Source) -> MarkovGame:
+    return gambit.read_nfg(Path(path))
+
+
+FORMATS = [
+    Format((".yaml", ".yml", ".json"), "text", load=load_text, save=save_text),
+    Format((".npz",), "arrays", load=load_archive, save=save_archive),
+    Format((".nfg",), "one step, of Gambit", load=_read_nfg, export=_write_nfg, takes_outside=True),
+    Format(
+        (".csv", ".parquet"),
+        "tables",
+        load=tables.read_game,
+        save=tables.write_game,
+        export=tables.write_game,
+        export_policy=tables.write_policy,
+    ),
+    Format((".ace",), "solutions", kind=SOLUTION, load=load_archive),
+]
+
+
+def register(new: Format) -> None:
+    """Add a format. Where endings are known already, the new format takes them over."""
+    FORMATS.insert(0, new)
+
+
+def format_of(path: Source) -> Format | None:
+    """The format that the ending of a path stands for."""
+    ending = Path(path).suffix.lower()
+    return next((found for found in FORMATS if ending in found.endings), None)
+
+
+def endings(ability: str = "load") -> list[str]:
+    """The endings of all formats that have this function."""
+    return [e for found in FORMATS if getattr(found, ability) is not None for e in found.endings]
+
+
+def holds_game(path: Source) -> bool:
+    """Whether a path has the ending of a game, not of a solution or of nothing that is known."""
+    found = format_of(path)
+    return found is not None and found.kind == GAME
+
+
+def load(path: Source) -> MarkovGame:
+    """Read a game from a file: text, arrays, a table, Gambit's `.nfg`, or the game of a solution.
+
+    A solution may have any ending. A `.npz` file may hold the plain arrays of `from_arrays`; `.csv`
+    and `.parquet` are tables as `acegames export` writes them; `.nfg` is one step without budgets.
+
+    Raises:
+        BadFile: a damaged, truncated, foreign or newer file.
+        InvalidGame: a text file or plain arrays that break a rule of the model.
+        TooLarge: the file asks for more memory than there is, or than a file may ask for.
+    """
+    name, found = os.fspath(path), format_of(path)
+    try:
+        if (found is None or found.kind == SOLUTION) and not _looks_like_zip(name):
+            raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
+        reader = load_archive if found is None else found.load
+        if reader is None:
+            raise BadFile(_not_known(name))
+        return reader(path)
+    except (BadFile, InvalidGame, TooLarge) as error:
+        message = str(error)
+        raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
+    except MemoryError:
+        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
+
+
+def save(game: MarkovGame, path: Source) -> None:
+    """Write a game such that `load` gives the same game back, whole or not at all.
+
+    Raises:
+        InvalidGame: a label cannot be written.
+        BadFile: no format that keeps the whole game has this ending.
+    """
+    found = format_of(path)
+    if found is None or found.save is None:
+        raise BadFile(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
+    found.save(game, path)
+
+
+def export(
+    source: str, output: Path, load: Callable[[str], MarkovGame], *, game: bool = False, outside: float | None = None
+) -> tuple[str, int]:
+    """Write a game or a policy for other programs: `acegames export`.
+
+    Returns what was written, "game" or "policy", and its number of lines.
+
+    Args:
+        source: the file of a solution or a policy, or whatever `load` takes for a game.
+        output: the file to write; its ending chooses the format.
+        load: reads a game.
+        game: of a solution, write the game and not the policy.
+        outside: the payoff of infeasible joint actions, for formats that cannot leave them out.
+    """
+    is_game = game or not Path(source).is_file() or holds_game(source)
+    ability = "export" if is_game else "export_policy"
+    found = format_of(output)
+    if not is_game and found is not None and found.export is not None and found.export_policy is None:
+        raise InvalidOption(f"-o {output}: such a file holds no policy; --game writes the game of the solution")
+    if found is None or getattr(found, ability) is None:
+        raise InvalidOption(f"-o {output}: the ending must be one of {', '.join(endings(ability))}")
+    if outside is not None and not found.takes_outside:
+        takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
+        raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
+    if found.export is not None and is_game:
+        return "game", found.export(load(source), output, **({} if outside is None else {"outside": outside}))
+    assert found.export_policy is not None
+    return "policy", found.export_policy(Policy.load(source), output)
+
+
+def _looks_like_zip(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _not_known(path: str) -> str:
+    known = [f"{', '.join(found.endings)} ({found.words})" for found in FORMATS if found.load is not None]
+    return f"not a game file that is known: the suffix of {path!r} must be one of {', '.join(known)}"

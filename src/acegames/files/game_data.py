@@ -1,0 +1,289 @@
+"""A game without its tables, as plain data: labels, horizon, start, budgets, cut-off bounds.
+
+It is written in two forms. Archives and tables have the *head*: states by number, budgets as exact
+text. Text files have the *document*, for people: states by label, budgets by constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from acegames.errors import BadFile, InvalidGame
+from acegames.model.assemble import Names
+from acegames.model.budgets import AtEnd, Budgets, is_almost_sure, read_budget
+from acegames.model.checks import Label, check_hashes, check_horizon, check_labels
+from acegames.model.game import MarkovGame
+from acegames.model.numbers import Bound, text
+from acegames.model.tails import Tails
+from acegames.model.written import (
+    check_keys,
+    label_from_data,
+    label_to_data,
+    labels_from_data,
+    read_bound,
+    read_exact,
+    read_probability,
+    show,
+    unknown,
+    write_number,
+)
+from acegames.system.limits import EXPANDED, HORIZON
+
+TAILS = ("gamma", "cost_gamma", "epsilon", "reward", "gain", "cost")
+LONGEST_KEY = 200  # YAML readers stop looking for the colon after a thousand characters
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything in a file besides the tables. Labels are None where the file has none."""
+
+    horizon: int
+    initial: Any
+    constraints: tuple[Label, ...]
+    budgets: Budgets
+    players: tuple[Label, ...] | None = None
+    states: tuple[Label, ...] | None = None
+    actions: tuple[tuple[Label, ...], ...] | None = None
+    name: str = ""
+
+    @property
+    def names(self) -> Names:
+        """The labels, where the file has all of them."""
+        return Names(self.players or (), self.states or (), self.actions or (), self.constraints)
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """All but the labels, as keyword arguments of `assemble`."""
+        return {key: getattr(self, key) for key in ("horizon", "initial", "budgets", "name")}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """As keyword arguments of `MarkovGame.from_arrays` and `from_table`."""
+        found = {key: getattr(self, key) for key in ("horizon", "initial", "players", "states", "actions", "name")}
+        limited = {"constraints": self.constraints, "budget": self.budgets} if self.constraints else {}
+        return {**found, **limited}
+
+
+# -- the head: archives and tables -----------------------------------------------------------------
+
+
+def head_to_data(game: MarkovGame) -> dict[str, Any]:
+    """Return the head of a game; InvalidGame where a label cannot be written."""
+    check_file_budgets(len(game.constraints), game.horizon)
+    constant = len(set(game.budgets)) == 1
+    return {
+        "name": label_to_data("name", game.name),
+        **_labels_to_data(game),
+        "horizon": check_file_horizon(game.horizon),
+        "initial": [[s, p] for s, p in game.initial],
+        "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
+    }
+
+
+def head_from_data(head: Mapping[str, Any]) -> Settings:
+    """Read a head; KeyError, BadFile or InvalidGame where something is missing or wrong."""
+    players, states, constraints = (_labels(key, head[key]) for key in ("players", "states", "constraints"))
+    actions = tuple(_labels("actions", own) for own in check_list(head["actions"]))
+    if len(actions) != len(players):
+        raise BadFile(f"there are actions of {len(actions)} players, but {len(players)} players")
+    if not isinstance(head["name"], str):
+        raise BadFile(f"name: {show(head['name'])}, must be text")
+    horizon = check_file_horizon(head["horizon"])
+    check_file_budgets(len(constraints), horizon)
+    initial: dict[Label, float] = {}
+    for s, p in check_list(head["initial"]):
+        if type(s) is not int or not 0 <= s < len(states) or type(p) not in (int, float) or states[s] in initial:
+            raise BadFile(f"initial: {show([s, p])} is not the number of a state and its probability, or comes twice")
+        initial[states[s]] = p
+    rows = [[read_bound(b) for b in check_list(row)] for row in check_list(head["budgets"])]
+    _, budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
+    return Settings(horizon, initial, constraints, budgets, players, states, actions, head["name"])
+
+
+def with_tails(game: MarkovGame, head: Mapping[str, Any]) -> MarkovGame:
+    """Return the game with the bounds of `discount` that a head or a document has, if any."""
+    if "discount" not in head:
+        return game
+    data = head["discount"]
+    if not isinstance(data, Mapping):
+        raise InvalidGame(f"discount: {show(data)}, must be the bounds that `acegames.discount` found")
+    check_keys("discount", data, TAILS, TAILS)
+    gamma, cost_gamma, epsilon = (read_exact(data[key]) for key in TAILS[:3])
+    reward, gain, cost = ([read_exact(x) for x in check_list(data[key])] for key in TAILS[3:])
+    if [len(reward), len(gain), len(cost)] != [len(game.players)] * 2 + [len(game.constraints)]:
+        raise InvalidGame("discount: needs one bound per player (reward, gain) and one per constraint (cost)")
+    if min(gamma, cost_gamma, epsilon, *reward, *gain, *cost) < 0 or max(gamma, cost_gamma) >= 1:
+        raise InvalidGame("discount: rates must be below 1, and nothing below 0")
+    tails = Tails(gamma, cost_gamma, epsilon, tuple(map(float, reward)), tuple(map(float, gain)), tuple(cost))
+    return replace(game, tails=tails)
+
+
+def check_list(value: Any) -> list[Any]:
+    """Return a list; BadFile for anything else."""
+    if not isinstance(value, list):
+        raise BadFile(f"{show(value)} where a list belongs")
+    return value
+
+
+def check_file_horizon(horizon: Any) -> int:
+    """Return a horizon that a file may have."""
+    if check_horizon(horizon) > HORIZON:
+        raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {HORIZON}")
+    return int(horizon)
+
+
+def check_file_budgets(constraints: int, horizon: int) -> None:
+    """Raise InvalidGame where a file asks for too many budgets: one per constraint and time."""
+    if constraints * horizon > EXPANDED:
+        raise InvalidGame(f"budgets of {constraints} constraints at {horizon} times, a file may have {EXPANDED} in all")
+
+
+def _labels(what: str, data: Any) -> tuple[Label, ...]:
+    return check_labels(what, labels_from_data(what, data))
+
+
+def _labels_to_data(game: MarkovGame) -> dict[str, Any]:
+    def written(what: str, labels: Sequence[Label]) -> list[Any]:
+        return [label_to_data(what, label) for label in labels]
+
+    found = {what: written(what, getattr(game, what)) for what in ("players", "constraints", "states")}
+    return {**found, "actions": [written("actions", labels) for labels in game.actions]}
+
+
+# -- the document: text files ----------------------------------------------------------------------
+
+
+def head_to_document(game: MarkovGame) -> dict[str, Any]:
+    """Return everything of a game but its tables, as text files have it."""
+    check_file_budgets(len(game.constraints), game.horizon)
+    labels = _labels_to_data(game)
+    initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
+    certain = len(initial) == 1 and game.initial[0][1] == 1.0
+    return {
+        **({"name": label_to_data("name", game.name)} if game.name else {}),
+        "players": labels["players"],
+        **({"constraints": labels["constraints"], "budget": _budget_to_data(game)} if game.constraints else {}),
+        "horizon": check_file_horizon(game.horizon),
+        **({} if game.tails is None else {"discount": game.tails.to_data()}),
+        "initial": initial[0]["state"] if certain else initial,
+        "states": labels["states"],
+        "actions": _by_label(game.players, labels["actions"]),
+    }
+
+
+def head_from_document(document: Mapping[str, Any]) -> Settings:
+    """Read what a text file says besides its tables; InvalidGame names the key and the value."""
+    horizon = check_file_horizon(document["horizon"])
+    players = _labels("players", document["players"]) if "players" in document else None
+    if players == ():
+        raise InvalidGame("players: a game needs at least one player")
+    constraints, budgets = _budget_from_data(document, horizon)
+    if not isinstance(document.get("name", ""), str):
+        raise InvalidGame(f"name: {show(document['name'])}, must be text")
+    return Settings(
+        horizon,
+        _initial_from_data(document["initial"]),
+        constraints,
+        budgets,
+        players,
+        _labels("states", document["states"]) if "states" in document else None,
+        _actions_from_data(document["actions"], players) if "actions" in document else None,
+        document.get("name", ""),
+    )
+
+
+def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
+    """Return {label: entry} if every label is short text, as keys must be; else the entries."""
+    keys = all(isinstance(x, str) and len(x) <= LONGEST_KEY for x in labels)
+    return dict(zip(labels, entries, strict=True)) if keys else entries
+
+
+def _budget_to_data(game: MarkovGame) -> Any:
+    entries = [_schedule_to_data(column) for column in zip(*game.budgets, strict=True)]
+    by_label = _by_label(game.constraints, entries)
+    if isinstance(by_label, dict) or not any(isinstance(entry, list) for entry in entries):
+        return by_label
+    return [[write_number(b) for b in row] for row in game.budgets]
+
+
+def _schedule_to_data(column: tuple[Bound, ...]) -> Any:
+    """One constraint's budget: a number, `at_end` for one on the total alone, or one per time."""
+    if len(set(column)) == 1:
+        return write_number(column[0])
+    if is_almost_sure(column):
+        return {"at_end": write_number(column[-1])}
+    return [write_number(b) for b in column]
+
+
+def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[Label, ...], Budgets]:
+    labels = labels_from_data("constraints", document["constraints"]) if "constraints" in document else None
+    data = document.get("budget")
+    if data is None:
+        return read_budget(None, labels, horizon)
+    whole_rows = isinstance(data, list) and all(isinstance(row, list) for row in data)
+    entries = data if isinstance(data, (Mapping, list)) else [data]
+    check_file_budgets(0 if whole_rows else len(entries), horizon)
+    if not isinstance(data, Mapping):
+        return read_budget(_bounds("budget", data, 2), labels, horizon)
+    known = dict.fromkeys(labels or ())
+    for label in data:
+        if labels is not None and label not in known:
+            raise InvalidGame(f"budget: {unknown('constraint', label, known)}")
+    keys = [label_from_data("budget", label) for label in data]
+    return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
+
+
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | list[Any]:
+    if isinstance(data, Mapping):
+        check_keys(where, data, ("at_end",), ("at_end",))
+        return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
+    if isinstance(data, list) and depth:
+        return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
+    try:
+        return read_bound(data)
+    except ValueError as error:
+        raise InvalidGame(f"{where}: {error}; must be a finite number or inf") from None
+
+
+def _initial_from_data(data: Any) -> dict[Label, float]:
+    """Return {state: probability} from a state, or from a list of {state: .., probability: ..}."""
+    if not (isinstance(data, list) and data and all(isinstance(entry, Mapping) for entry in data)):
+        return {label_from_data("initial", data): 1.0}
+    for entry in data:
+        check_keys("initial", entry, ("state", "probability"), ("state", "probability"))
+    states = check_hashes("initial", [label_from_data("initial", entry["state"]) for entry in data])
+    start: dict[Label, float] = {}
+    for entry, state in zip(data, states, strict=True):
+        if state in start:
+            raise InvalidGame(f"initial: the state {state!r} occurs twice")
+        try:
+            start[state] = read_probability(entry["probability"])
+        except ValueError as error:
+            raise InvalidGame(f"initial: probability of {state!r}: {error}") from None
+    return start
+
+
+def _actions_from_data(data: Any, players: tuple[Label, ...] | None) -> tuple[tuple[Label, ...], ...]:
+    if isinstance(data, Mapping):
+        known = dict.fromkeys(players or ())
+        for player in data:
+            if player not in known:
+                raise InvalidGame(f"actions: {unknown('player', player, known)}")
+        missing = [p for p in known if p not in data]
+        if missing:
+            raise InvalidGame(f"actions: none given for player {missing[0]!r}")
+        data = [data[p] for p in known]
+    if not isinstance(data, list):
+        raise InvalidGame(f"actions: {show(data)}, must be a mapping from players to lists, or a list of lists")
+    if players is not None and len(data) != len(players):
+        raise InvalidGame(f"actions: lists for {len(data)} players, there are {len(players)}")
+    found = []
+    for i, labels in enumerate(data):
+        what = f"actions of player {i if players is None else players[i]!r}"
+        found.append(_labels(what, labels))
+        if not found[-1]:
+            raise InvalidGame(f"{what}: the list is empty, every player needs at least one action")
+    return tuple(found)

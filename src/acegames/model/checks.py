@@ -1,0 +1,107 @@
+"""Checks of what users say about a game: labels, the horizon, where play begins."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from acegames.errors import InvalidGame
+from acegames.model.numbers import probability
+from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+from acegames.system.limits import SAME_HASH
+
+Label = Hashable
+JointAction = tuple[Label, ...]
+
+
+def place(
+    t: int | None = None, state: Any = None, action: Iterable[Any] | None = None, *, every_t: bool = False
+) -> str:
+    """Return `t=2, state 'road', action ('dare', 'yield')` for an error message."""
+    parts = ["every t"] if every_t else ([] if t is None else [f"t={t}"])
+    if state is not None:
+        parts.append(f"state {state!r}")
+    if action is not None:
+        parts.append(f"action {tuple(action)!r}")
+    return ", ".join(parts)
+
+
+def check_horizon(horizon: Any) -> int:
+    """Return the horizon as an int of at least one."""
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
+        raise InvalidGame(f"horizon: got {horizon!r}, must be a whole number of at least 1")
+    return int(horizon)
+
+
+def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
+    """Return labels as plain hashable Python values, each once."""
+    if isinstance(labels, str):
+        raise InvalidGame(f"{kind}: got the text {labels!r}, must be a sequence of labels such as [{labels!r}]")
+    seen: dict[Label, None] = {}
+    for label in check_hashes(kind, [plain_label(kind, raw) for raw in labels]):
+        if label in seen:
+            raise InvalidGame(f"{kind}: the label {label!r} occurs twice")
+        seen[label] = None
+    return tuple(seen)
+
+
+def check_hashes(kind: str, labels: Sequence[Label]) -> Sequence[Label]:
+    """Return the labels; InvalidGame where so many share a hash that dicts of them get slow."""
+    if (
+        len(labels) > SAME_HASH
+        and max(Counter(map(hash, labels)).values()) > SAME_HASH
+        and len(set(map(repr, labels))) > SAME_HASH
+    ):
+        raise InvalidGame(f"{kind}: more than {SAME_HASH} labels differ by multiples of 2^61 - 1; use text")
+    return labels
+
+
+def plain_label(kind: str, label: Any) -> Label:
+    """Return a label with numpy scalars made plain Python; InvalidGame when it cannot be hashed."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if type(label) is tuple:
+        return tuple(plain_label(kind, part) for part in label)
+    if isinstance(label, float) and math.isnan(label):
+        raise InvalidGame(f"{kind}: NaN cannot be a label")
+    try:
+        hash(label)
+    except TypeError:
+        raise InvalidGame(f"{kind}: the label {label!r} cannot be hashed; use a string, a number or a tuple") from None
+    return label  # type: ignore[no-any-return]
+
+
+def read_initial(initial: Any) -> dict[Label, float]:
+    """Return {state: positive probability} from a state or a mapping."""
+    if isinstance(initial, (list, np.ndarray)):
+        raise InvalidGame(f"initial: got {initial!r}, must be a state, or {{state: probability}}")
+    given = dict(initial) if isinstance(initial, Mapping) else {plain_label("initial", initial): 1.0}
+    found: dict[Label, float] = {}
+    for raw, p in given.items():
+        state = plain_label("initial", raw)
+        try:
+            prob = probability(p)
+        except (TypeError, ValueError):
+            raise InvalidGame(f"initial: state {state!r} has probability {p!r}, which is not a number") from None
+        if not 0.0 <= prob < math.inf:
+            raise InvalidGame(f"initial: state {state!r} has probability {prob}, must be at least 0")
+        if prob > 0:
+            found[state] = prob
+    return found
+
+
+def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[int, float], ...]:
+    """Return (state index, probability) pairs that sum to 1, sorted."""
+    start, index = read_initial(initial), {s: i for i, s in enumerate(states)}
+    for state in start:
+        if state not in index:
+            raise InvalidGame(f"initial: unknown state {state!r}")
+    total = math.fsum(start.values())
+    if abs(total - 1) > PROBABILITY_SUM:
+        raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")
+    scale = total if abs(total - 1) > PROBABILITY_RENORMALISE else 1.0
+    return tuple(sorted((index[s], p / scale) for s, p in start.items()))

@@ -1,0 +1,106 @@
+"""The tables of one time, and which states can occur at each time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import TooLarge
+from acegames.model.arrays import Bools, owners
+from acegames.system.limits import REACH_WORK
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
+LAYER_FIELDS = ("row_ptr", "action", "reward", "out_ptr", "prob", "next_state", "cost")
+
+Moves = tuple[NDArray[Any], NDArray[Any]]
+"""The state that each outcome starts from, and the state that it leads to."""
+
+FOLLOW_OVERHEAD = 2**13
+"""One more step takes as long as this many moves."""
+FOLLOW_KNOWN = 2**26
+"""Bytes of the sets of states that are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What can happen at one time. Arrays are read-only.
+
+    A state that cannot occur at this time may have no rows. Rows of a state are in lexicographic
+    order of `action`; outcomes of a row are in lexicographic order of (next_state, cost), each
+    once, with positive probability.
+    """
+
+    row_ptr: NDArray[np.int64]  # (S+1,) rows of state s are row_ptr[s] : row_ptr[s+1]
+    action: NDArray[np.int32]  # (R, N) index of each player's action
+    reward: NDArray[np.float64]  # (R, N)
+    out_ptr: NDArray[np.int64]  # (R+1,) outcomes of row r are out_ptr[r] : out_ptr[r+1]
+    prob: NDArray[np.float64]  # (K,)
+    next_state: NDArray[np.int32]  # (K,)
+    cost: NDArray[np.int32]  # (K, M) codes into MarkovGame.cost_values
+
+    def rows(self, state: int) -> range:
+        """Rows (legal joint actions) of a state."""
+        return range(int(self.row_ptr[state]), int(self.row_ptr[state + 1]))
+
+    def outcomes(self, row: int) -> slice:
+        """Outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""
+        return slice(int(self.out_ptr[row]), int(self.out_ptr[row + 1]))
+
+
+def reachable_states(game: MarkovGame) -> list[Bools]:
+    """For t = 0 .. H, the states that some legal play reaches at t, budgets aside."""
+    return list(each_reachable(game))
+
+
+def each_reachable(game: MarkovGame) -> Iterator[Bools]:
+    """`reachable_states`, one time after the other."""
+    here = np.zeros(len(game.states), dtype=bool)
+    here[[s for s, _ in game.initial]] = True
+
+    def moves(k: int) -> Moves:
+        layer = game.layers[k]
+        return owners(layer.row_ptr)[owners(layer.out_ptr)], layer.next_state
+
+    return follow(here, game.layer_at, moves)
+
+
+def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves]) -> Iterator[Bools]:
+    """For t = 0 .. H, the states that can occur; `moves(k)` are the moves of layer k.
+
+    Raises:
+        TooLarge: there are too many times whose sets of states are all different (see `limits`).
+    """
+    moves = functools.lru_cache(maxsize=1)(moves)
+    known: dict[tuple[int, bytes], Bools] = {}
+    here, work = start, 0
+    yield here
+    for t, k in enumerate(layer_at):
+        key = (k, here.tobytes())
+        if key not in known:
+            begin, end = moves(k)
+            work += FOLLOW_OVERHEAD + len(here) + len(end)
+            if work > REACH_WORK:
+                raise TooLarge(f"finding the states that can occur took too long; it was done up to t={t}", t)
+            if len(known) * (FOLLOW_OVERHEAD + len(here)) > FOLLOW_KNOWN:
+                known.clear()
+            there = np.zeros_like(here)
+            there[end[here[begin]]] = True
+            known[key] = there
+        here = known[key]
+        yield here
+
+
+def changes(reach: Iterable[Bools], layer_at: Sequence[int]) -> Iterator[tuple[int, int, Bools]]:
+    """(t, layer, states) of what `follow` gives, for the times at which layer or states change."""
+    before: tuple[int, Any] = (-1, None)
+    for t, (k, here) in enumerate(zip(layer_at, reach, strict=False)):
+        if k != before[0] or here is not before[1]:
+            yield t, k, here
+        before = k, here

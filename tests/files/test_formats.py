@@ -1,0 +1,98 @@
+"""The table of file formats: one record is all that a new format needs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import acegames as ace
+from acegames.cli import app, completion
+from acegames.files import formats
+from acegames.files.formats import Format
+
+
+@pytest.fixture
+def game():
+    return ace.catalog.get("intersection")
+
+
+@pytest.fixture
+def story(monkeypatch):
+    """A format of our own: a file that holds the name of a catalog game."""
+
+    def load(path):
+        with open(path) as file:
+            return ace.catalog.get(file.read())
+
+    def save(game, path):
+        with open(path, "w") as file:
+            return file.write(game.name)
+
+    monkeypatch.setattr(formats, "FORMATS", list(formats.FORMATS))
+    formats.register(Format((".story",), "the name of a game", load=load, save=save, export=save))
+
+
+@pytest.mark.usefixtures("story")
+def test_a_new_format_is_known_everywhere(game, tmp_path, monkeypatch):
+    path = tmp_path / "game.story"
+    game.save(path)
+    assert ace.load(path).digest == game.digest
+    monkeypatch.chdir(tmp_path)
+    assert completion.games("game.s") == ["game.story"]
+    with pytest.raises(ace.BadFile, match=r"\.story"):
+        game.save(tmp_path / "game.txt")
+    (tmp_path / "game.txt").write_text("?")
+    with pytest.raises(ace.BadFile, match=r"\.story \(the name of a game\)"):
+        ace.load(tmp_path / "game.txt")
+    run = CliRunner().invoke(app, ["export", str(path), "-o", "again.story", "--json"])
+    assert (run.exit_code, json.loads(run.stdout)["what"]) == (0, "game")
+    assert ace.load(tmp_path / "again.story").digest == game.digest
+    run = CliRunner().invoke(app, ["verify", str(path)])
+    assert (run.exit_code != 0) and "a game; give a solution of it" in " ".join(run.output.split())
+
+
+def test_without_it_nothing_knows_it(game, tmp_path):
+    with pytest.raises(ace.BadFile, match=r"must be one of"):
+        game.save(tmp_path / "game.story")
+    assert ".story" not in formats.endings()
+
+
+@pytest.mark.parametrize("ending", formats.endings("save"))
+def test_saved_and_loaded_is_the_same_game(game, tmp_path, ending):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    game.save(tmp_path / f"game{ending}")
+    assert ace.load(tmp_path / f"game{ending}").digest == game.digest
+
+
+def test_endings_are_told_apart():
+    every = [ending for one in formats.FORMATS for ending in one.endings]
+    assert len(set(every)) == len(every)
+    assert formats.holds_game("GAME.YAML")
+    assert not formats.holds_game("solution.ace")
+    assert not formats.holds_game("solution")
+
+
+def test_export_names_the_endings_that_are_possible(game, tmp_path):
+    solution = ace.solve(game)
+    solution.save(tmp_path / "solution.ace")
+
+    def refused(source, output, **options):
+        with pytest.raises(ace.InvalidOption) as caught:
+            formats.export(str(source), tmp_path / output, ace.load, **options)
+        return str(caught.value)
+
+    assert ".csv, .parquet" in refused(tmp_path / "solution.ace", "policy.txt")
+    assert ".nfg, .csv, .parquet" in refused(tmp_path / "solution.ace", "game.txt", game=True)
+    assert "holds no policy" in refused(tmp_path / "solution.ace", "policy.nfg")
+    assert "ends in .nfg" in refused(tmp_path / "solution.ace", "game.csv", game=True, outside=-1.0)
+
+
+def test_the_builders_are_methods_with_their_own_signatures():
+    for name in ("from_arrays", "from_functions", "from_table"):
+        builder = getattr(ace.MarkovGame, name)
+        assert builder.__name__ == f"game_{name}"
+        assert "horizon" in builder.__annotations__
+        assert "Raises:" in builder.__doc__
