@@ -771,12 +771,12 @@ class Slow(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Slow())
 """
 SLOW_WRITE = """
-import acegames.store as store, time
+import acegames.system.container as store, time
 from pathlib import Path
 def slow(*args):
     print("writing", flush=True)
     time.sleep(20)
-store._write = slow
+store.write_block = slow
 """
 
 

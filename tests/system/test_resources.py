@@ -254,7 +254,8 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, verb):
 TERMINATED = """
 import os, signal, sys
 import acegames as ace
-from acegames import cli, store
+from acegames import cli
+from acegames.system import atomic as store
 
 ace.solve(ace.catalog.get("intersection")).save("solved.ace")
 print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, sorted(os.listdir()))

@@ -32,8 +32,8 @@ from acegames.model.written import (
     read_exact,
     show,
 )
-from acegames.system.container import Arrays
-from acegames.system.limits import EXPANDED, HORIZON, LAYER_OUTCOMES, LAYERED, LAYERED_SHARE, LISTED, OUTCOMES
+from acegames.system.headers import Arrays
+from acegames.system.limits import EXPANDED, HORIZON, LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
@@ -195,7 +195,7 @@ def tables_from_archive(
 def _check_layered(entries: list[Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """A few arrays may be said to make up very many layers, each of which is looked at."""
     found = sum(max(LAYER_OUTCOMES, sum(arrays[entry[f]].size for f in LAYER_FIELDS)) for entry in entries)
-    most = LAYERED + LAYERED_SHARE * sum(array.size for array in arrays.values())
+    most = LAYERED.at(sum(array.size for array in arrays.values()))
     if found > most:
         raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
 
@@ -307,7 +307,7 @@ def game_from_plain(
         raise BadFile(f"transition has shape {arrays['transition'].shape}: none of these may be above {LISTED}")
     tables: dict[str, Any] = {key: arrays.get(key) for key in ("cost", "cost_prob", "legal")}
     given = {**given, "horizon": horizon}
-    return from_arrays(arrays["transition"], arrays["reward"], **tables, **given, most=OUTCOMES + size)
+    return from_arrays(arrays["transition"], arrays["reward"], **tables, **given, most=OUTCOMES.at(size))
 
 
 def _own_settings(arrays: Mapping[str, NDArray[Any]], label_keys: list[str]) -> dict[str, Any]:

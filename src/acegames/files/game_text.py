@@ -34,13 +34,13 @@ from acegames.model.written import (
     unknown,
     write_number,
 )
-from acegames.system.container import VERSION, Arrays, check_version
+from acegames.system.headers import VERSION, check_version
 
 FORMAT = "acegames-game"
 TABLES = "acegames-tables"
 """The kind of the archive that holds the tables of a large game beside its text."""
 
-Reader = Callable[[str], tuple[str, dict[str, Any], Arrays]]
+Reader = Callable[[str], tuple[str, dict[str, Any], Mapping[str, Any]]]
 """Reads the companion of this name: its kind, header and arrays."""
 
 _LABELS = ("players", "constraints", "states", "actions")

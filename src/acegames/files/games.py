@@ -7,6 +7,7 @@ labels, horizon and budget, and its tables go to an archive beside it.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from acegames.files.game_archive import game_from_archive, game_from_plain, game
 from acegames.files.game_text import FORMAT, TABLES, check_format, game_from_document, header_document
 from acegames.files.write_rules import rules_document
 from acegames.model.game import MarkovGame
-from acegames.system import container as store
+from acegames.system.atomic import Path as AnyPath
+from acegames.system.atomic import write_text
+from acegames.system.container import MAGIC, Below, read_archive
 from acegames.system.limits import TEXT_BYTES
+from acegames.system.npz import PLAIN, write_npz
 
 __all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_game", "save_game"]
 
@@ -34,7 +38,7 @@ TABLE_FILES = (".csv", ".parquet")  # read by `acegames.loading`, written by `ac
 TEXT_LIMIT = 20_000
 
 
-def save_game(game: MarkovGame, path: store.Path) -> None:
+def save_game(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to `.yaml`, `.yml`, `.json` or `.npz`, whole or not at all.
 
     Raises:
@@ -43,7 +47,7 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
     """
     suffix = Path(path).suffix.lower()
     if suffix == ARCHIVE:
-        store.write_archive(path, FORMAT, *game_to_archive(game))
+        write_npz(path, FORMAT, *game_to_archive(game))
         return
     if suffix not in TEXT:
         raise BadFile(_suffix_sentence(path))
@@ -54,7 +58,7 @@ def save_game(game: MarkovGame, path: store.Path) -> None:
         _save_beside(game, Path(path), document, suffix)
         return
     document |= rules_document(game)
-    store.write_text(path, dump(document, suffix))
+    write_text(path, dump(document, suffix))
 
 
 def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix: str) -> None:
@@ -62,18 +66,18 @@ def _save_beside(game: MarkovGame, path: Path, document: dict[str, Any], suffix:
     beside = Path(os.path.realpath(path)).parent / f"{path.stem}.{game.digest[:12]}{ARCHIVE}"
     before = beside.exists()
     tables, arrays = tables_to_archive(game)
-    store.write_archive(beside, TABLES, tables, arrays)
+    write_npz(beside, TABLES, tables, arrays)
     try:
         from acegames.files.yaml_json import dump
 
-        store.write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
+        write_text(path, dump({**document, "arrays": beside.name, "arrays_digest": game.digest}, suffix))
     except BaseException:
         if not before:
             beside.unlink(missing_ok=True)
         raise
 
 
-def load_game(path: store.Path) -> MarkovGame:
+def load_game(path: AnyPath) -> MarkovGame:
     """Read a game from a text file, an archive, a solution file, a numpy file of plain arrays, or Gambit's `.nfg` (one step, no budgets).
 
     Raises:
@@ -89,10 +93,10 @@ def load_game(path: store.Path) -> MarkovGame:
             found = parse_nfg(read_text(name))
             everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
             return repeated(found.title, found.players, found.actions, found.payoffs, everywhere)
-        if suffix != ARCHIVE and not _looks_like_zip(name):
+        if suffix != ARCHIVE and not _looks_like_archive(name):
             raise BadFile(_unknown_sentence(path))
-        kind, header, arrays = store.read_archive(path, (FORMAT, SOLUTION, store.PLAIN))
-        if kind == store.PLAIN:
+        kind, header, arrays = read_archive(path, (FORMAT, SOLUTION, PLAIN))
+        if kind == PLAIN:
             return game_from_plain(arrays, header["bytes"])
         if kind == SOLUTION:
             header, arrays = _inner_game(header, arrays)
@@ -104,19 +108,19 @@ def load_game(path: store.Path) -> MarkovGame:
         raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
 
 
-def _suffix_sentence(path: store.Path, *more: str) -> str:
+def _suffix_sentence(path: AnyPath, *more: str) -> str:
     return f"the suffix of {os.fspath(path)!r} must be one of {', '.join((*TEXT, ARCHIVE, *more))}"
 
 
-def _unknown_sentence(path: store.Path) -> str:
+def _unknown_sentence(path: AnyPath) -> str:
     if Path(path).suffix.lower() == ACE:
         return "not a solution file, or damaged or truncated"
     return f"not a game file that is known: {_suffix_sentence(path, NFG, *TABLE_FILES)}, or {ACE} for a solution"
 
 
-def _looks_like_zip(path: str) -> bool:
+def _looks_like_archive(path: str) -> bool:
     with open(path, "rb") as file:
-        return file.read(2) == b"PK"
+        return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
 
 
 def _lies_in(path: str, folder: str) -> bool:
@@ -124,12 +128,11 @@ def _lies_in(path: str, folder: str) -> bool:
     return os.path.isfile(path) and os.path.dirname(os.path.realpath(path)) == os.path.realpath(folder)
 
 
-def _inner_game(header: dict[str, Any], arrays: store.Arrays) -> tuple[dict[str, Any], store.Arrays]:
+def _inner_game(header: dict[str, Any], arrays: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
     inner = header.get("game")
     if not isinstance(inner, dict):
         raise BadFile("the solution holds no game")
-    prefix = "game/"
-    return inner, {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+    return inner, Below(arrays, "game/")
 
 
 def _load_text(path: str, suffix: str) -> MarkovGame:
@@ -147,7 +150,7 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
     document = parse(text, suffix)
     check_format(document)
 
-    def companion(name: str) -> tuple[str, dict[str, Any], store.Arrays]:
+    def companion(name: str) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
         folder = os.path.dirname(path) or os.curdir
         if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
             folder = os.path.dirname(os.path.realpath(path))
@@ -155,7 +158,7 @@ def _load_text(path: str, suffix: str) -> MarkovGame:
         if os.path.exists(beside) and not _lies_in(beside, folder):
             raise BadFile(f"arrays: {name!r} is not an ordinary file beside it, or leads elsewhere")
         try:
-            return store.read_archive(beside, (TABLES, store.PLAIN))
+            return read_archive(beside, (TABLES, PLAIN))
         except FileNotFoundError:
             raise BadFile(f"arrays: there is no file {name!r} beside it") from None
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution
@@ -45,7 +46,7 @@ def check_stated(solution: Solution) -> None:
                 f"the file states that the budget of {label!r} is exceeded by at most {said}, its policy promises {most}; it is damaged, "
                 "solve the game again"
             )
-    pairs = sum(map(len, policy.layers))
+    pairs = count_pairs(policy.layers)
     if solution.stats.pairs != pairs:
         raise BadFile(
             f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; it is damaged, solve the game again"

@@ -9,6 +9,7 @@ import numpy as np
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.words import called, shown
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
 from acegames.safety.frontier import Frontier
 from acegames.solving.pipeline import Solution
@@ -34,7 +35,7 @@ def minimal(view: View) -> Minimal:
     """Minimal budgets of every time and state, of the game as counted."""
     if not view.game.constraints:
         return Minimal(None, "This game has no budgets.")
-    pairs = sum(map(len, view.policy.layers))
+    pairs = count_pairs(view.policy.layers)
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
         return Minimal(None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it.")
     try:
@@ -63,7 +64,7 @@ def frontier_data(view: View, found: Minimal) -> dict[str, Any]:
 
 def curves(view: View, solution: Solution) -> list[dict[str, Any]]:
     """What each budget is worth, the others being the game's own; or a note on why that is left out."""
-    pairs = sum(map(len, solution.policy.layers))
+    pairs = count_pairs(solution.policy.layers)
     found = []
     for m, label in enumerate(view.game.constraints[:MOST_CURVES]):
         entry: dict[str, Any] = {"constraint": m, "budgets": [], "values": [], "notes": []}

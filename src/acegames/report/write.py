@@ -24,7 +24,7 @@ from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, K
 from acegames.report.summary import summary_data
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.container import write_parts
+from acegames.system.atomic import write_parts
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000

@@ -31,7 +31,7 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
-from acegames.system.container import write_parts
+from acegames.system.atomic import write_parts
 from acegames.verifier import Certificate, verify
 from acegames.verifier._counted import Counted
 from acegames.verifier._feasible import Stage, feasible_stages, offsets
