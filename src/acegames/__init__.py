@@ -45,7 +45,7 @@ from acegames.solving.curve import BudgetCurve, budget_curve
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats, estimate, solve
 from acegames.verifier import Certificate, verify
-from acegames.verifier.proof import Proof, certify
+from acegames.verifier.proof import Proof, certify, prove
 from acegames.version import __version__ as __version__
 
 __all__ = [
@@ -92,6 +92,7 @@ __all__ = [
     # checks
     "verify",
     "Certificate",
+    "prove",
     "certify",
     "Proof",
     "simulate",

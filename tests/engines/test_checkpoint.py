@@ -793,7 +793,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(verb, place, tmp
     def work(*args, **options):
         raise AssertionError("begun")
 
-    for name in ("solve", "certify"):
+    for name in ("solve", "prove"):
         monkeypatch.setattr(ace, name, work)
     result = CliRunner().invoke(app, [verb, "drones" if verb == "solve" else "solved.ace", "-o", place])
     assert result.exit_code == 2

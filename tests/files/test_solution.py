@@ -170,7 +170,7 @@ def test_proofs_hold_the_policy(number, tmp_path):
     game = games()[number]
     for solution in solutions(game):
         policy = solution.policy
-        ace.certify(solution, tmp_path / "proof")
+        ace.prove(solution, tmp_path / "proof")
         stored = proof_probabilities(tmp_path / "proof")
         counted = game if policy.tracker.exact else rounded_by(game, policy.tracker.rounding)
         wanted = []

@@ -546,7 +546,7 @@ def certify(
     _refuse_game(file)
     _check_place(output)
     with working("checking, and writing the proof"):
-        proof = ace.certify(ace.Solution.load(file), output, tol=tol)
+        proof = ace.prove(ace.Solution.load(file), output, tol=tol)
     if as_json:
         print_json({**vars(proof), "path": str(proof.path)})
     else:

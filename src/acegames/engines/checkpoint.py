@@ -3,11 +3,11 @@ memory stays on disk.
 
     FOLDER/run-0123456789abcdef.layers    one solve: a game, a concept, a rounding, a version
 
-The digest of all that is the name, so layers of another game or version are never mixed up. The file
-is a sequence of blocks (see `container`). The first says what is solved, for people. Each of the
-others holds a group of layers; groups are appended, from the last time to the first, and synced to
-disk. What is not a whole block of this solve is skipped: half a group at the end, left by a process
-that was killed, and anything damaged. Its layers are solved again and appended.
+The digest of all that is the name, so layers of other solves are never mixed up. The file is a
+sequence of blocks (see `container`). The first says what is solved, for people. Each of the others
+holds a group of layers; groups are appended, from the last time to the first, and synced to disk.
+What is not a whole block of this solve is skipped: half a group at the end, left by a process that
+was killed, and anything damaged. Its layers are solved again and appended.
 
 Reading holds every layer against the game's own pairs before it is used. Arrays are mapped, not
 loaded. A file that the system does not let us read is an error, and nothing is touched.
@@ -31,6 +31,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from typing import IO, Any
 
 import numpy as np
@@ -62,13 +63,14 @@ log = logging.getLogger("acegames")
 
 
 class Checkpoint:
-    """Stores the layers of one solve on disk; see `layer_store`. Leaving its `with` statement stores the rest."""
+    """Stores the layers of one solve on disk. Leaving its `with` statement stores the rest."""
 
     in_memory = False
 
     def __init__(self, folder: Path, concept: Concept, facts: Mapping[str, Any]) -> None:
-        """`facts` tell the solve from others, besides the concept and what the engine's space says."""
-        self.folder, self.concept = os.fspath(folder), concept
+        """`facts` tell the solve from others, besides the concept and the engine's space."""
+        self.folder = self.run = os.fspath(folder)  # `run` is the file, once it is open
+        self.concept = concept
         self.facts = {"version": VERSION, "acegames": __version__, **facts, "concept": repr(concept)}
         self.facts["byteorder"] = sys.byteorder
         self._waiting: list[SolvedLayer] = []  # for the next group
@@ -95,7 +97,7 @@ class Checkpoint:
                 self._handle = -1
 
     def open(self, space: Space) -> list[SolvedLayer]:
-        """Take the file for this process; the whole layers that an earlier run left, the last time first."""
+        """Take the file for this process; the layers of earlier runs, the last time first."""
         self._space = space
         self.facts |= {"dims": list(space.dims), "pairs": space.pairs}
         digest = hashlib.blake2b(json.dumps(self.facts, sort_keys=True).encode(), digest_size=32).hexdigest()
@@ -131,9 +133,15 @@ class Checkpoint:
         if self._waiting:
             self._write()
         try:
-            return self._all()
+            with self._reading() as file:
+                content, found = _mapped(file), dict[int, SolvedLayer]()
+                for at in self._groups:  # which this process has checked or written
+                    block = read_block(file, at, self.run)
+                    block.map(content)
+                    found = {x.t: x for x in self._layers(block, check=False)} | found
         except OSError as error:
             raise self._unusable(error) from None
+        return sorted(found.values(), key=attrgetter("t"), reverse=True)
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """The arrays, mapped from a file without a name, which is gone when they are."""
@@ -193,11 +201,11 @@ class Checkpoint:
         self._waiting, self._size, self._written = [], 0, time.monotonic()
 
     def _reading(self) -> IO[bytes]:
-        """Open the file once more: a mapping would keep the lock of the handle that it is made from."""
+        """Open the file once more: a mapping keeps the lock of the handle that it is made from."""
         return open(os.open(self.run, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | BINARY), "rb")
 
     def _scan(self) -> list[SolvedLayer]:
-        """Check the file from end to end; its whole layers, mapped."""
+        """Check the file from end to end; its whole layers, mapped, the last time first."""
         found: dict[int, SolvedLayer] = {}
         with self._reading() as file:
             size, at = os.fstat(file.fileno()).st_size, 0
@@ -211,24 +219,12 @@ class Checkpoint:
                         found = {x.t: x for x in self._layers(block, check=True)} | found
                         self._groups.append(at)
                     self._end = at = block.end
-                except OSError as error:  # which says nothing about what the file holds
-                    error.filename = self.run
+                except OSError:  # which says nothing about what the file holds
                     raise
                 except Exception as error:  # a header may hold anything
                     log.warning("acegames: %s: no whole layers at byte %d (%s)", self.run, at, error)
                     at = content.find(MAGIC, at + 1)
-        return _last_first(found)
-
-    def _all(self) -> list[SolvedLayer]:
-        """The layers of all groups, which were checked or written by this process, mapped."""
-        found: dict[int, SolvedLayer] = {}
-        with self._reading() as file:
-            content = _mapped(file)
-            for at in self._groups:
-                block = read_block(file, at, self.run)
-                block.map(content)
-                found = {x.t: x for x in self._layers(block, check=False)} | found
-        return _last_first(found)
+        return sorted(found.values(), key=attrgetter("t"), reverse=True)
 
     def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
         """The layers of a group; BadFile where one does not fit the game."""
@@ -262,17 +258,15 @@ class Checkpoint:
                 found = read_block(file, 0, name).header.get("solve")
             readable = isinstance(found, dict)
             other = ", ".join(k for k in self.facts if found.get(k) != self.facts[k]) if readable else "not readable"
-            log.warning(
+            told = (
                 "acegames: %s holds layers of another solve (%s), which cannot be used for this one and are left as "
-                "they are; this one starts from the beginning. Delete %s if nobody needs it",
-                self.folder,
-                other,
-                os.path.join(self.folder, name),
+                "they are; this one starts from the beginning. Delete %s if nobody needs it"
             )
+            log.warning(told, self.folder, other, os.path.join(self.folder, name))
 
     def _unusable(self, error: OSError, needed: int = 2**16) -> CheckpointError:
         """The error that says what the system refuses, and what helps."""
-        name, why = error.filename or self.folder, error.strerror or error
+        name, why = error.filename or self.run, error.strerror or error
         good = "The layers stored before are whole;"
         if error.errno == errno.EFBIG:
             return CheckpointError(
@@ -303,10 +297,6 @@ def _arrays(solved: SolvedLayer) -> dict[str, NDArray[Any]]:
     """The arrays that are stored; boxes, cells and joint actions come from the game."""
     gross = {} if solved.gross is None else {"gross": solved.gross}
     return {name: getattr(solved.layer, name) for name in LAYER_ARRAYS} | gross
-
-
-def _last_first(found: Mapping[int, SolvedLayer]) -> list[SolvedLayer]:
-    return sorted(found.values(), key=lambda x: x.t, reverse=True)
 
 
 def _mapped(file: IO[bytes]) -> mmap.mmap:

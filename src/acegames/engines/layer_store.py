@@ -15,7 +15,7 @@ from acegames.safety.space import Space
 
 @dataclass(frozen=True, eq=False)
 class SolvedLayer:
-    """A layer of the policy and what it took. With the gross values the layer before can be solved."""
+    """A layer of the policy and what it took. The layer before it is solved from its values."""
 
     t: int
     layer: PolicyLayer

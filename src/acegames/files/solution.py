@@ -1,15 +1,14 @@
 """Policies and solutions in files, with the game's digest and a version. No pickle.
 
-The layers of a file that is mapped (see `container`) are read when they are first used, and checked
-then: their bytes against checksums, every index against its range, the number of their pairs against
-the header. All else is checked when the file is opened.
+The layers of a mapped file (see `container`) are read and checked when they are first used: bytes
+against checksums, every index against its range, the number of their pairs against the header. All
+else is checked when the file is opened.
 
-The *table* of a time is its legal joint actions, `row_ptr` and `action`. A table is stored once for all
-times that have it, and is known by the content of both arrays. Early versions knew it by `action`
-alone: two times with equal `action` and different `row_ptr` shared the `row_ptr` of the later one, and
-the policy that was read played other joint actions. Such files lack `table_digest`. The tables of a
-solution are compared with its game, and a policy file without a game is refused unless its tables can
-be no others (see `_check_early_tables`).
+The *table* of a time is its legal joint actions, `row_ptr` and `action`. It is stored once for all
+times that have it, and known by the content of both arrays. Early versions knew it by `action`
+alone: of two times with equal `action`, both got the `row_ptr` of the later one, and the policy
+that was read played other joint actions. Such files lack `table_digest`. The tables of a solution are
+compared with its game; a policy without a game is refused unless its tables can be no others.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
-    """Read a solution file. The layers of a large one are read and checked when they are first used."""
+    """Read a solution file; the layers of a large one are read and checked when first used."""
     _, header, arrays = read_archive(path, SOLUTION)
     return _solution_from_archive(header, arrays, path)
 
@@ -149,7 +148,7 @@ def _policy_from_archive(
     on_demand: bool,
     game: MarkovGame | None = None,
 ) -> Policy:
-    """The policy, held against the game where there is one; its layers are checked here, or on demand."""
+    """The policy, held against its game if given; its layers are checked here, or on demand."""
     concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
     units = tuple(read_exact(u) for u in header["units"])
@@ -246,7 +245,7 @@ def _together(digests: Sequence[bytes]) -> str:
 
 
 def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> None:
-    """Raise BadFile unless the policy is one of this game: its labels, its start, its joint actions at every time."""
+    """Raise BadFile unless the policy has the labels, start and joint actions of this game."""
     if policy.game_digest != game.digest:
         raise BadFile("the policy inside was computed for another game than the one inside")
     if any(repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS):  # 1, 1.0 and True are equal
@@ -269,7 +268,7 @@ def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> No
 
 
 def _check_early_tables(table_at: Sequence[int], tables: Mapping[int, Table]) -> None:
-    """Raise BadFile where an earlier version may have mixed up the tables of several times, and no game can tell."""
+    """Raise BadFile where an early version may have mixed up tables, and no game can tell."""
     first: dict[int, int] = {}
     for t, number in enumerate(table_at):
         earlier = first.setdefault(number, t)
@@ -283,8 +282,8 @@ def _check_early_tables(table_at: Sequence[int], tables: Mapping[int, Table]) ->
 def _only_way(row_ptr: NDArray[Any], action: NDArray[Any]) -> bool:
     """Whether the joint actions can be divided among the states in no other way.
 
-    Those of one state ascend, so a new state begins wherever they do not. Where this happens once less
-    than there are states, every state begins at such a place.
+    Those of one state ascend, so a new state begins wherever they do not. Where this happens once
+    less than there are states, every state begins at such a place.
     """
     if row_ptr.dtype.kind != "i" or action.dtype.kind != "i" or (row_ptr.ndim, action.ndim) != (1, 2):
         raise BadFile("an array of the policy has the wrong type")

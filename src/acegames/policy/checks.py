@@ -31,7 +31,7 @@ TYPES: dict[str, tuple[list[np.dtype[Any]], int]] = {  # of entries, and the num
 
 
 def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
-    """Raise BadFile unless the layer's arrays fit together, and the labels of the policy or game, and all indices are in range."""
+    """Raise BadFile unless the layer's arrays fit together and its labels, all indices in range."""
     n, n_states = len(policy.players), len(policy.states)
     check_types(layer)
     check_boxes(layer.space, policy, dims)
@@ -73,7 +73,7 @@ def _joint_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[n
 
 
 def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
-    """Whether records list each player's actions in order, its probabilities sum to one, and all combinations are joint actions."""
+    """Whether records list actions by player in order, sum to one, and combine to joint actions."""
     if not len(state):
         return True
     assert layer.offsets is not None

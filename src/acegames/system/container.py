@@ -78,7 +78,7 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 @contextmanager
 def damage_of(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong with the content of a file into BadFile or TooLarge, naming the file."""
+    """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file."""
     name = os.fspath(path)
     try:
         yield

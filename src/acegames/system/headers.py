@@ -1,4 +1,4 @@
-"""Headers of files: JSON that says which kind of file it is, of which version, and what it holds."""
+"""Headers of files: JSON that says the kind of a file, its version and what it holds."""
 
 from __future__ import annotations
 

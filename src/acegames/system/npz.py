@@ -1,9 +1,9 @@
-"""Zip archives of `.npy` members, as `numpy.savez` writes them: games, and files of earlier versions.
+"""Zip archives of `.npy` members, as `numpy.savez` makes them: games, and files of version 1.
 
 `numpy.load` opens what is written here. A member `header.json` ({"format": kind, "version": 1,
-"members": [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is pickled
-or unpacked to disk. Members may be compressed, as `numpy.savez_compressed` and earlier versions do;
-what they unfold to is then bounded by the size of the file (see `limits`).
+"members": [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is
+pickled. Members may be compressed, as by `numpy.savez_compressed` and in version 1; what they
+unfold to is then bounded by the size of the file (see `limits`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, Any], Arrays]:
-    """Return (kind, header, arrays) of an archive of one of these kinds; a plain file's header is its size."""
+    """Return (kind, header, arrays) of an archive; the header of a plain file is its size."""
     size = os.fstat(file.fileno()).st_size
     with zipfile.ZipFile(file) as archive:
         room = _Room(archive, size)
