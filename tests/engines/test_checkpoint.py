@@ -591,6 +591,7 @@ def test_links_are_not_followed(folder, tmp_path, wanted):
     run.unlink()
     (folder / "run-0123456789abcdef").mkdir()  # as earlier versions had them
     (folder / "run-0123456789abcdef.layers").symlink_to(elsewhere)
+    os.mkfifo(folder / "run-0123456789abcde0.layers")
     assert saved(solve(folder)[0], tmp_path) == wanted
 
 

@@ -59,6 +59,8 @@ EVERY_SHARE = 0.01  # or this share of the time of the whole solve
 SOLVE, LAYERS = "acegames-checkpoint", "acegames-layers"
 RUN = re.compile(r"run-[0-9a-f]{16}(\.layers)?")  # without an ending: folders of earlier versions
 
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
 log = logging.getLogger("acegames")
 
 
@@ -133,15 +135,15 @@ class Checkpoint:
         if self._waiting:
             self._write()
         try:
-            with self._reading() as file:
-                content, found = _mapped(file), dict[int, SolvedLayer]()
+            with _reading(self.run) as file:
+                content, found = _mapped(file), list[SolvedLayer]()
                 for at in self._groups:  # which this process has checked or written
                     block = read_block(file, at, self.run)
                     block.map(content)
-                    found = {x.t: x for x in self._layers(block, check=False)} | found
+                    found += self._layers(block, check=False)
         except OSError as error:
             raise self._unusable(error) from None
-        return sorted(found.values(), key=attrgetter("t"), reverse=True)
+        return _last_first(found)
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """The arrays, mapped from a file without a name, which is gone when they are."""
@@ -162,7 +164,7 @@ class Checkpoint:
 
     def _take(self) -> None:
         """Open and lock the file; links are not followed."""
-        self._handle = os.open(self.run, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | BINARY, 0o666)
+        self._handle = os.open(self.run, os.O_RDWR | os.O_CREAT | NO_LINKS | BINARY, 0o666)
         if not stat.S_ISREG(os.fstat(self._handle).st_mode):
             raise CheckpointError(f"{self.run}: is no ordinary file; remove it, or give another folder")
         locked = try_lock(self._handle)
@@ -200,14 +202,10 @@ class Checkpoint:
         self._groups.append(begin)
         self._waiting, self._size, self._written = [], 0, time.monotonic()
 
-    def _reading(self) -> IO[bytes]:
-        """Open the file once more: a mapping keeps the lock of the handle that it is made from."""
-        return open(os.open(self.run, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | BINARY), "rb")
-
     def _scan(self) -> list[SolvedLayer]:
         """Check the file from end to end; its whole layers, mapped, the last time first."""
-        found: dict[int, SolvedLayer] = {}
-        with self._reading() as file:
+        found: list[SolvedLayer] = []
+        with _reading(self.run) as file:
             size, at = os.fstat(file.fileno()).st_size, 0
             content = _mapped(file) if size else None
             while content is not None and 0 <= at < size:
@@ -216,7 +214,7 @@ class Checkpoint:
                     block.check_in(file)
                     if block.kind == LAYERS:
                         block.map(content)
-                        found = {x.t: x for x in self._layers(block, check=True)} | found
+                        found += list(self._layers(block, check=True))
                         self._groups.append(at)
                     self._end = at = block.end
                 except OSError:  # which says nothing about what the file holds
@@ -224,7 +222,7 @@ class Checkpoint:
                 except Exception as error:  # a header may hold anything
                     log.warning("acegames: %s: no whole layers at byte %d (%s)", self.run, at, error)
                     at = content.find(MAGIC, at + 1)
-        return sorted(found.values(), key=attrgetter("t"), reverse=True)
+        return _last_first(found)
 
     def _layers(self, block: Block, *, check: bool) -> Iterator[SolvedLayer]:
         """The layers of a group; BadFile where one does not fit the game."""
@@ -254,7 +252,7 @@ class Checkpoint:
         """Say how other solves in the folder differ from this one; they may be hours of work."""
         for name in other_runs(self.run):
             found: Any = None
-            with suppress(OSError, BadFile), open(os.path.join(self.folder, name), "rb") as file:
+            with suppress(Exception), _reading(os.path.join(self.folder, name)) as file:  # it may hold anything
                 found = read_block(file, 0, name).header.get("solve")
             readable = isinstance(found, dict)
             other = ", ".join(k for k in self.facts if found.get(k) != self.facts[k]) if readable else "not readable"
@@ -297,6 +295,16 @@ def _arrays(solved: SolvedLayer) -> dict[str, NDArray[Any]]:
     """The arrays that are stored; boxes, cells and joint actions come from the game."""
     gross = {} if solved.gross is None else {"gross": solved.gross}
     return {name: getattr(solved.layer, name) for name in LAYER_ARRAYS} | gross
+
+
+def _last_first(found: list[SolvedLayer]) -> list[SolvedLayer]:
+    """By time; of layers that are there twice the first that was found."""
+    return sorted({x.t: x for x in reversed(found)}.values(), key=attrgetter("t"), reverse=True)
+
+
+def _reading(path: str) -> IO[bytes]:
+    """Open a file to map it: a mapping keeps the lock of its handle. Links are not followed."""
+    return open(os.open(path, os.O_RDONLY | NO_LINKS | getattr(os, "O_NONBLOCK", 0) | BINARY), "rb")
 
 
 def _mapped(file: IO[bytes]) -> mmap.mmap:

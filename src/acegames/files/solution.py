@@ -7,8 +7,8 @@ else is checked when the file is opened.
 The *table* of a time is its legal joint actions, `row_ptr` and `action`. It is stored once for all
 times that have it, and known by the content of both arrays. Early versions knew it by `action`
 alone: of two times with equal `action`, both got the `row_ptr` of the later one, and the policy
-that was read played other joint actions. Such files lack `table_digest`. The tables of a solution are
-compared with its game; a policy without a game is refused unless its tables can be no others.
+that was read played other joint actions. Such files lack `table_digest`. The tables of a solution
+are compared with its game; a policy without game is refused unless its tables can be no others.
 """
 
 from __future__ import annotations

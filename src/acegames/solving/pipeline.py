@@ -58,7 +58,7 @@ class Solution:
     stats: Stats
     guarantee: Guarantee
     checkpoint: str | None = (
-        None  # the folder of this solve's layers, which the policy is mapped from; None after loading
+        None  # the file of this solve's layers, which the policy is mapped from; None after loading
     )
 
     def __str__(self) -> str:
@@ -126,7 +126,11 @@ class Solution:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read a file written by `save`; BadFile when it is damaged or of another kind, or states what its policy is not."""
+        """Read a file written by `save`; BadFile when it is damaged or of another kind, or states what its policy is not.
+
+        The policy of a file above 4 MiB stays in the file, mapped. Each of its layers is read and checked when it is first used,
+        and gives BadFile then if it is damaged. Do not write over such a file while the solution is used; `save` replaces it.
+        """
         from acegames.files.solution import load_solution
 
         return load_solution(path)

@@ -52,7 +52,7 @@ HEADER = 2**29  # bytes of a header
 UNFOLDED = Limit(2**26, 100)  # bytes that a Parquet table may unfold to, by bytes of the file
 
 # Bytes that the compressed members of a zip archive may unfold to: at most COMPRESSED, and PACKED
-# by bytes of the file. An entry of an array counts as ENTRY bytes or more, a text as TEXT_ENTRY too.
+# by bytes of the file. Entries of arrays count as ENTRY bytes or more, texts as TEXT_ENTRY more.
 COMPRESSED, PACKED = 2**31, Limit(2**27, 50)
 ENTRY, TEXT_ENTRY = 8, 128
 
