@@ -1,6 +1,6 @@
 """Damage proofs in many ways and see whether the checker notices: `python reliability/damage.py [--damages 5000] [--seed 0]`.
 
-Proofs of random games are written by `acegames.certify` and damaged in one of two ways:
+Proofs of random games are written by `acegames.prove` and damaged in one of two ways:
 
     bytes     bits flipped, pieces cut out, added, moved or zeroed. The file is not what was written, so it must be refused.
     content   game, policy or claims changed, and the digest of the file made right again. What the file says may still be
@@ -91,7 +91,7 @@ def proofs(rng, folder, number):
         except ace.AceError:
             continue
         path = Path(folder) / "honest.proof"
-        ace.certify(solution, path)
+        ace.prove(solution, path)
         found.append(path.read_bytes())
     return found
 

@@ -25,12 +25,14 @@ import random
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 import zipfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +44,7 @@ EXIT_CODES = (0, 1, 2, 3, 4, 5)
 HANG = 10  # seconds
 MEMORY = 1536 * 2**20
 LONGEST = 20_000  # bytes of a changed file
-INSTRUMENTED = ("model", "files", "policy", "system.container", "solving.guarantee", "concepts", "engines.checkpoint")
+INSTRUMENTED = ("model", "system", "files", "policy", "solving.guarantee", "concepts", "engines.checkpoint")
 
 TEXTS = (
     *(
@@ -214,8 +216,30 @@ def npy(entry):
     return stream.getvalue() + flat.tobytes()
 
 
+def block_of(document):
+    """The block of {"header": ..., "arrays": {name: [type, shape, entries]}}, checksums and digest made right."""
+    import numpy as np
+
+    from acegames.system.container import HEAD, MAGIC, PAGE
+
+    told, data = [], b""
+    for name, (dtype, shape, entries) in document["arrays"].items():
+        told.append([name, dtype, *shape])
+        data += np.array(entries, dtype=np.dtype(dtype)).tobytes()
+        data += bytes(-len(data) % 8)
+    content = json.dumps({**document["header"], "arrays": told}).encode()
+    rest = content + b"".join(zlib.crc32(data[k : k + PAGE]).to_bytes(4, "little") for k in range(0, len(data), PAGE))
+    lengths = struct.pack("<QQ", len(content), len(data))
+    digest = hashlib.blake2b(lengths + rest, digest_size=32).digest()
+    before = HEAD.pack(MAGIC, len(content), len(data), digest) + rest
+    whole = before + bytes(-len(before) % 64) + data
+    return whole + bytes(-len(whole) % 64)
+
+
 def packed(document):
-    """The archive of {"header": ..., "arrays": {name: [type, shape, entries]}}."""
+    """The file of {"header": ..., "arrays": {name: [type, shape, entries]}}: a block, or a zip archive in version 1."""
+    if "header" in document and document["header"].get("version") == 2:
+        return block_of(document)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         if "header" in document:
@@ -225,10 +249,22 @@ def packed(document):
     return stream.getvalue()
 
 
+def as_entry(array):
+    """An array in a document."""
+    return [array.dtype.str, list(array.shape), array.ravel().tolist()]
+
+
 def unpacked(path):
     """The document of an archive."""
     import numpy as np
 
+    if not zipfile.is_zipfile(path):
+        from acegames.system.container import read_block
+
+        with open(path, "rb") as file:
+            block = read_block(file, 0, str(path))
+            block.load(file)
+            return {"header": block.header, "arrays": {name: as_entry(array) for name, array in block.items()}}
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         header = {"header": json.loads(archive.read("header.json"))} if "header.json" in names else {}
@@ -236,7 +272,7 @@ def unpacked(path):
         for name in names:
             if name.endswith(".npy"):
                 array = np.load(io.BytesIO(archive.read(name)))
-                arrays[name.removesuffix(".npy")] = [array.dtype.str, list(array.shape), array.ravel().tolist()]
+                arrays[name.removesuffix(".npy")] = as_entry(array)
     return {**header, "arrays": arrays}
 
 
@@ -244,12 +280,6 @@ def proof_of(document):
     """The proof of {"header": ..., "data": base64}."""
     content = json.dumps(document["header"]).encode() + b"\n" + base64.b64decode(document["data"])
     return b"acegames-proof 1\n" + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
-
-
-def layers_of(document, head):
-    """A file of a checkpoint from {"bytes": [...]} with the right head and checksum."""
-    content = head + bytes(b & 255 for b in document["bytes"])
-    return content + hashlib.blake2b(content, digest_size=32).digest()
 
 
 def lines_of(rows):
@@ -275,9 +305,10 @@ class Loaders:
 
     def __init__(self, folder):
         import acegames as ace
-        from acegames.engines.checkpoint import HEAD
+        from acegames.system.container import read_block
 
-        self.ace, self.folder, self.head = ace, Path(folder), HEAD
+        self.ace, self.folder = ace, Path(folder)
+        self.read_block = read_block
         self.by_kind = {kind: getattr(self, f"_{kind}") for kind in KINDS}
 
     def load(self, kind, content):
@@ -334,10 +365,15 @@ class Loaders:
         folder = self.folder / "checkpoint"
         if not folder.exists():
             self.ace.solve(game, checkpoint=folder)
-        group = next(folder.glob("run-*/layers-*.bin"))
-        head = group.read_bytes()[: self.head]
-        group.write_bytes(self._document(content, lambda d: layers_of(d, head)))
+        run = next(folder.glob("run-*.layers"))
+        whole = run.read_bytes()
+        with open(run, "rb") as file:
+            end = self.read_block(file, 0, "").end
+            digest = self.read_block(file, end, "").header["run"]
+        layers = self._document(content, lambda d: block_of({**d, "header": {**d["header"], "run": digest}}))
+        run.write_bytes(whole[:end] + layers)
         self.ace.solve(game, checkpoint=folder)
+        run.write_bytes(whole)
 
     def _proof(self, content):
         path = self._file("proof.txt", self._document(content, proof_of))

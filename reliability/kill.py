@@ -18,12 +18,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 import acegames as ace
 from acegames.cli.bench import random_game
+from acegames.system.container import read_block
 
 OFTEN = """
 import sys
@@ -110,9 +112,19 @@ class Case:
         """Files that are being written, or were when their process was killed."""
         return list(self.work.rglob(".acegames-*.tmp"))
 
+    def half_a_group(self) -> bool:
+        """Whether the file of layers ends in the middle of a block."""
+        for path in self.work.rglob("run-*.layers"):
+            at = 0
+            with open(path, "rb") as file, suppress(ace.BadFile):
+                while at < path.stat().st_size:
+                    at = read_block(file, at, str(path)).end
+            return at < path.stat().st_size
+        return False
+
     def stored(self) -> int:
-        """Files of layers that are there."""
-        return len(list(self.work.rglob("layers-*.bin")))
+        """Bytes of layers that are there."""
+        return sum(path.stat().st_size for path in self.work.rglob("run-*.layers"))
 
     def kill_once(self, rng: random.Random) -> None:
         """Start, kill at a random moment, and look at what is left."""
@@ -125,7 +137,7 @@ class Case:
             self.compare()
             return
         self.counts["kills"] += 1
-        self.counts["in a write"] += bool(self.half_written())
+        self.counts["in a write"] += bool(self.half_written()) or self.half_a_group()
         self.counts["went on"] += before > 0
         if (self.work / "solution.ace").exists():
             self.counts["differ"] += (self.work / "solution.ace").read_bytes() != self.wanted
@@ -135,13 +147,13 @@ class Case:
         end = time.monotonic() + {"start": rng.uniform(0, 0.1), "any": rng.uniform(0, 1.1 * self.whole)}.get(
             moment, 600
         )
-        files, layers, seen = rng.randrange(1, 8), self.stored() + rng.randrange(1, 8), set()
+        changes, before, seen = rng.randrange(1, 8), self.stored(), set()
         while process.poll() is None and time.monotonic() < end:
             if moment == "write":
-                seen.update(self.half_written())
-                if len(seen) >= files:
+                seen.update((self.stored(), *self.half_written()))
+                if len(seen) > changes:
                     return
-            elif moment == "layers" and self.stored() >= layers:
+            elif moment == "layers" and self.stored() >= before + 2**16 * changes:
                 moment, end = "any", time.monotonic() + rng.uniform(0, 0.03)
             time.sleep(0.0002)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import gc
-import hashlib
+import io
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -23,8 +23,9 @@ from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import checkpoint as module
 from acegames.engines import forecast as estimates
-from acegames.system.container import read_archive, replacing, write_archive
-from acegames.system.mapped_files import map_file
+from acegames.system.atomic import replacing
+from acegames.system.container import read_archive, read_block, write_archive, write_block
+from checkpoint_files import groups, remove
 
 CONCEPT = ace.CE()
 LAYERS = 8
@@ -36,7 +37,7 @@ def plain_game(seed=0):
 
 
 @pytest.fixture(autouse=True)
-def a_file_per_layer(monkeypatch):
+def a_block_per_layer(monkeypatch):
     monkeypatch.setattr(module, "EVERY_BYTES", 1)
 
 
@@ -82,13 +83,19 @@ def break_off(folder, layers, game=None, concept=CONCEPT, **options):
 
 
 def run_of(folder):
+    """The file of the only solve in a folder."""
     (run,) = folder.iterdir()
     return run
 
 
-def groups(folder):
-    """The files of layers, from the last time to the first."""
-    return sorted((p for run in folder.iterdir() for p in run.glob("layers-*.bin")), reverse=True)
+def forget(folder, which):
+    """Take groups of layers out of the file: a slice of them, in the order in which they were written."""
+    remove(run_of(folder), groups(run_of(folder))[which])
+
+
+def times(folder):
+    """The times of each group."""
+    return [group.times for group in groups(run_of(folder))]
 
 
 # -- the same bytes
@@ -123,13 +130,11 @@ def test_a_solve_that_goes_on_ends_with_the_same_bytes(case, folder, tmp_path):
     plain = saved(ace.solve(game, concept, **options), tmp_path)
     assert saved(solve(folder, game, concept, **options)[0], tmp_path) == plain
     for k in (1, game.horizon // 2, game.horizon - 1):
-        for path in groups(folder)[k:]:
-            path.unlink()
+        forget(folder, slice(k, None))
         again, resumed = solve(folder, game, concept, **options)
-        assert resumed == min(k, len(groups(folder)))
+        assert resumed == k
         assert saved(again, tmp_path) == plain
-    for path in groups(folder)[1::3]:  # and those before them are good as they are
-        path.unlink()
+    forget(folder, slice(1, None, 3))  # and those before them are good as they are
     again, resumed = solve(folder, game, concept, **options)
     assert resumed == game.horizon - len(range(1, game.horizon, 3))
     assert saved(again, tmp_path) == plain
@@ -144,7 +149,7 @@ def test_one_player_in_small_layers_goes_on_in_the_middle(folder, tmp_path, monk
     game = alone()
     plain = saved(ace.solve(game), tmp_path)
     break_off(folder, 10, game, ace.CCE())
-    assert 10 <= len(groups(folder)) < game.horizon
+    assert 10 <= len(times(folder)) < game.horizon
     again, resumed = solve(folder, game, ace.CCE())
     assert resumed >= 10
     assert saved(again, tmp_path) == plain
@@ -153,7 +158,7 @@ def test_one_player_in_small_layers_goes_on_in_the_middle(folder, tmp_path, monk
 def test_an_interrupt_stores_what_was_solved(folder, tmp_path, wanted, monkeypatch, caplog):
     monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # nothing would be written yet
     break_off(folder, 3)
-    assert [p.name for p in groups(folder)] == ["layers-00000005-00000007.bin"]
+    assert times(folder) == [(7, 6, 5)]
     assert not caplog.text
     again, resumed = solve(folder)
     assert resumed == 3
@@ -200,7 +205,7 @@ def test_a_level_of_the_rewards_does_not_bring_values_into_memory(folder, tmp_pa
     assert saved(solution, tmp_path) == plain
     again, resumed = solve(folder, game)
     assert resumed == LAYERS and saved(again, tmp_path) == plain
-    assert {p.name for p in run_of(folder).iterdir()} == {"lock", "manifest.json", *(p.name for p in groups(folder))}
+    assert run_of(folder).suffix == ".layers"  # and nothing is beside it
 
 
 def test_files_say_nothing_about_time(tmp_path):
@@ -235,134 +240,112 @@ def flip(path, at):
     path.write_bytes(content)
 
 
+def spoil(path, group, what):
+    content = path.read_bytes()
+    whole = content[group.begin : group.end]
+    path.write_bytes(content[: group.begin] + what(whole) + content[group.end :])
+
+
 DAMAGES = {
-    "first byte": lambda p: flip(p, 0),
-    "digest of the run": lambda p: flip(p, 20),
-    "times": lambda p: flip(p, 48),
-    "sizes": lambda p: flip(p, module.HEAD + 16),
-    "middle": lambda p: flip(p, p.stat().st_size // 2),
-    "last byte": lambda p: flip(p, -1),
-    "truncated": lambda p: os.truncate(p, p.stat().st_size - 9),
-    "empty": lambda p: os.truncate(p, 0),
-    "too long": lambda p: p.write_bytes(p.read_bytes() + b"x"),
-    "gone": lambda p: p.unlink(),
-    "a link": lambda p: (p.rename(p.with_name("elsewhere")), p.symlink_to(p.with_name("elsewhere"))),
-    "of another time": lambda p: p.write_bytes(max(groups(p.parent.parent), key=lambda q: q != p).read_bytes()),
+    "first byte": lambda p, g: flip(p, g.begin),
+    "lengths": lambda p, g: flip(p, g.begin + 17),
+    "digest": lambda p, g: flip(p, g.begin + 40),
+    "header": lambda p, g: flip(p, g.begin + 70),
+    "data": lambda p, g: flip(p, g.data),
+    "middle": lambda p, g: flip(p, (g.data + g.end) // 2),
+    "zeros": lambda p, g: spoil(p, g, lambda x: bytes(len(x))),
+    "short": lambda p, g: spoil(p, g, lambda x: x[: len(x) // 128 * 64]),
+    "gone": lambda p, g: spoil(p, g, lambda x: b""),
+    "doubled beginning": lambda p, g: spoil(p, g, lambda x: x[:64] + x[:-64]),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_layer_is_computed_again_and_set_aside(damage, folder, tmp_path, wanted, caplog):
+def test_a_damaged_layer_is_computed_again(damage, folder, tmp_path, wanted, caplog):
+    """In the middle of the file, and at its end; all others are taken."""
     solve(folder)
-    good = {p: p.read_bytes() for p in groups(folder)}
     for k in range(LAYERS):
         caplog.clear()
-        bad = groups(folder)[k]
-        DAMAGES[damage](bad)
-        left = bad.read_bytes() if bad.exists() else None
+        path = run_of(folder)
+        DAMAGES[damage](path, groups(path)[k])
         again, resumed = solve(folder)
         assert resumed == LAYERS - 1
         assert f"{LAYERS - 1} of {LAYERS} layers are in {folder}" in caplog.text
+        assert ("no whole layers at byte" in caplog.text) == (damage != "gone")
         assert saved(again, tmp_path) == wanted
-        if left is not None:
-            assert f"{bad.name}: " in caplog.text and f"set aside as {bad.name}.damaged" in caplog.text
-            assert bad.with_name(f"{bad.name}.damaged").read_bytes() == left
-        assert {p: p.read_bytes() for p in groups(folder)} == good
         assert solve(folder)[1] == LAYERS  # and all is well again
+        path.unlink()
+        solve(folder)
 
 
-def test_layers_between_others_are_stored_by_themselves(folder, tmp_path, wanted, monkeypatch):
+def test_the_first_block_is_for_people(folder, tmp_path, wanted):
     solve(folder)
-    for group in (groups(folder)[2], groups(folder)[3], groups(folder)[6]):
-        group.unlink()
-    monkeypatch.setattr(module, "EVERY_BYTES", 2**30)  # the three that are missing would go into one file
-    again, resumed = solve(folder)
-    assert saved(again, tmp_path) == wanted
-    assert [p.name for p in groups(folder) if p.name[7:15] != p.name[16:24]] == ["layers-00000004-00000005.bin"]
+    flip(run_of(folder), 100)
     again, resumed = solve(folder)
     assert resumed == LAYERS and saved(again, tmp_path) == wanted
 
 
-def test_swapped_layers_are_noticed(folder, tmp_path, wanted):
+@pytest.mark.parametrize("left", [1, 63, 64, 100, 300])
+def test_half_a_group_at_the_end_is_written_over(left, folder, tmp_path, wanted, caplog):
+    """As a process that was killed leaves it."""
     solve(folder)
-    one, two = groups(folder)[2], groups(folder)[5]
-    contents = one.read_bytes(), two.read_bytes()
-    two.write_bytes(contents[0])
-    one.write_bytes(contents[1])
+    whole = run_of(folder).read_bytes()
+    last = groups(run_of(folder))[-1]
+    run_of(folder).write_bytes(whole[: last.begin + left])
     again, resumed = solve(folder)
-    assert resumed == LAYERS - 2
-    assert saved(again, tmp_path) == wanted
+    assert resumed == LAYERS - 1 and saved(again, tmp_path) == wanted
+    assert run_of(folder).read_bytes() == whole
 
 
-@pytest.mark.parametrize("times", ["00000000-00000005", "00000008-00000008", "00000003-00000002", "00000000-99999999"])
-def test_a_file_under_a_name_that_fits_nothing_is_set_aside(times, folder, tmp_path, wanted, caplog):
+@pytest.mark.parametrize("content", [b"", b"\0", b"\0" * 4096, b"text\n" * 99])
+def test_a_file_with_nothing_in_it_is_begun_anew(content, folder, tmp_path, wanted):
     solve(folder)
-    stray = run_of(folder) / f"layers-{times}.bin"
-    stray.write_bytes(groups(folder)[0].read_bytes())
+    whole = run_of(folder).read_bytes()
+    run_of(folder).write_bytes(content)
     again, resumed = solve(folder)
-    assert resumed == LAYERS
-    assert f"set aside as {stray.name}.damaged" in caplog.text and "missing" not in caplog.text
-    assert not stray.exists()
-    assert saved(again, tmp_path) == wanted
+    assert resumed == 0 and saved(again, tmp_path) == wanted
+    assert run_of(folder).read_bytes() == whole
 
 
-def test_layers_that_two_files_hold_are_taken_once(folder, tmp_path, wanted, monkeypatch, caplog):
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "EVERY_BYTES", 2**30)
-        break_off(folder, 5)  # times 3 .. 7 in one file
-    together = groups(folder)[0]
-    content = together.read_bytes()
-    together.unlink()
+def test_layers_in_another_order_are_taken(folder, tmp_path, wanted):
     solve(folder)
-    together.write_bytes(content)
+    path = run_of(folder)
+    content, found = path.read_bytes(), groups(path)
+    path.write_bytes(content[: found[0].begin] + b"".join(content[g.begin : g.end] for g in reversed(found)))
     again, resumed = solve(folder)
-    assert resumed == LAYERS
-    assert "holds layers that another file holds too" in caplog.text
-    assert saved(again, tmp_path) == wanted
+    assert resumed == LAYERS and saved(again, tmp_path) == wanted
+
+
+def test_layers_that_are_there_twice_are_taken_once(folder, tmp_path, wanted):
+    solve(folder)
+    path = run_of(folder)
+    content, found = path.read_bytes(), groups(path)
+    path.write_bytes(content + content[found[2].begin : found[5].end])
+    again, resumed = solve(folder)
+    assert resumed == LAYERS and saved(again, tmp_path) == wanted
 
 
 # -- what the system refuses says nothing about what is stored
 
 
-def contents(folder):
-    return {p: p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and p.name != "lock"}
-
-
 @pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.EACCES, errno.ENOMEM, errno.ESTALE])
-@pytest.mark.parametrize("what", ["_regular", "map_file"])
+@pytest.mark.parametrize("what", ["read_block", "_mapped", "os.open", "Block.check_in"])
 def test_a_file_that_cannot_be_read_is_said_and_nothing_is_touched(what, number, folder, tmp_path, wanted, monkeypatch):
     solve(folder)
-    flip(groups(folder)[0], -1)  # even what is damaged stays where it is
-    before, refused, true = contents(folder), groups(folder)[4], getattr(module, what)
+    flip(run_of(folder), groups(run_of(folder))[-1].data)  # even what is damaged stays as it is
+    before = run_of(folder).read_bytes()
 
-    def refusing(given):
-        if os.path.samestat(os.stat(given), refused.stat()):
-            raise OSError(number, os.strerror(number))
-        return true(given)
+    def refusing(*_):
+        raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, what, refusing)
-        with pytest.raises(ace.CheckpointError, match=rf"{refused.name}: .*{os.strerror(number)}.*left as they are"):
+        patch.setattr(f"acegames.engines.checkpoint.{what}", refusing)
+        with pytest.raises(ace.CheckpointError, match=rf"{os.strerror(number)}.*left as they are"):
             solve(folder)
-    assert contents(folder) == before
+    assert run_of(folder).read_bytes() == before
     again, resumed = solve(folder)
     assert resumed == LAYERS - 1
     assert saved(again, tmp_path) == wanted
-
-
-def test_a_manifest_that_cannot_be_read_is_not_written_anew(folder, monkeypatch, caplog):
-    solve(folder)
-    true = module._regular
-
-    def refusing(path):
-        if path.endswith("manifest.json"):
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return true(path)
-
-    monkeypatch.setattr(module, "_regular", refusing)
-    with pytest.raises(ace.CheckpointError, match=r"manifest.json: .*Input/output error"):
-        solve(folder)
-    assert "written anew" not in caplog.text
 
 
 FEW_HANDLES = """
@@ -387,34 +370,12 @@ print(seen[0].layers_done, sum(float(layer.values.sum()) for layer in solution.p
 def test_files_do_not_stay_open(layers, few, folder):
     first, problems = child(FEW_HANDLES, folder, layers, few).communicate()
     assert first.startswith("1 "), problems
-    assert len(groups(folder)) == layers
+    assert len(times(folder)) == layers
     before = Path(f"{folder}.ace").read_bytes()
     again, problems = child(FEW_HANDLES, folder, layers, few).communicate()
     assert again.split() == [str(layers), first.split()[1]], problems
-    assert len(groups(folder)) == layers
+    assert len(times(folder)) == layers
     assert Path(f"{folder}.ace").read_bytes() == before
-
-
-def test_a_mapping_lasts_as_long_as_its_arrays(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(bytes(range(256)) * 64)
-    with open(path, "rb") as file:
-        number = np.frombuffer(map_file(file.fileno()), np.uint8, 256, 256)
-    part = number[1:].reshape(5, 51)
-    del number
-    gc.collect()
-    assert part.sum() == sum(range(256)) and not part.flags.writeable
-    if sys.platform == "linux":
-        assert str(path) in Path("/proc/self/maps").read_text()
-        assert str(path) not in {os.readlink(p) for p in Path("/proc/self/fd").iterdir() if p.exists()}
-        del part
-        gc.collect()
-        assert str(path) not in Path("/proc/self/maps").read_text()
-    (tmp_path / "empty").touch()
-    with open(tmp_path / "empty", "rb") as file, pytest.raises(ValueError, match="empty"):
-        map_file(file.fileno())
-    with open(path, "ab") as file, pytest.raises(PermissionError):  # not open for reading
-        map_file(file.fileno())
 
 
 # -- boxes or lists, which depends on the memory that is free
@@ -434,12 +395,11 @@ def test_boxes_and_lists_go_on_from_each_other(case, folder, tmp_path):
     for first, second in ((boxes, lists), (lists, boxes)):
         where = folder / str(first.dense)
         solve(where, game, concept, engine=first, **options)
-        for path in groups(where)[game.horizon // 2 :]:
-            path.unlink()
+        forget(where, slice(game.horizon // 2, None))
         again, resumed = solve(where, game, concept, engine=second, **options)
         assert resumed == game.horizon // 2
         assert saved(again, tmp_path) == plain
-        files.append([p.read_bytes() for p in groups(where)])
+        files.append(run_of(where).read_bytes())
     assert files[0] == files[1]
 
 
@@ -453,8 +413,7 @@ def test_little_free_memory_neither_changes_the_bytes_nor_stops_a_checkpoint(fol
     game = ace.MarkovGame.from_arrays(transition, rng.normal(size=(*shape, 2)), cost, [3 * 10**5], horizon=5)
     plain = saved(ace.solve(game), tmp_path)
     solve(folder, game, ace.CCE())
-    for path in groups(folder)[2:]:
-        path.unlink()
+    forget(folder, slice(2, None))
     needed = ace.estimate(game)
     assert needed.dense
     explored = []
@@ -468,60 +427,65 @@ def test_little_free_memory_neither_changes_the_bytes_nor_stops_a_checkpoint(fol
     assert saved(again, tmp_path) == plain == saved(ace.solve(game), tmp_path)
 
 
-def rewritten(path, change):
-    """Change the content of a file and give it the right checksum: what an enemy would do."""
-    content = bytearray(path.read_bytes()[: -module.CHECKSUM])
-    change(content)
-    path.write_bytes(content + hashlib.blake2b(content, digest_size=module.CHECKSUM).digest())
+def layer_of(path, t):
+    """Header and arrays of the block that holds a layer, for `hostile`."""
+    (group,) = (g for g in groups(path) if g.times == (t,))
+    with open(path, "rb") as file:
+        block = read_block(file, group.begin, "")
+        block.map(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return group, block.header, dict(block)
 
 
-def number(column, value):
-    def change(content):
-        at = module.HEAD + 8 * module.COLUMNS.index(column)
-        content[at : at + 8] = value.to_bytes(8, "little", signed=True)
+def enlarged(arrays, name, by):
+    arrays[f"5/{name}"] = np.concatenate([arrays[f"5/{name}"], arrays[f"5/{name}"][:by]])
+
+
+def as_type(name, dtype):
+    def change(header, arrays):
+        arrays[f"5/{name}"] = arrays[f"5/{name}"].astype(dtype)
 
     return change
 
 
-def code(content):
-    sizes = np.frombuffer(content, np.int64, 7, module.HEAD).tolist()
-    shapes = module._shapes(sizes, 2)
-    at = module.HEAD + 56 + sum(module._padded(int(np.prod(s)) * d.itemsize) for d, s in shapes[:4])
-    content[at : at + sizes[2]] = b"\xff" * sizes[2]
+def told(at, value):
+    def change(header, arrays):
+        header["layers"][0][at] = value
+
+    return change
 
 
 HOSTILE = {
-    **{f"{c} {v}": number(c, v) for c in module.COLUMNS for v in (-1, 3, 2**62)},
-    "actions out of range": code,
-    "longer": lambda content: content.extend(bytes(8)),
-    "no room for its layers": lambda content: content.__delitem__(slice(module.HEAD + 8, None)),
-    "no room for its arrays": lambda content: content.__delitem__(slice(module.HEAD + 56, None)),
+    **{
+        f"{what} {value}": told(k, value)
+        for k, what in enumerate(["t", "programs", "repaired"])
+        for value in (-1, 2**62, True, "1", None)
+    },
+    **{
+        f"too many in {name}": (lambda h, a, name=name: enlarged(a, name, 1))
+        for name in (*module.LAYER_ARRAYS, "gross")
+    },
+    **{f"{name} of {kind}": as_type(name, kind) for name in ("values", "gross", "mixed_prob") for kind in ("f4", "i8")},
+    **{f"{name} of f8": as_type(name, "f8") for name in ("code", "mixed_pair", "mixed_ptr", "mixed_row")},
+    "another run": lambda h, a: h.update(run="0" * 64),
+    "no layers": lambda h, a: h.pop("layers"),
+    "layers that are none": lambda h, a: h.update(layers=7),
+    "no gross values": lambda h, a: a.pop("5/gross"),
+    "actions out of range": lambda h, a: a.update({"5/code": np.full_like(a["5/code"], 255)}),
+    "as another time": lambda h, a: (told(0, 3)(h, a), a.update({k.replace("5/", "3/"): v for k, v in a.items()})),
 }
-del HOSTILE["programs 3"], HOSTILE["repaired 3"]  # a count that may well be
 
 
 @pytest.mark.parametrize("attack", HOSTILE)
-def test_a_right_checksum_is_not_enough(attack, folder, tmp_path, wanted, caplog):
+def test_right_checksums_are_not_enough(attack, folder, tmp_path, wanted):
     solve(folder)
-    rewritten(groups(folder)[1], HOSTILE[attack])
+    path = run_of(folder)
+    group, header, arrays = layer_of(path, 5)
+    HOSTILE[attack](header, arrays)
+    with io.BytesIO() as file:
+        write_block(file, "acegames-layers", {k: v for k, v in header.items() if k != "format"}, arrays)
+        spoil(path, group, lambda _: file.getvalue())
     again, resumed = solve(folder)
     assert resumed == LAYERS - 1
-    assert saved(again, tmp_path) == wanted
-
-
-MANIFESTS = [b"", b"\x00", b"[]", b"{", b"[" * 60_000, b'{"a": 1, "a": 2}', b"x" * 2**20]
-
-
-@pytest.mark.parametrize("content", MANIFESTS, ids=lambda c: repr(c[:8]))
-def test_a_damaged_manifest_is_written_anew(content, folder, tmp_path, wanted, caplog):
-    solve(folder)
-    manifest = run_of(folder) / "manifest.json"
-    before = manifest.read_bytes()
-    manifest.write_bytes(content)
-    again, resumed = solve(folder)
-    assert resumed == LAYERS  # each file of layers says by itself what it is of
-    assert "manifest.json was missing or damaged" in caplog.text
-    assert manifest.read_bytes() == before
     assert saved(again, tmp_path) == wanted
 
 
@@ -538,14 +502,15 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_another_solve_starts_from_the_beginning_and_harms_nothing(what, folder, tmp_path, wanted, caplog):
     solve(folder)
-    before = {p: p.read_bytes() for p in groups(folder)}
+    mine = run_of(folder)
+    before = mine.read_bytes()
     options = {"concept": CONCEPT, **OTHERS[what]}
     options["game"] = plain_game(options.pop("seed", 0))
     other, resumed = solve(folder, **options)
     assert resumed == 0
     assert f"holds layers of another solve ({what}" in caplog.text
     assert saved(other, tmp_path) == saved(ace.solve(**options), tmp_path)
-    assert all(path.read_bytes() == content for path, content in before.items())
+    assert mine.read_bytes() == before
     again, resumed = solve(folder)
     assert resumed == LAYERS
     assert saved(again, tmp_path) == wanted
@@ -563,13 +528,12 @@ def test_another_version_starts_from_the_beginning(name, folder, tmp_path, wante
 
 
 def test_layers_of_another_solve_are_not_taken_for_ours(folder, tmp_path, wanted, caplog):
-    """Copied under our names, they still say of what they are."""
+    """Copied under our name, they still say of what they are."""
     solve(folder)
     mine = run_of(folder)
     solve(folder, concept=ace.CE(floor=2.0))
     (other,) = (p for p in folder.iterdir() if p != mine)
-    for path in other.iterdir():
-        (mine / path.name).write_bytes(path.read_bytes())
+    mine.write_bytes(other.read_bytes())
     again, resumed = solve(folder)
     assert resumed == 0
     assert "of another solve" in caplog.text
@@ -579,22 +543,15 @@ def test_layers_of_another_solve_are_not_taken_for_ours(folder, tmp_path, wanted
 # -- the folder
 
 
-def test_leftovers_are_removed_and_what_is_not_ours_is_kept(folder):
+def test_what_is_not_ours_is_kept(folder):
     break_off(folder, 3)
     run = run_of(folder)
-    (run / ".acegames-0123456789ab-0123456789abcdef.tmp").write_bytes(b"half")
-    strangers = [
-        run / "notes.txt",
-        run / "layers-1-2.bin",
-        run / "layers-00000001-00000002.bin.old",
-        folder / "layers-00000000-00000007.bin",
-    ]
+    strangers = [folder / "notes.txt", folder / f"{run.name}.old", folder / "run-1.layers"]
     for path in strangers:
         path.write_text("mine")
     solve(folder)
     assert all(path.read_text() == "mine" for path in strangers)
-    names = {p.name for p in run.iterdir()} - {p.name for p in strangers}
-    assert names == {"lock", "manifest.json", *(p.name for p in groups(folder))} - {p.name for p in strangers}
+    assert {*folder.iterdir()} == {run, *strangers}
 
 
 def test_a_solution_file_that_was_not_finished_is_removed_by_the_next(tmp_path, wanted):
@@ -625,30 +582,25 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path, monkeypatch):
 def test_links_are_not_followed(folder, tmp_path, wanted):
     solve(folder)
     run, elsewhere = run_of(folder), tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    mine = {elsewhere / "layers-00000000-00000007.bin": "mine", elsewhere / ".acegames-0123.tmp": "mine"}
-    for path, content in mine.items():
-        path.write_text(content)
-    run.rename(tmp_path / "moved")
+    elsewhere.write_text("mine")
+    run.unlink()
     run.symlink_to(elsewhere)
-    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: is a link or a file"):
+    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: "):
         solve(folder)
-    assert {p: p.read_text() for p in elsewhere.iterdir()} == mine
+    assert elsewhere.read_text() == "mine"
     run.unlink()
-    run.write_text("")
-    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: is a link or a file"):
+    run.mkdir()
+    with pytest.raises(ace.CheckpointError, match=rf"{run.name}: "):
+        solve(folder)
+    run.rmdir()
+    os.mkfifo(run)
+    with pytest.raises(ace.CheckpointError, match="no ordinary file"):
         solve(folder)
     run.unlink()
-    (folder / "run-0123456789abcdef").symlink_to(tmp_path / "moved")  # another one is not read either
+    (folder / "run-0123456789abcdef").mkdir()  # as earlier versions had them
+    (folder / "run-0123456789abcdef.layers").symlink_to(elsewhere)
+    os.mkfifo(folder / "run-0123456789abcde0.layers")
     assert saved(solve(folder)[0], tmp_path) == wanted
-    (run / "manifest.json").unlink()
-    (run / "manifest.json").symlink_to(elsewhere / "layers-00000000-00000007.bin")
-    assert saved(solve(folder)[0], tmp_path) == wanted
-    (run / "lock").unlink()
-    (run / "lock").symlink_to(elsewhere / "lock")
-    with pytest.raises(ace.CheckpointError, match="lock: "):
-        solve(folder)
-    assert {p: p.read_text() for p in elsewhere.iterdir()} == mine
 
 
 def test_two_processes_do_not_share_a_checkpoint(folder, tmp_path, wanted):
@@ -696,8 +648,7 @@ def test_a_full_disk_is_said_and_harms_nothing(folder, tmp_path, wanted, monkeyp
         ) as error:
             ace.solve(plain_game(), CONCEPT, checkpoint=folder)
     assert str(folder) in str(error.value)
-    assert not [p for p in folder.rglob("*") if p.suffix == ".tmp"]
-    stored = len(groups(folder))
+    stored = len(times(folder))
     again, resumed = solve(folder)
     assert 0 < resumed == stored < LAYERS
     assert saved(again, tmp_path) == wanted
@@ -733,7 +684,7 @@ def test_a_limit_of_the_system_is_said(folder):
     told, problems = child(LIMITED_FILES, folder).communicate()
     assert "File too large" in told, problems
     assert "ulimit -f" in told and "are free" not in told
-    assert sorted(p.name for p in run_of(folder).iterdir()) == ["lock", "manifest.json"]
+    assert times(folder) == []
 
 
 OUT_OF_CORE = """
@@ -868,7 +819,7 @@ def test_the_command_line_says_what_is_wrong_with_the_folder(tmp_path):
 def test_left_twice_it_closes_nothing_of_anyone_else(folder):
     """Numbers of files are given out again at once."""
     checkpoint = module.Checkpoint(folder, ace.CE(), {})
-    checkpoint._lock = os.open(os.devnull, os.O_RDONLY)
+    checkpoint._handle = os.open(os.devnull, os.O_RDONLY)
     checkpoint.__exit__()
     other = os.open(os.devnull, os.O_RDONLY)
     checkpoint.__exit__()

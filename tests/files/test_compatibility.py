@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.system.container import VERSION
+from acegames.system.headers import VERSION
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 MANIFESTS = {folder.name: json.loads((folder / "manifest.json").read_text()) for folder in SAMPLES.glob("20*")}

@@ -24,7 +24,7 @@ from acegames.files.formats import save as save_game
 from acegames.files.games import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.game import MarkovGame
-from acegames.system import container as store
+from acegames.system.container import write_archive
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
 
 
@@ -176,7 +176,7 @@ def test_round_trip_inside_a_solution(game, tmp_path_factory):
     path = tmp_path_factory.mktemp("round") / "solution.ace"
     header, arrays = game_to_archive(game)
     assert game_from_archive(header, arrays).digest == game.digest
-    store.write_archive(path, files.SOLUTION, {"game": header}, {f"game/{k}": a for k, a in arrays.items()})
+    write_archive(path, files.SOLUTION, {"game": header}, {f"game/{k}": a for k, a in arrays.items()})
     assert load_game(path).digest == game.digest
 
 

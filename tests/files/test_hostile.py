@@ -25,7 +25,8 @@ from acegames.files import game_archive as archive_form
 from acegames.files import games as files
 from acegames.files import rule_tables
 from acegames.model import assemble, layers
-from acegames.system import container as store
+from acegames.system import npz
+from acegames.system.limits import Limit
 from bombs import BOMBS as BOMBS_ELSEWHERE
 from bombs import CORPUS as CORPUS_FOLDER
 from bombs import documents
@@ -351,9 +352,9 @@ def test_a_time_of_its_own_is_work_however_small(tmp_path, monkeypatch):
     times = 50
     arrays = {"transition": np.ones((times, 1, 1, 1)), "reward": np.zeros((1, 1, 1)), "horizon": np.array(times)}
     np.savez(tmp_path / "g.npz", **arrays)
-    monkeypatch.setattr(archive_form, "OUTCOMES", 128 * times - (tmp_path / "g.npz").stat().st_size)
+    monkeypatch.setattr(archive_form, "OUTCOMES", Limit(128 * times, 0))
     assert ace.load(tmp_path / "g.npz").horizon == times
-    monkeypatch.setattr(archive_form, "OUTCOMES", 127 * times - (tmp_path / "g.npz").stat().st_size)
+    monkeypatch.setattr(archive_form, "OUTCOMES", Limit(127 * times, 0))
     with pytest.raises(TooLarge, match="a time counts as 128"):
         ace.load(tmp_path / "g.npz")
 
@@ -373,8 +374,7 @@ def test_budgets_of_many_constraints_at_many_times(tmp_path):
 
 def test_layers_that_share_arrays_are_counted(tmp_path, monkeypatch):
     ace.catalog.get("drones").save(tmp_path / "g.npz")
-    monkeypatch.setattr(archive_form, "LAYERED", 0)
-    monkeypatch.setattr(archive_form, "LAYERED_SHARE", 0)
+    monkeypatch.setattr(archive_form, "LAYERED", Limit(0, 0))
     with pytest.raises(BadFile, match="its layers have"):
         ace.load(tmp_path / "g.npz")
 
@@ -397,7 +397,7 @@ def test_a_header_of_very_many_values(tmp_path, monkeypatch):
     path = archive(tmp_path / "g.npz", text)
     with pytest.raises(BadFile, match="lacks"):
         ace.load(path)
-    monkeypatch.setattr(store, "HEADER_VALUES", 1000)
+    monkeypatch.setattr(npz, "HEADER_VALUES", Limit(1000, 1))
     with pytest.raises(BadFile, match="too many for a file of that size"):
         ace.load(path)
 
@@ -406,15 +406,15 @@ def test_arrays_are_not_read_where_they_are_not_named(tmp_path, monkeypatch):
     path = archive(
         tmp_path / "g.npz", '{"format": "acegames-game", "version": 1, "members": ["y"]}', {"x": np.zeros(9)}
     )
-    monkeypatch.setattr(store, "_read_array", None)
+    monkeypatch.setattr(npz, "_read_array", None)
     with pytest.raises(BadFile, match="not those that its header names"):
         ace.load(path)
 
 
 def test_more_than_the_memory_that_is_free(tmp_path, monkeypatch):
     ace.catalog.get("intersection").save(tmp_path / "g.npz")
-    monkeypatch.setattr(store, "ALWAYS_FREE", 0)
-    monkeypatch.setattr(store, "available_memory", lambda: 100)
+    monkeypatch.setattr(npz, "ALWAYS_FREE", 0)
+    monkeypatch.setattr(npz, "available_memory", lambda: 100)
     with pytest.raises(TooLarge, match=r"g\.npz: holds \d+ bytes of arrays, 100 bytes"):
         ace.load(tmp_path / "g.npz")
 
@@ -425,7 +425,7 @@ def test_a_failed_allocation_is_told(tmp_path, monkeypatch):
 
     ace.catalog.get("intersection").save(tmp_path / "g.npz")
     written(tmp_path, CHICKEN)
-    monkeypatch.setattr(store, "_read_array", none)
+    monkeypatch.setattr(npz, "_read_array", none)
     monkeypatch.setattr(files, "game_from_document", none)
     for name in ("g.npz", "game.yaml"):
         with pytest.raises(TooLarge, match="not enough memory"):

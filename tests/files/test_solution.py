@@ -6,7 +6,7 @@ Files of earlier versions, which could mix up the joint actions of different tim
 from __future__ import annotations
 
 import json
-import zipfile
+import pickle
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -22,9 +22,14 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
+from acegames.files import solution as solution_file
 from acegames.files import tables
 from acegames.files.played import check_played
 from acegames.report.write import collect
+from acegames.system import container
+from acegames.system.container import read_archive, write_archive
+from acegames.system.npz import write_npz
+from checkpoint_files import groups, remove
 from halves import halved
 from random_games import CONCEPTS, changing_games, feasible_games, pairs, tangled
 
@@ -119,7 +124,7 @@ def test_files_hold_the_policy_of_any_game(tmp_path_factory, game, concept):
 
 @pytest.mark.parametrize("number", range(0, GAMES, 4))
 def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
-    """The second solve finds all layers, the third one the odd ones, each in a file of its own."""
+    """The second solve finds all layers, the third one the odd ones, each in a block of its own."""
     monkeypatch.setattr("acegames.engines.checkpoint.EVERY_BYTES", 1)
     game = games()[number]
     for k, solution in enumerate(solutions(game)):
@@ -130,9 +135,8 @@ def test_checkpoints_hold_the_policy(number, tmp_path, monkeypatch):
             rule = next(r for r in solution.policy.tracker.rounding if r is not None and r.direction != "ignore")
             options |= {"epsilon": 1, "rounding": rule.direction}
         for missing in ([], [], ["even"]):
-            for path in folder.glob("run-*/layers-*.bin") if missing else ():
-                if int(path.name.split("-")[1]) % 2 == 0:
-                    path.unlink()
+            for path in folder.glob("run-*.layers") if missing else ():
+                remove(path, [group for group in groups(path) if group.times[0] % 2 == 0])
             again = ace.solve(game, solution.concept, **options)
             assert answers(again.policy, where) == wanted
             again.save(tmp_path / "mapped")
@@ -169,7 +173,7 @@ def test_proofs_hold_the_policy(number, tmp_path):
     game = games()[number]
     for solution in solutions(game):
         policy = solution.policy
-        ace.certify(solution, tmp_path / "proof")
+        ace.prove(solution, tmp_path / "proof")
         stored = proof_probabilities(tmp_path / "proof")
         counted = game if policy.tracker.exact else rounded_by(game, policy.tracker.rounding)
         wanted = []
@@ -224,20 +228,17 @@ def test_tables_are_stored_once(tmp_path):
     solution.save(tmp_path / "s")
     header, arrays = content_of(tmp_path / "s")
     assert set(header["policy"]["table_at"]) == {0}
-    assert [name for name in arrays if name.startswith("policy/action/")] == ["policy/action/0.npy"]
+    assert [name for name in arrays if name.startswith("policy/action/")] == ["policy/action/0"]
 
 
 def content_of(path):
-    with zipfile.ZipFile(path) as archive:
-        arrays = {name: archive.read(name) for name in archive.namelist() if name != "header.json"}
-        return json.loads(archive.read("header.json")), arrays
+    _, header, arrays = read_archive(path, ("acegames-policy", "acegames-solution"))
+    return header, dict(arrays)
 
 
-def write(path, header, arrays):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", json.dumps(header))
-        for name, content in arrays.items():
-            archive.writestr(name, content)
+def write(path, header, arrays, how=write_archive):
+    kind = header.pop("format")
+    how(path, kind, header, arrays)
 
 
 # -- files of earlier versions
@@ -286,7 +287,7 @@ def test_no_early_file_is_read_as_something_else(tmp_path):
         for name, read in (("solution", ace.Solution.load), ("policy", ace.Policy.load)):
             header, arrays = content_of(tmp_path / name)
             as_before(header, arrays, "policy/" if name == "solution" else "")
-            write(tmp_path / name, header, arrays)
+            write(tmp_path / name, header, arrays, write_npz)
             if mixed or (name == "policy" and not can_be_no_other(solution.policy)):
                 with pytest.raises(ace.BadFile, match="solve the game again"):
                     read(tmp_path / name)
@@ -318,18 +319,18 @@ def divisions(rows, states):
 def as_before(header, arrays, prefix):
     """Turn a file into what earlier versions wrote."""
     policy = header["policy"] if prefix else header
-    del policy["table_digest"]
+    header["version"] = 1
+    del policy["table_digest"], policy["pairs"]
     numbers, kept, table_at = {}, {}, []
     for k in policy["table_at"]:
-        action, row_ptr = (arrays[f"{prefix}{what}/{k}.npy"] for what in ("action", "row_ptr"))
-        number = numbers.setdefault(action, len(numbers))
+        action, row_ptr = (arrays[f"{prefix}{what}/{k}"] for what in ("action", "row_ptr"))
+        number = numbers.setdefault(action.tobytes(), len(numbers))
         table_at.append(number)
-        kept |= {f"{prefix}row_ptr/{number}.npy": row_ptr, f"{prefix}action/{number}.npy": action}
+        kept |= {f"{prefix}row_ptr/{number}": row_ptr, f"{prefix}action/{number}": action}
     for name in [x for x in arrays if x.startswith((f"{prefix}row_ptr/", f"{prefix}action/"))]:
         del arrays[name]
     arrays |= kept
     policy["table_at"] = table_at
-    header["members"] = [name.removesuffix(".npy") for name in arrays]
 
 
 @pytest.mark.parametrize("kind", ["solution", "policy"])
@@ -425,3 +426,86 @@ def test_values_that_are_not_those_of_play_are_found_at_every_time():
             changed = replace(solution, policy=replace(solution.policy, layers=tuple(layers)))
             with pytest.raises(ace.BadFile, match=r"expects .* at t=.*, but what the policy plays there is worth"):
                 check_played(changed, rollouts)
+
+
+# -- on demand
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """The path of a solution file that is mapped when it is loaded, and the solution."""
+    monkeypatch.setattr(container, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(container, "PAGE", 64)
+    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
+    assert solution.policy.reached is not None
+    solution.save(tmp_path / "s.ace")
+    return tmp_path / "s.ace", solution
+
+
+def test_layers_of_a_mapped_file_are_read_when_they_are_used(mapped, monkeypatch):
+    path, solution = mapped
+    seen, true = [], solution_file.check_layer
+    monkeypatch.setattr(solution_file, "check_layer", lambda *given: seen.append(1) or true(*given))
+    found = ace.Solution.load(path)
+    assert len(seen) == 1  # what the file states about the start is compared
+    assert repr(found.policy) == repr(solution.policy) and len(seen) == 1
+    where = list(pairs(solution.game, solution.policy))
+    assert answers(found.policy, where) == answers(solution.policy, where)
+    assert len(seen) == found.policy.horizon
+    assert len(found.policy.layers[1:3]) == 2 and len(seen) == found.policy.horizon
+    assert not any(layer.values.flags.owndata for layer in found.policy.layers)
+    assert ace.verify(found.game, found.policy, found.concept).ok
+    again = pickle.loads(pickle.dumps(found.policy))
+    assert answers(again, where) == answers(solution.policy, where)
+    found.save(path)  # over the file that it is mapped from
+    assert answers(ace.Policy.load(path), where) == answers(solution.policy, where)
+
+
+def test_damage_in_a_mapped_file_never_gives_an_answer(mapped):
+    """Whichever byte is flipped: the file is refused, or what is asked for is, or the answer is the same."""
+    path, solution = mapped
+    whole, found = path.read_bytes(), {"load": 0, "use": 0, "same": 0}
+    where = list(pairs(solution.game, solution.policy))
+    wanted = answers(solution.policy, where)
+    for at in range(0, len(whole), 97):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            loaded = ace.Solution.load(path)
+        except ace.BadFile:
+            found["load"] += 1
+            continue
+        try:
+            assert answers(loaded.policy, where) == wanted
+            found["same"] += 1
+        except ace.BadFile:
+            found["use"] += 1
+    assert found["load"] > 0 and found["use"] > 0, found
+
+
+def test_a_layer_with_an_index_out_of_range_is_refused_when_it_is_used(mapped):
+    path, _ = mapped
+    header, arrays = content_of(path)
+    arrays["policy/3/code"] = arrays["policy/3/code"] + np.uint8(200)
+    write(path, header, arrays)
+    found = ace.Solution.load(path)
+    assert found.policy.layers[2] is found.policy.layers[2]
+    for _ in range(2):
+        with pytest.raises(ace.BadFile, match=r"s\.ace: the policy has an index"):
+            found.policy.layers[3]
+    certificate = ace.verify(found.game, found.policy, found.concept)
+    assert not certificate.ok and "BadFile" in str(certificate)
+
+
+def test_a_layer_with_other_pairs_than_stated_is_refused_when_it_is_used(mapped):
+    path, _ = mapped
+    header, arrays = content_of(path)
+    stated = header["policy"]["pairs"]
+    stated[2], stated[3] = stated[2] + 1, stated[3] - 1
+    write(path, header, arrays)
+    found = ace.Solution.load(path)
+    with pytest.raises(ace.BadFile, match="pairs at t=2"):
+        found.policy.layers[2]
+    header["policy"]["pairs"] = stated[1:]
+    write(path, {"format": "acegames-solution", **header}, arrays)
+    with pytest.raises(ace.BadFile, match="how many pairs"):
+        ace.Solution.load(path)

@@ -252,7 +252,7 @@ def read_again(rounded=False, change=lambda header, arrays: None):
     header, arrays, _ = written(rounded)
     header, arrays = json.loads(header), dict(arrays)
     change(header, arrays)
-    return solution_file._solution_from_archive(header, arrays)
+    return solution_file._solution_from_archive(header, arrays, "solution.ace")
 
 
 @pytest.mark.parametrize("rounded", [False, True])
@@ -339,11 +339,12 @@ def test_boxes_that_do_not_fit_together_are_refused(name, wrong):
 def test_a_policy_with_one_kind_of_labels_changed_is_another_games():
     _, _, solution = written(False)
     policy, game = solution.policy, solution.game
-    solution_file._check_game(policy, game)
+    tables = [(layer.row_ptr, layer.action) for layer in policy.layers]
+    solution_file._check_game(policy, tables, game)
     for kind in ("players", "states", "actions"):
         other = replace(policy, **{kind: (*getattr(policy, kind)[:-1], "other")})
         with pytest.raises(BadFile, match="other labels"):
-            solution_file._check_game(other, game)
+            solution_file._check_game(other, tables, game)
 
 
 # -- what a file states -----------------------------------------------------------------------------------------------------

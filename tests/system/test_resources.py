@@ -185,7 +185,7 @@ TERMINATED = """
 import os, signal, sys
 import acegames as ace
 from acegames import cli
-from acegames.system import container
+from acegames.system import atomic as store
 
 ace.solve(ace.catalog.get("intersection")).save("solved.ace")
 print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, sorted(os.listdir()))

@@ -79,7 +79,7 @@ def test_values_and_gains_are_those_of_the_verifier(seed, kind, tmp_path_factory
     except (ace.Infeasible, ace.NoEquilibrium):
         return
     certificate = ace.verify(game, solution.policy, kind())
-    proof = ace.certify(solution, tmp_path_factory.mktemp("proof") / "a.proof")
+    proof = ace.prove(solution, tmp_path_factory.mktemp("proof") / "a.proof")
     for exact in (False, True):
         _, (low, high, gain), situations = judged(*CHECK.read(proof.path), exact)
         assert np.array(low, float) == pytest.approx(certificate.values, abs=1e-7)
@@ -124,7 +124,7 @@ def test_bounds_in_floating_point_hold_in_exact_arithmetic(kind, tmp_path):
         rng = np.random.default_rng([seed, 5])
         game = oracle.random_game(rng)
         try:
-            proof = ace.certify(ace.solve(game, kind()), tmp_path / "a.proof")
+            proof = ace.prove(ace.solve(game, kind()), tmp_path / "a.proof")
         except (ace.Infeasible, ace.NoEquilibrium):
             continue
         header, arrays = CHECK.read(proof.path)
@@ -185,7 +185,7 @@ def sealed(header, data=b""):
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory):
     path = tmp_path_factory.mktemp("honest") / "a.proof"
-    ace.certify(ace.solve(ace.catalog.get("intersection")), path)
+    ace.prove(ace.solve(ace.catalog.get("intersection")), path)
     _, _, line, data = path.read_bytes().split(b"\n", 3)
     return json.loads(line), data
 
@@ -438,7 +438,7 @@ def test_an_honest_file_is_readable_in_as_little_memory(honest, tmp_path):
 
 
 def test_a_game_that_grows_beyond_bounds_is_refused(tmp_path, monkeypatch):
-    proof = ace.certify(ace.solve(ace.catalog.get("knapsack")), tmp_path / "a.proof")
+    proof = ace.prove(ace.solve(ace.catalog.get("knapsack")), tmp_path / "a.proof")
     for most, what in ((4 * proof.size - 4, "the file"), (4 * proof.size, "the game")):
         monkeypatch.setattr(CHECK, "MOST_BYTES", most)
         with pytest.raises(ValueError, match=f"{what} is too large"):
@@ -503,7 +503,7 @@ def test_labels_cannot_speak_to_the_terminal(tmp_path):
     game = ace.MarkovGame.from_arrays(
         np.ones((1, 2, 1)), np.array([[[1.0], [0.0]]]), np.array([[[1], [0]]]), [1], horizon=2, name="\x1b[2J\nfine"
     )
-    path = ace.certify(ace.solve(game), tmp_path / "a.proof").path
+    path = ace.prove(ace.solve(game), tmp_path / "a.proof").path
     done = subprocess.run([sys.executable, CHECKER, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "\x1b" not in done.stdout
 
@@ -524,7 +524,7 @@ def test_play_that_may_owe_until_the_end_is_followed_no_further_than_it_can_be_r
         outcomes=lambda t, s, a: [(1.0, "s", {"c": 2**t if a[0] == "spend" else 0})],
         reward=lambda t, s, a: (float(a[0] == "spend"),),
     )
-    done = check(ace.certify(ace.solve(game), tmp_path / "a.proof").path)
+    done = check(ace.prove(ace.solve(game), tmp_path / "a.proof").path)
     assert done.returncode == 0, done.stdout
 
 
@@ -540,13 +540,13 @@ def test_costs_without_a_small_common_denominator_and_huge_ones_are_read(tmp_pat
         outcomes=lambda t, s, a: [(1.0, "s", {"c": fractions[a[0]], "end": Fraction(10**304) + Fraction(1, 10**5)})],
         reward=lambda t, s, a: (1.0 / (1 + a[0]),),
     )
-    proof = ace.certify(ace.solve(many, epsilon={"c": Fraction(1, 10), "end": 0}), tmp_path / "a.proof")
+    proof = ace.prove(ace.solve(many, epsilon={"c": Fraction(1, 10), "end": 0}), tmp_path / "a.proof")
     assert check(proof.path, "--rounded").returncode == 0
 
 
 def test_a_gain_is_accepted_only_by_whoever_says_so(honest, tmp_path):
     """What the file claims does not count: it is as wide for what is small as for what is large."""
-    wide = ace.certify(ace.solve(ace.catalog.get("intersection"), ace.CCE()), tmp_path / "wide.proof", tol=1e6)
+    wide = ace.prove(ace.solve(ace.catalog.get("intersection"), ace.CCE()), tmp_path / "wide.proof", tol=1e6)
     assert check(wide.path).returncode == 0
     truth = load(ROOT / "reliability" / "proof_truth.py")
     header, arrays = truth.unpack(sealed(*honest))
@@ -566,7 +566,7 @@ def test_a_level_hides_no_gain(level, horizon, options, tmp_path):
     worst[0] = 1 - worst[0]
     game, other = (ace.MarkovGame.from_arrays(np.ones((1, 2, 1)), x + level, horizon=horizon) for x in (best, worst))
     wrong = dataclasses.replace(ace.solve(other), game=game)
-    path = ace.certify(ace.solve(game), tmp_path / "a.proof").path
+    path = ace.prove(ace.solve(game), tmp_path / "a.proof").path
     assert check(path, *options).returncode == 0
     truth = load(ROOT / "reliability" / "proof_truth.py")
     header, arrays = truth.unpack(path.read_bytes())
@@ -580,7 +580,7 @@ def test_a_level_hides_no_gain(level, horizon, options, tmp_path):
 
 
 def test_interrupted_or_unheard_it_says_nothing_more(tmp_path, monkeypatch):
-    proof = ace.certify(ace.solve(ace.catalog.get("intersection")), tmp_path / "a.proof")
+    proof = ace.prove(ace.solve(ace.catalog.get("intersection")), tmp_path / "a.proof")
     done = subprocess.run(
         f"{sys.executable} {CHECKER} {proof.path} | true", shell=True, capture_output=True, text=True, check=False
     )

@@ -35,7 +35,7 @@ def test_catalog_games_are_proved(name, concept, tmp_path):
             ace.solve(game, concept)
         return
     solution = ace.solve(game, concept)
-    proof = ace.certify(solution, tmp_path / "a.proof")
+    proof = ace.prove(solution, tmp_path / "a.proof")
     done = check(proof.path, "--game", game.digest)
     assert done.returncode == 0, done.stdout
     assert f"Its digest is {game.digest}." in done.stdout
@@ -46,18 +46,26 @@ def test_catalog_games_are_proved(name, concept, tmp_path):
 
 def test_the_file_is_what_the_docstring_says(tmp_path):
     solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
-    proof = ace.certify(solution, tmp_path / "a.proof")
+    proof = ace.prove(solution, tmp_path / "a.proof")
     first, digest, header, data = parts(proof.path)
     assert first == b"acegames-proof 1"
     assert digest.decode() == hashlib.sha256(proof.path.read_bytes().split(b"\n", 2)[2]).hexdigest()
     assert header["concept"] == "CE"
     assert len(data) == sum(int(np.prod(shape)) * int(kind[2]) for _, kind, *shape in header["arrays"])
-    ace.certify(solution, tmp_path / "b.proof")
+    ace.prove(solution, tmp_path / "b.proof")
+    assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
+
+
+def test_the_former_name_warns(tmp_path):
+    solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
+    proof = ace.prove(solution, tmp_path / "a.proof")
+    with pytest.warns(DeprecationWarning, match=r"prove now; .* version 0\.2"):
+        ace.certify(solution, tmp_path / "b.proof")
     assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
 
 
 def test_another_game_is_refused_when_this_one_is_asked_for(tmp_path):
-    proof = ace.certify(ace.solve(ace.catalog.get("knapsack")), tmp_path / "a.proof")
+    proof = ace.prove(ace.solve(ace.catalog.get("knapsack")), tmp_path / "a.proof")
     done = check(proof.path, "--game", ace.catalog.get("intersection").digest)
     assert done.returncode == 1 and "another game" in done.stdout
 
@@ -82,7 +90,7 @@ def test_a_policy_that_rounds_is_proved_for_the_true_costs(rounding, covers, tmp
     solution = ace.solve(game, ace.CCE(), epsilon=0.5, rounding=rounding)
     assert not solution.policy.tracker.exact
     certificate = ace.verify(game, solution.policy, ace.CCE())
-    proof = ace.certify(solution, tmp_path / "a.proof")
+    proof = ace.prove(solution, tmp_path / "a.proof")
     assert Fraction(proof.spent[0]) == Fraction(str(certificate.max_spent[0]))
     assert (Fraction(proof.excess[0]) > 0) == (rounding == "down")
     assert proof.rounded and str(proof).endswith("--rounded")
@@ -98,7 +106,7 @@ def test_a_policy_that_rounds_is_proved_for_the_true_costs(rounding, covers, tmp
 
 def test_discounted_play_is_proved_for_its_first_steps(tmp_path):
     solution = ace.solve(ace.discount(fine_game(horizon=2), 0.5, epsilon=0.5))
-    done = check(ace.certify(solution, tmp_path / "a.proof").path)
+    done = check(ace.prove(solution, tmp_path / "a.proof").path)
     assert done.returncode == 0, done.stdout
     assert "what comes later is no part of this proof" in done.stdout
 
@@ -107,10 +115,10 @@ def test_costs_from_distributions_are_refused_with_a_way_out(tmp_path):
     stats = pytest.importorskip("scipy.stats")
     game = fine_game(costs=(stats.uniform(0, 0.5), 0.61))
     with pytest.raises(InvalidOption, match="round_costs"):
-        ace.certify(ace.solve(game, epsilon=0.5), tmp_path / "a.proof")
+        ace.prove(ace.solve(game, epsilon=0.5), tmp_path / "a.proof")
     assert not (tmp_path / "a.proof").exists()
     rounded = ace.round_costs(game, 0.5).game
-    proof = ace.certify(ace.solve(rounded), tmp_path / "a.proof")
+    proof = ace.prove(ace.solve(rounded), tmp_path / "a.proof")
     assert check(proof.path, "--game", rounded.digest).returncode == 0
 
 
@@ -132,17 +140,17 @@ def test_what_is_not_certified_is_not_proved(tmp_path):
     solution = ace.solve(rock_paper_scissors(), ace.CCE())
     other = replace(solution, concept=ace.CE())
     with pytest.raises(InvalidOption, match="gains"):
-        ace.certify(other, tmp_path / "a.proof")
+        ace.prove(other, tmp_path / "a.proof")
     with pytest.raises(InvalidOption, match="must be what solve"):
-        ace.certify(solution.policy, tmp_path / "a.proof")
+        ace.prove(solution.policy, tmp_path / "a.proof")
     assert not (tmp_path / "a.proof").exists()
 
 
 def test_a_game_without_budgets_and_one_with_wide_totals(tmp_path):
     bare = oracle.random_game(np.random.default_rng(3), constraints=0, players=2)
-    assert check(ace.certify(ace.solve(bare), tmp_path / "a.proof").path).returncode == 0
+    assert check(ace.prove(ace.solve(bare), tmp_path / "a.proof").path).returncode == 0
     wide = fine_game(costs=(Fraction(1, 3) + Fraction(1, 10**15), Fraction(1, 7)), budget=1, horizon=3)
-    assert check(ace.certify(ace.solve(wide), tmp_path / "b.proof").path, "--exact").returncode == 0
+    assert check(ace.prove(ace.solve(wide), tmp_path / "b.proof").path, "--exact").returncode == 0
 
 
 def test_three_budgets_whose_totals_together_do_not_fit_into_64_bits(tmp_path):
@@ -156,7 +164,7 @@ def test_three_budgets_whose_totals_together_do_not_fit_into_64_bits(tmp_path):
         horizon=3,
         initial=0,
     )
-    done = check(ace.certify(ace.solve(game), tmp_path / "a.proof").path)
+    done = check(ace.prove(ace.solve(game), tmp_path / "a.proof").path)
     assert done.returncode == 0, done.stdout
 
 

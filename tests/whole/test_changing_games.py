@@ -112,7 +112,7 @@ def test_engines_reduction_verifier_and_checker_agree(number, tmp_path):
             np.testing.assert_allclose(reduced.values, solution.values, atol=1e-9)
             certificate = ace.verify(game, reduction.lift(reduced.policy), concept)
             assert certificate.ok, certificate
-            ace.certify(solution, tmp_path / "proof")
+            ace.prove(solution, tmp_path / "proof")
             assert proof_checker.check(tmp_path / "proof", "--game", game.digest).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""Where an engine puts the layers that it has solved, from the last time to the first: in memory here, on disk in `checkpoint`."""
+"""Where an engine puts the layers that it has solved: in memory here, on disk in `checkpoint`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from acegames.safety.cells import LayerSpace
 
 @dataclass(frozen=True, eq=False)
 class SolvedLayer:
-    """A layer of the policy, which with its gross values is all that the layer before it needs, and what it took."""
+    """A layer of the policy and what it took. The layer before it is solved from its values."""
 
     t: int
     layer: PolicyLayer
     programs: int = 0
     repaired: int = 0
-    gross: NDArray[np.float64] | None = (
-        None  # as the values of the layer; None with one player, and where no solve will go on from it
-    )
+    # like the layer's values; None with one player, and where no solve goes on from this layer
+    gross: NDArray[np.float64] | None = None
 
 
 class ExploredSpace(Protocol):
@@ -53,7 +52,7 @@ class LayerStore(Protocol):
     in_memory: bool
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
-        """The layers that are there already, from the last time to the first; any may be missing."""
+        """The layers that are there already, the last time first; any may be missing."""
         ...
 
     def put(self, solved: SolvedLayer) -> None:
@@ -65,7 +64,7 @@ class LayerStore(Protocol):
         ...
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-        """Arrays that belong to the layers as well, held where these are."""
+        """Arrays that belong to the layers, held where these are."""
         ...
 
 

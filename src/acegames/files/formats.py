@@ -18,6 +18,7 @@ from acegames.files import tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
+from acegames.system.container import MAGIC
 
 Source = str | PathLike[str]
 
@@ -97,7 +98,7 @@ def load(path: Source) -> MarkovGame:
     """
     name, found = os.fspath(path), format_of(path)
     try:
-        if (found is None or found.kind == SOLUTION) and not _looks_like_zip(name):
+        if (found is None or found.kind == SOLUTION) and not _looks_like_archive(name):
             raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
@@ -153,9 +154,9 @@ def export(
     return "policy", found.export_policy(Policy.load(source), output)
 
 
-def _looks_like_zip(path: str) -> bool:
+def _looks_like_archive(path: str) -> bool:
     with open(path, "rb") as file:
-        return file.read(2) == b"PK"
+        return file.read(len(MAGIC)).startswith((MAGIC, b"PK"))
 
 
 def _not_known(path: str) -> str:

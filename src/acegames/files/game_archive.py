@@ -33,8 +33,8 @@ from acegames.model.costs.random import Cost
 from acegames.model.game import LAYER_FIELDS, MarkovGame
 from acegames.model.numbers import text
 from acegames.model.written import check_keys, label_from_data, labels_from_data, show
-from acegames.system.container import Arrays
-from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LAYERED_SHARE, LISTED, OUTCOMES
+from acegames.system.headers import Arrays
+from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
 _PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
 _INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
@@ -124,7 +124,7 @@ def tables_from_archive(
 def _check_layered(entries: list[Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """BadFile where a few arrays are said to make up very many layers, each of which takes time."""
     found = sum(max(LAYER_OUTCOMES, sum(arrays[entry[f]].size for f in LAYER_FIELDS)) for entry in entries)
-    most = LAYERED + LAYERED_SHARE * sum(array.size for array in arrays.values())
+    most = LAYERED.at(sum(array.size for array in arrays.values()))
     if found > most:
         raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
 
@@ -199,7 +199,7 @@ def game_from_plain(arrays: Mapping[str, NDArray[Any]], size: int, settings: Set
         raise BadFile(f"transition has shape {arrays['transition'].shape}: none of these may be above {LISTED}")
     settings = settings or _own_settings(arrays, own_actions)
     tables: dict[str, Any] = {key: arrays[key] for key in _AXES if key in arrays}
-    _check_outcomes(tables, settings.horizon, OUTCOMES + size)
+    _check_outcomes(tables, settings.horizon, OUTCOMES.at(size))
     return MarkovGame.from_arrays(**tables, **settings.arguments)
 
 

@@ -17,13 +17,13 @@ from acegames.model.assemble import assemble
 from acegames.model.checks import Label, check_labels, read_initial
 from acegames.model.game import MarkovGame
 from acegames.model.written import check_keys, label_to_data, show, unknown
-from acegames.system.container import VERSION, Arrays, check_version
+from acegames.system.headers import VERSION, check_version
 
 FORMAT = "acegames-game"
 TABLES = "acegames-tables"
 """The kind of the archive that holds the tables of a large game beside its text."""
 
-Reader = Callable[[str], tuple[str, dict[str, Any], Arrays]]
+Reader = Callable[[str], tuple[str, dict[str, Any], Mapping[str, Any]]]
 """Reads the companion of this name: its kind, header and arrays."""
 
 _RULES = ("rules", "default_legal")

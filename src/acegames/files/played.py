@@ -1,7 +1,7 @@
-"""Does a policy play what its stored values say, where episodes came?
+"""Does a policy play what its stored values say, in the situations that episodes visit?
 
-A policy holds for every situation x what to play and what that is worth: V(x) = E[r + V(next)]. A file in which only one of the
-two was changed is found out in the situations that a simulation visits, in a few times the time that the simulation takes.
+A policy holds for every situation x what to play and what that is worth: V(x) = E[r + V(next)].
+This finds a file in which only one of the two was changed, in a few times the time of a simulation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOGETHER = 2**16  # situations looked at together
 
 
 def check_played(solution: Solution, rollouts: Rollouts) -> None:
-    """Raise BadFile unless the values stored for each situation that the episodes came to are those of what is played there."""
+    """Raise BadFile unless stored values are those of what is played, wherever episodes came."""
     view = View.of(solution.game, solution.policy)
     for t in range(view.game.horizon):
         total = view.whole(rollouts.counted[:, t - 1] if t else np.zeros_like(rollouts.counted[:, 0]))
@@ -53,6 +53,6 @@ def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
         k, i = off[0].tolist()
         where = f"{place(t, policy.states[state[k]])}, spent {policy.tracker.spent(total[k].tolist())!r}"
         raise BadFile(
-            f"the file states that player {policy.players[i]!r} expects {stored[k, i]:.9g} at {where}, but what the policy plays there "
-            f"is worth {worth[k, i]:.9g} to it; it is damaged, solve the game again"
+            f"the file states that player {policy.players[i]!r} expects {stored[k, i]:.9g} at {where}, but what the "
+            f"policy plays there is worth {worth[k, i]:.9g} to it; it is damaged, solve the game again"
         )

@@ -1,10 +1,14 @@
-"""Policies and solutions in files: a safe archive with the game's digest and a version. No pickle.
+"""Policies and solutions in files, with the game's digest and a version. No pickle.
 
-The *table* of a time is its legal joint actions: `row_ptr` and `action`. A table is stored once for all times that have it, and is known by
-the content of both arrays. Earlier versions knew it by `action` alone, so that two times with equal `action` and another `row_ptr` shared
-the `row_ptr` of the later one, and the policy that was read played other joint actions. Such files are told from others by
-`table_digest`, which they lack: a solution's tables are held against those of its game, and a policy file without a game is refused
-unless its tables can be no others (see `_check_early_tables`).
+The layers of a mapped file (see `container`) are read and checked when they are first used: bytes
+against checksums, every index against its range, the number of their pairs against the header. All
+else is checked when the file is opened.
+
+The *table* of a time is its legal joint actions, `row_ptr` and `action`. It is stored once for all
+times that have it, and known by the content of both arrays. Early versions knew it by `action`
+alone: of two times with equal `action`, both got the `row_ptr` of the later one, and the policy
+that was read played other joint actions. Such files lack `table_digest`. The tables of a solution
+are compared with its game; a policy without game is refused unless its tables can be no others.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from numbers import Real
-from os import PathLike, fspath
+from os import PathLike
 from types import NoneType
 from typing import Any
 
@@ -22,7 +26,7 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
-from acegames.errors import AceError, BadFile
+from acegames.errors import BadFile
 from acegames.files.games import game_from_archive, game_to_archive
 from acegames.files.stated import check_stated
 from acegames.model.amounts import LARGEST
@@ -30,44 +34,36 @@ from acegames.model.checks import check_labels
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
-from acegames.policy.checks import check_boxes, check_layer, check_types
+from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
 from acegames.policy.layer import PolicyLayer, Reached
+from acegames.policy.on_demand import OnDemand, StoredLayers
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.container import read_archive, write_archive
+from acegames.system.container import Below, damage_of, is_mapped, little_bytes, read_archive, write_archive
 
 POLICY, SOLUTION = "acegames-policy", "acegames-solution"
 LABELS = ("players", "states", "actions", "constraints")
 BOX_ARRAYS = ("states", "lo", "size", "least", "most")
-LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
-PRODUCT_ARRAYS = (
-    "code",
-    "values",
-    "mixed_pair",
-    "mixed_ptr",
-    "mixed_action",
-    "mixed_prob",
-)  # where records are by player
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = Mapping[str, NDArray[Any]]
+Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
-    header, arrays = _policy_to_archive(policy)
-    write_archive(path, POLICY, header, arrays)
+    write_archive(path, POLICY, *_policy_to_archive(policy))
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
     """Read the policy of a policy file or of a solution file."""
     kind, header, arrays = read_archive(path, (POLICY, SOLUTION))
-    with _damaged(path):
-        if kind == SOLUTION:
-            return _solution_from_archive(header, arrays).policy
-        return _policy_from_archive(header, arrays)
+    if kind == SOLUTION:
+        return _solution_from_archive(header, arrays, path).policy
+    with damage_of(path):
+        return _policy_from_archive(header, arrays, path, is_mapped(arrays))
 
 
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
@@ -77,9 +73,8 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     header = {
         "game": game_header,
         "policy": policy_header,
-        "stats": {
-            k: v for k, v in asdict(solution.stats).items() if k != "seconds"
-        },  # the same solve gives the same bytes
+        # without the time that it took: the same solve gives the same bytes
+        "stats": {k: v for k, v in asdict(solution.stats).items() if k != "seconds"},
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
@@ -87,36 +82,34 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
-    """Read a solution file."""
+    """Read a solution file; the layers of a large one are read and checked when first used."""
     _, header, arrays = read_archive(path, SOLUTION)
-    with _damaged(path):
-        return _solution_from_archive(header, arrays)
+    return _solution_from_archive(header, arrays, path)
 
 
-def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays) -> Solution:
-    game = game_from_archive(header["game"], _below(arrays, "game/"))
-    policy = _policy_from_archive(header["policy"], _below(arrays, "policy/"), game)
-    values, stats = arrays["values"], _stats_from_data(header["stats"])
-    if values.shape != (len(game.players),) or values.dtype.kind != "f":
-        raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
-    promise = _guarantee_from_data(header["guarantee"], game)
-    solution = Solution(game, policy.concept, values, policy, stats, promise)
-    check_stated(solution)
-    return solution
+def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str]) -> Solution:
+    with damage_of(path):
+        game = game_from_archive(header["game"], Below(arrays, "game/"))
+        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, is_mapped(arrays), game)
+        values, stats = arrays["values"], _stats_from_data(header["stats"])
+        if values.shape != (len(game.players),) or values.dtype.kind != "f":
+            raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
+        promise = _guarantee_from_data(header["guarantee"], game)
+        solution = Solution(game, policy.concept, values, policy, stats, promise)
+        check_stated(solution)
+        return solution
 
 
-def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
-    arrays: Arrays = {}
-    tables: dict[bytes, int] = {}  # stored once for all times that have the same one
-    table_at = []
-    digests = _table_digests(policy.layers)
+def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    numbers: dict[bytes, int] = {}  # a table is stored once for all times that have the same one
+    table_at, digests = [], _table_digests([(layer.row_ptr, layer.action) for layer in policy.layers])
     for t, (layer, digest) in enumerate(zip(policy.layers, digests, strict=True)):
-        number = tables.setdefault(digest, len(tables))
+        number = numbers.setdefault(digest, len(numbers))
         table_at.append(number)
         arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
         arrays |= _boxes_to_archive(f"{t}", layer.space)
-        written = LAYER_ARRAYS if layer.offsets is None else PRODUCT_ARRAYS
-        arrays |= {f"{t}/{name}": getattr(layer, own) for name, own in zip(written, LAYER_ARRAYS, strict=True)}
+        arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
     for t, space in enumerate(policy.reached.layers if policy.reached else ()):
         arrays |= _boxes_to_archive(f"reached/{t}", space)
     header = {
@@ -132,175 +125,190 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], Arrays]:
         "reached": None if policy.reached is None else list(policy.reached.dims),
         "initial": [[s, p] for s, p in policy.initial],
         "horizon": policy.horizon,
+        "pairs": [len(layer) for layer in policy.layers],
         "table_at": table_at,
         "table_digest": _together(digests),
     }
     return header, arrays
 
 
-def _boxes_to_archive(prefix: str, space: LayerSpace) -> Arrays:
+def _boxes_to_archive(prefix: str, space: LayerSpace) -> dict[str, NDArray[Any]]:
     assert space.cells is not None
     cells = space.cells.smaller(space.total)  # so that files do not tell whether boxes or lists were solved
-    found: Arrays = {f"{prefix}/{name}": getattr(space, name) for name in BOX_ARRAYS}
-    if cells.bits is not None:
-        found[f"{prefix}/bits"] = cells.bits
-    elif cells.keys is not None:
-        found[f"{prefix}/keys"] = cells.keys
-    return found
+    listed = {"bits": cells.bits} if cells.bits is not None else {"keys": cells.keys}
+    return {f"{prefix}/{name}": a for name, a in listed.items() if a is not None} | {
+        f"{prefix}/{name}": getattr(space, name) for name in BOX_ARRAYS
+    }
 
 
 def _policy_from_archive(
-    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], game: MarkovGame | None = None
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    path: str | PathLike[str],
+    on_demand: bool,
+    game: MarkovGame | None = None,
 ) -> Policy:
-    """The policy, all of it checked, and held against the game where there is one."""
+    """The policy, held against its game if given; its layers are checked here, or on demand."""
+    concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
     units = tuple(read_exact(u) for u in header["units"])
-    dims = tuple(int(d) for d in header["dims"])
-    concept = _concept_from_data(header["concept"])
-    offsets = np.cumsum([0, *map(len, header["actions"])], dtype=np.int64) if concept.product else None
     policy = Policy(
         players=tuple(label_from_data("player", x) for x in header["players"]),
         states=tuple(label_from_data("state", x) for x in header["states"]),
         actions=tuple(tuple(label_from_data("action", x) for x in labels) for labels in header["actions"]),
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
         tracker=CostTracker(constraints, units, tuple(map(_rounding_from_data, header.get("rounding", ())))),
-        dims=dims,
-        layers=tuple(_layer_from_archive(arrays, t, int(k), offsets) for t, k in enumerate(header["table_at"])),
+        dims=tuple(int(d) for d in header["dims"]),
+        layers=(),
         concept=concept,
         game_digest=str(header["game_digest"]),
-        reached=_reached_from_archive(header["reached"], arrays, len(header["table_at"])),
     )
-    for kind, labels in (("players", policy.players), ("states", policy.states), ("constraints", constraints)):
-        check_labels(kind, labels)
-    for player, labels in zip(policy.players, policy.actions, strict=True):
-        check_labels(f"actions of player {player!r}", labels)
-    concept.weights(policy.players)
-    if header["horizon"] != policy.horizon or isinstance(header["horizon"], bool):
-        raise BadFile(f"horizon is {header['horizon']!r}, there are {policy.horizon} layers")
-    if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:
-        raise BadFile("an initial state is out of range")
-    if len(units) != len(constraints) or any(u <= 0 for u in units) or not set(dims) <= set(range(len(units))):
-        raise BadFile("the units of the costs do not fit the constraints")
-    if len(policy.tracker.rounding) not in (0, len(constraints)):
-        raise BadFile("the rounding of the costs does not fit the constraints")
+    _check_labels(policy)
+    if header["horizon"] != len(table_at) or isinstance(header["horizon"], bool):
+        raise BadFile(f"horizon is {header['horizon']!r}, there are {len(table_at)} layers")
+    tables = {k: (arrays[f"row_ptr/{k}"], arrays[f"action/{k}"]) for k in table_at}
     if game is not None:
-        _check_game(policy, game)
+        _check_game(policy, [tables[k] for k in table_at], game)
     if "table_digest" in header:
-        if header["table_digest"] != _together(_table_digests(policy.layers)):
+        if header["table_digest"] != _together(_table_digests([tables[k] for k in table_at])):
             raise BadFile("damaged: the joint actions of the policy are not those that it was saved with")
     elif game is None:
-        _check_early_tables(policy, header["table_at"])
-    for layer in policy.layers:
-        check_layer(layer, policy, policy.dims)
-    for space in policy.reached.layers if policy.reached else ():
-        check_boxes(space, policy, policy.reached.dims if policy.reached else ())
-    return policy
+        _check_early_tables(table_at, tables)
+    counts = header.get("pairs")  # of each time; not in version 1
+    if counts is not None and (len(counts) != len(table_at) or not all(type(n) is int and n > 0 for n in counts)):
+        raise BadFile("does not state how many pairs each time has")
+    offsets = np.cumsum([0, *map(len, policy.actions)], dtype=np.int64) if concept.product else None
+
+    def layer(t: int) -> PolicyLayer:
+        with damage_of(path):
+            space = _boxes_from_archive(arrays, f"{t}")
+            names = [f"{t}/{name}" for name in LAYER_ARRAYS]
+            if f"{t}/mixed_action" in arrays:  # so called in version 1, where records are by player
+                names[LAYER_ARRAYS.index("mixed_row")] = f"{t}/mixed_action"
+            found = PolicyLayer(space, *tables[table_at[t]], *(arrays[name] for name in names))
+            found = replace(found, offsets=offsets)
+            check_layer(found, policy, policy.dims)
+            if counts is not None and len(found) != counts[t]:
+                raise BadFile(f"states {counts[t]} pairs at t={t}, and has {len(found)}")
+            return found
+
+    def reached(t: int) -> LayerSpace:
+        with damage_of(path):
+            space = _boxes_from_archive(arrays, f"reached/{t}")
+            check_boxes(space, policy, reached_dims)
+            return space
+
+    layers: Sequence[PolicyLayer] = StoredLayers(counts or table_at, layer)
+    spaces: Sequence[LayerSpace] = OnDemand(len(table_at), reached)
+    if not on_demand:
+        layers = tuple(layers)
+    if header["reached"] is None:
+        return replace(policy, layers=layers)
+    reached_dims = tuple(int(d) for d in header["reached"])
+    return replace(policy, layers=layers, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
+
+
+def _check_labels(policy: Policy) -> None:
+    """Raise BadFile unless labels, start, units and rounding fit together."""
+    for kind in ("players", "states", "constraints"):
+        check_labels(kind, getattr(policy, kind))
+    for player, labels in zip(policy.players, policy.actions, strict=True):
+        check_labels(f"actions of player {player!r}", labels)
+    policy.concept.weights(policy.players)
+    if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:
+        raise BadFile("an initial state is out of range")
+    units, number = policy.tracker.units, len(policy.constraints)
+    if len(units) != number or any(u <= 0 for u in units) or not set(policy.dims) <= set(range(number)):
+        raise BadFile("the units of the costs do not fit the constraints")
+    if len(policy.tracker.rounding) not in (0, number):
+        raise BadFile("the rounding of the costs does not fit the constraints")
 
 
 # -- tables of joint actions
 
 
-def _table_digests(layers: Sequence[PolicyLayer]) -> list[bytes]:
+def _table_digests(tables: Sequence[Table]) -> list[bytes]:
     """What tells the table of each time from others: digests of both of its arrays."""
-    known: dict[int, bytes] = {}  # by identity, of single arrays, which the layers keep alive
+    known: dict[int, bytes] = {}  # by identity, of single arrays, which the caller keeps alive
 
     def of(array: NDArray[Any]) -> bytes:
         if id(array) not in known:
-            little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-            content = repr((little.dtype.str, array.shape)).encode() + little.tobytes()
-            known[id(array)] = hashlib.sha256(content).digest()
+            kind = repr((array.dtype.newbyteorder("<").str, array.shape)).encode()
+            known[id(array)] = hashlib.sha256(kind + little_bytes(array)).digest()
         return known[id(array)]
 
-    return [of(layer.row_ptr) + of(layer.action) for layer in layers]
+    return [of(row_ptr) + of(action) for row_ptr, action in tables]
 
 
 def _together(digests: Sequence[bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
-def _check_game(policy: Policy, game: MarkovGame) -> None:
-    """Raise BadFile unless the policy is one of this game: its labels, its start, its joint actions at every time."""
+def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> None:
+    """Raise BadFile unless the policy has the labels, start and joint actions of this game."""
     if policy.game_digest != game.digest:
         raise BadFile("the policy inside was computed for another game than the one inside")
     if any(repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS):  # 1, 1.0 and True are equal
         raise BadFile("the policy inside has other labels than the game inside")
-    if policy.horizon != game.horizon or policy.initial != game.initial:
+    if len(tables) != game.horizon or policy.initial != game.initial:
         raise BadFile("the policy inside has another horizon or start than the game inside")
     seen = set()
-    for t, (layer, own) in enumerate(zip(policy.layers, map(game.layer, range(game.horizon)), strict=True)):
-        key = (id(layer.row_ptr), id(layer.action), game.layer_at[t])
+    for t, (row_ptr, action) in enumerate(tables):
+        key = (id(row_ptr), id(action), game.layer_at[t])
         if key in seen:
             continue
         seen.add(key)
-        if not np.array_equal(layer.row_ptr, own.row_ptr) or not np.array_equal(layer.action, own.action):
+        own = game.layer(t)
+        if not np.array_equal(row_ptr, own.row_ptr) or not np.array_equal(action, own.action):
             raise BadFile(
-                f"the joint actions of the policy at t={t} are not those that are legal in the game at that time. The file is damaged, "
-                "or an earlier version of acegames wrote it, which could mix up the joint actions of different times; solve the game again"
+                f"the joint actions of the policy at t={t} are not those that are legal in the game at that time. The "
+                "file is damaged, or an earlier version of acegames wrote it, which could mix up the joint actions of "
+                "different times; solve the game again"
             )
 
 
-def _check_early_tables(policy: Policy, table_at: Sequence[int]) -> None:
-    """Raise BadFile where an earlier version may have mixed up the tables of several times, and no game is there to tell."""
+def _check_early_tables(table_at: Sequence[int], tables: Mapping[int, Table]) -> None:
+    """Raise BadFile where an early version may have mixed up tables, and no game can tell."""
     first: dict[int, int] = {}
-    fine: set[int] = set()
-    for t, number in enumerate(map(int, table_at)):
+    for t, number in enumerate(table_at):
         earlier = first.setdefault(number, t)
-        if earlier == t or number in fine:
-            continue
-        fine.add(number)
-        if not _only_way(policy.layers[t]):
+        if earlier < t and not _only_way(*tables[number]):
             raise BadFile(
-                f"written by an earlier version of acegames, which could mix up the joint actions of different times, here of t={earlier} "
-                f"and t={t}. Without the game nobody can tell whether it did; solve the game again"
+                "written by an earlier version of acegames, which could mix up the joint actions of different times, "
+                f"here of t={earlier} and t={t}. Without the game nobody can tell whether it did; solve the game again"
             )
 
 
-def _only_way(layer: PolicyLayer) -> bool:
+def _only_way(row_ptr: NDArray[Any], action: NDArray[Any]) -> bool:
     """Whether the joint actions can be divided among the states in no other way.
 
-    Those of one state are in ascending order, so that a new state begins wherever they do not ascend. Where this
-    happens once less than there are states, every state begins at such a place.
+    Those of one state ascend, so a new state begins wherever they do not. Where this happens once
+    less than there are states, every state begins at such a place.
     """
-    check_types(layer)
-    step = np.diff(layer.action.astype(np.int64), axis=0)
+    if row_ptr.dtype.kind != "i" or action.dtype.kind != "i" or (row_ptr.ndim, action.ndim) != (1, 2):
+        raise BadFile("an array of the policy has the wrong type")
+    step = np.diff(action.astype(np.int64), axis=0)
     changing = np.argmax(step != 0, axis=1)  # the first player whose action is another one
     begins = 1 + np.flatnonzero(step[np.arange(len(step)), changing] <= 0)
-    return np.array_equal(layer.row_ptr[1:-1], begins)
+    return np.array_equal(row_ptr[1:-1], begins)
 
 
-def _reached_from_archive(dims: Any, arrays: Mapping[str, NDArray[Any]], horizon: int) -> Reached | None:
-    if dims is None:
-        return None
-    layers = tuple(_boxes_from_archive(arrays, f"reached/{t}") for t in range(horizon))
-    return Reached(tuple(int(d) for d in dims), layers)
-
-
-def _layer_from_archive(
-    arrays: Mapping[str, NDArray[Any]], t: int, table: int, offsets: NDArray[np.int64] | None
-) -> PolicyLayer:
-    rest = (arrays[f"{t}/{name}"] for name in (LAYER_ARRAYS if offsets is None else PRODUCT_ARRAYS))
-    layer = PolicyLayer(
-        _boxes_from_archive(arrays, f"{t}"), arrays[f"row_ptr/{table}"], arrays[f"action/{table}"], *rest
-    )
-    return replace(layer, offsets=offsets)
-
-
-def _boxes_from_archive(arrays: Mapping[str, NDArray[Any]], prefix: str) -> LayerSpace:
+def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
     states, lo, size, least, most = (arrays[f"{prefix}/{name}"] for name in BOX_ARRAYS)
     listed = f"{prefix}/keys" in arrays
     cells = arrays[f"{prefix}/keys"] if listed else arrays[f"{prefix}/bits"]
     ints = [a.dtype == np.int64 and a.ndim == n for a, n in ((states, 1), (lo, 2), (size, 2), (least, 2), (most, 2))]
     if not all(ints) or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
         raise BadFile("an array of the policy has the wrong type")
-    shaped = lo.shape == size.shape == (len(states), lo.shape[1]) and least.shape == most.shape == (
-        len(states),
-        least.shape[1],
-    )
-    if not shaped or not (size > 0).all():
+    same = lo.shape == size.shape and least.shape == most.shape and len(lo) == len(least) == len(states)
+    if not same or not (size > 0).all():
         raise BadFile("boxes of the policy do not fit together")
     nothing = np.zeros(1, dtype=np.int64)
     space = numbered(LayerSpace(states, lo, size, nothing, nothing, least, most))
     return replace(space, cells=Cells.from_keys(cells) if listed else Cells.from_bits(cells))
+
+
+# -- what else a header says
 
 
 def _stats_from_data(data: Any) -> Stats:
@@ -361,23 +369,3 @@ def _concept_from_data(data: Mapping[str, Any]) -> Concept:
     concept = CONCEPTS[data["kind"].lower()]
     names = {field.name for field in fields(concept) if field.default is not None or field.name in data}
     return concept(**{name: label_from_data(name, data[name]) for name in names})
-
-
-def _below(arrays: Mapping[str, NDArray[Any]], prefix: str) -> Arrays:
-    return {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
-
-
-class _damaged:  # noqa: N801 - reads as a phrase at the place of use
-    """Turns what goes wrong while reading a header that passed for JSON into BadFile with the file's name."""
-
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = fspath(path)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, AceError):
-            raise BadFile(f"{self.path}: {error}") from None
-        if isinstance(error, (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)):
-            raise BadFile(f"{self.path}: damaged ({type(error).__name__}: {error})") from None

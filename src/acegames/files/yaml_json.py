@@ -17,7 +17,7 @@ import yaml
 
 from acegames.errors import BadFile
 from acegames.model.written import WrittenFloat, show
-from acegames.system.container import strict_json
+from acegames.system.headers import strict_json
 from acegames.system.limits import DIGITS, NESTING
 
 LINE = 100

@@ -14,9 +14,24 @@ from acegames.policy.layer import PolicyLayer
 from acegames.policy.policy import Policy
 from acegames.safety.cells import LayerSpace
 
+LAYER_ARRAYS = ("code", "values", "mixed_pair", "mixed_ptr", "mixed_row", "mixed_prob")
+"""What files hold of a layer besides its boxes and its joint actions."""
+
+FLOAT, INT, UNSIGNED = [np.dtype("f8")], [np.dtype("i8")], [np.dtype(f"u{n}") for n in (1, 2, 4, 8)]
+TYPES: dict[str, tuple[list[np.dtype[Any]], int]] = {  # of entries, and the number of axes
+    "row_ptr": (INT, 1),
+    "action": ([np.dtype("i4")], 2),
+    "code": (UNSIGNED, 1),
+    "values": (FLOAT, 2),
+    "mixed_pair": (INT, 1),
+    "mixed_ptr": (INT, 1),
+    "mixed_row": (UNSIGNED, 1),
+    "mixed_prob": (FLOAT, 1),
+}
+
 
 def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
-    """Raise BadFile unless the layer's arrays fit together, and the labels of the policy or game, and all indices are in range."""
+    """Raise BadFile unless the layer's arrays fit together and its labels, all indices in range."""
     n, n_states = len(policy.players), len(policy.states)
     check_types(layer)
     check_boxes(layer.space, policy, dims)
@@ -58,7 +73,7 @@ def _joint_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[n
 
 
 def _player_records(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
-    """Whether records list each player's actions in order, its probabilities sum to one, and all combinations are joint actions."""
+    """Whether records list actions by player in order, sum to one, and combine to joint actions."""
     if not len(state):
         return True
     assert layer.offsets is not None
@@ -86,20 +101,11 @@ def check_boxes(space: LayerSpace, policy: Policy | MarkovGame, dims: tuple[int,
 
 
 def check_types(layer: PolicyLayer) -> None:
-    """Raise BadFile unless each array of a layer has the type of entries and the number of axes that it must have."""
-    signed, unsigned, real = ("i", "u", "f")
-    expected: list[tuple[NDArray[Any], str, int]] = [
-        (layer.row_ptr, signed, 1),
-        (layer.action, signed, 2),
-        (layer.code, unsigned, 1),
-        (layer.values, real, 2),
-        (layer.mixed_pair, signed, 1),
-        (layer.mixed_ptr, signed, 1),
-        (layer.mixed_row, unsigned, 1),
-        (layer.mixed_prob, real, 1),
-    ]
-    if any(array.dtype.kind != kind or array.ndim != ndim for array, kind, ndim in expected):
-        raise BadFile("an array of the policy has the wrong type")
+    """Raise BadFile unless each array of a layer has its type of entries and number of axes."""
+    for name, (types, ndim) in TYPES.items():
+        array = getattr(layer, name)
+        if array.dtype not in types or array.ndim != ndim:
+            raise BadFile(f"the array {name!r} of the policy has the wrong type")
 
 
 def _check_cells(space: LayerSpace, width: int, n_states: int) -> None:

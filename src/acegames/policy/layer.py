@@ -6,6 +6,7 @@ number (the pure joint action) or, where play is mixed, a short record; and the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -112,7 +113,7 @@ class Reached:
     """Exactly the (state, spent) that feasible play reaches, nothing clipped: to tell apart what cannot occur."""
 
     dims: tuple[int, ...]  # order of the constraints in the boxes; none leaves one column of zeros
-    layers: tuple[LayerSpace, ...]  # t = 0 .. H-1
+    layers: Sequence[LayerSpace]  # t = 0 .. H-1
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""

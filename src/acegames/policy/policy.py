@@ -20,6 +20,7 @@ from acegames.model.arrays import Ints
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, project
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, CostTracker
 
@@ -45,7 +46,7 @@ class Policy:
     initial: tuple[tuple[int, float], ...]
     tracker: CostTracker
     dims: tuple[int, ...]  # the constraints that matter, in the order of the layers' boxes
-    layers: tuple[PolicyLayer, ...]  # t = 0 .. H-1
+    layers: Sequence[PolicyLayer]  # t = 0 .. H-1
     concept: Concept
     game_digest: str
     reached: Reached | None = None
@@ -72,7 +73,7 @@ class Policy:
             InvalidOption: the policy draws joint actions together, so no player has a strategy of
                 its own.
         """
-        if any(layer.offsets is None for layer in self.layers):
+        if self.layers[0].offsets is None:
             raise InvalidOption(
                 f"strategies: under {self.concept!r} joint actions are drawn together, so no player has a strategy of its own; "
                 "use distribution or act, or solve with Nash()"
@@ -178,7 +179,7 @@ class Policy:
         return {s: i for i, s in enumerate(self.states)}
 
     def __repr__(self) -> str:
-        pairs = sum(map(len, self.layers))
+        pairs = count_pairs(self.layers)
         return f"<Policy: {self.concept}, horizon {self.horizon}, {pairs:,} pairs, for game {self.game_digest[:12]}>"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from acegames.errors import AceError, TooLarge
 from acegames.model.words import called, shown
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
 from acegames.safety.frontier import Frontier
 from acegames.solving.pipeline import Solution
@@ -25,7 +26,7 @@ def minimal(view: View) -> tuple[Frontier | None, str]:
     """Minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
         return None, "This game has no budgets."
-    pairs = sum(map(len, view.policy.layers))
+    pairs = count_pairs(view.policy.layers)
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
         return None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it."
     try:

@@ -26,7 +26,7 @@ from acegames.report.summary import summary_data
 from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.container import write_parts
+from acegames.system.atomic import write_parts
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000

@@ -116,7 +116,12 @@ class Solution:
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Solution:
-        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory."""
+        """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory.
+
+        The policy of a file above 4 MiB stays in the file, mapped: each layer is read and checked when it
+        is first used, and gives BadFile then if it is damaged. Do not write over such a file while the
+        solution is used; `save` replaces it.
+        """
         from acegames.files.solution import load_solution
 
         return load_solution(path)

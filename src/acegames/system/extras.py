@@ -17,7 +17,7 @@ def optional(module: str, what: str, extra: str) -> Any:
         extra: the extra of acegames that installs it.
 
     Raises:
-        MissingExtra: when its package is not installed; an error inside an installed package passes through.
+        MissingExtra: its package is not installed. Errors inside an installed package pass through.
     """
     package = module.partition(".")[0]
     try:

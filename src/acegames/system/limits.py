@@ -1,90 +1,61 @@
-"""What a file may ask for, in one place. Files may come from strangers: each size is held against its limit before memory is taken.
+"""What a file may ask for, in one place. Files may come from strangers.
 
-A limit stands well above what games in use need, and low enough that what it lets through fits into an ordinary machine. What
-is bounded by the size of the file itself (uncompressed arrays) has no limit: whoever could store it can load it.
+A limit is checked before memory is taken. It stands well above what real games need, and low enough
+that an ordinary machine survives what it lets through. Uncompressed arrays have no limit: whoever
+could store them can load them.
 """
 
 from __future__ import annotations
 
-TEXT_BYTES = 2**26
-"""Of a text file. Parsed values take up to thirty times the room of their text."""
+from typing import NamedTuple
 
-NESTING = 32
-"""Levels of lists and mappings in a text file; a game needs eight. Readers call themselves once per level."""
 
-LABEL_NESTING = 16
-"""Levels of lists in one label."""
+class Limit(NamedTuple):
+    """A limit that grows with the size of what is there: base + share * size."""
 
-DIGITS = 3900
-"""Of a whole number, a numerator or a denominator. Python takes quadratic time for much longer ones, and refuses to write them."""
+    base: int
+    share: int
 
-DECIMAL_LENGTH = 2000
-"""Characters of a decimal number; with exponents of three digits, for the exact value of 1e999999999 would fill the memory."""
+    def at(self, size: int) -> int:
+        """The limit for this size."""
+        return self.base + self.share * size
 
-DENOMINATOR_BITS = 2**16
-"""Of the common denominator of a constraint's costs: a thousand costs with denominators of 64 bits that have nothing in
-common. Numbers of that length are added exactly in a moment, and those of a million bits, which a small file can ask for, not."""
 
-HORIZON = 1_000_000
-"""Steps of a game in a file, so that a few written digits cannot ask for all the memory."""
+# -- text files and numbers
+TEXT_BYTES = 2**26  # bytes of a text file; parsed values take up to thirty times the room of their text
+NESTING = 32  # levels of lists and mappings in a text file, of which a game needs eight
+LABEL_NESTING = 16  # levels of lists in one label
+DIGITS = 3900  # digits of a number; Python is slow with much longer ones, and refuses to print them
+DECIMAL_LENGTH = 2000  # characters of a decimal number; exponents have three digits: see 1e999999999
+DENOMINATOR_BITS = 2**16  # bits of the common denominator of a constraint's costs, all added exactly
+MESSAGE = 4000  # characters of an error message that the program prints: labels may be long
 
-EXPANDED = 2**25
-"""Numbers in the tables that the rules of one file make (by wildcards, several outcomes, several times); above this a game
-belongs in arrays. They take a quarter of a GiB, and about three times that while they are made. Also the budgets of
-all constraints at all times, of which a file may write down one for all times."""
+# -- games
+HORIZON = 1_000_000  # steps of a game in a file, so that a few digits cannot ask for all the memory
+EXPANDED = 2**25  # numbers in the tables that the rules of a file expand to; also budgets at all times
+LAYER_OUTCOMES = 128  # a time with tables of its own counts as at least this many outcomes
+REACH_WORK = 2**32  # transitions followed to find which states can occur
+SAME_HASH = 1000  # labels with the same hash; tables of such labels take quadratic time
+DISCRETE_COUNT = 10**6  # the largest shape parameter of a distribution on the integers
+LISTED = 2**20  # entries of a plain numpy array that become Python objects: labels, budgets, start
 
-OUTCOMES = 2**21
-"""That the arrays of a plain numpy file stand for (applied at several times, or to several costs), besides one per byte of the file:
-about two hundred bytes are taken for each while the game is made."""
+# Outcomes that a plain numpy file may describe, by bytes of the file: an array may apply at several
+# times or to several costs. Each outcome takes about two hundred bytes while the game is made.
+OUTCOMES = Limit(2**21, 1)
 
-LAYER_OUTCOMES = 128
-"""That the making of one more layer (a time with tables of its own) counts as, however small it is."""
+# Numbers in the tables of all layers of an archive, by numbers stored: layers may share arrays, as
+# those of a discounted game do. The limit bounds minutes, not memory.
+LAYERED = Limit(2**31, 100)
 
-LAYERED, LAYERED_SHARE = 2**31, 100
-"""Numbers in the tables of all layers of an archive, where layers share arrays, besides so many per number that is stored. A discounted
-game has a layer for each step, all with the same outcomes. What this lets through takes minutes to check, not memory."""
+# -- archives
+HEADER = 2**29  # bytes of a header
+UNFOLDED = Limit(2**26, 100)  # bytes that a Parquet table may unfold to, by bytes of the file
 
-REACH_WORK = 2**32
-"""Steps from a state to a next one that are looked at to find which states can occur; sets that come again are not counted."""
-
-SAME_HASH = 1000
-"""Labels with one hash value. Python numbers that differ by a multiple of 2^61 - 1 have; tables of them take quadratic time."""
-
-COMPRESSED = 2**31
-"""Bytes that the compressed members of an archive may unfold to in total, whatever they declare. Larger content is stored
-uncompressed."""
-
-STORED_ABOVE = COMPRESSED // 2
-"""Bytes of arrays above which an archive is written uncompressed; the other half is room for the header and the names."""
-
-PACKED, PACKED_SHARE = 2**27, 50
-"""Bytes that the compressed members of an archive may unfold to, besides so many per byte of the file: a kilobyte may unfold to a
-megabyte. An entry of an array counts as `ENTRY` bytes at least, which is what is made of it, and a text as `TEXT_ENTRY` more."""
-
-PACKED_HEADER, PACKED_HEADER_SHARE = 2**24, 16
-"""Of these, bytes of a compressed header, besides so many per byte of the file. One rare character makes all of it four times as long."""
-
+# Bytes that the compressed members of a zip archive may unfold to: at most COMPRESSED, and PACKED
+# by bytes of the file. Entries of arrays count as ENTRY bytes or more, texts as TEXT_ENTRY more.
+COMPRESSED, PACKED = 2**31, Limit(2**27, 50)
 ENTRY, TEXT_ENTRY = 8, 128
-"""Bytes that an entry of an array counts as, whatever its type, and those of a text besides its characters."""
 
-NPY_HEADER = 2**16
-"""Bytes of the head of one array, which says its type and its shape."""
-
-LISTED = 2**20
-"""Entries of an array of a plain numpy file that becomes Python objects: labels, budgets, the start."""
-
-UNFOLDED, UNFOLDED_SHARE = 2**26, 100
-"""Bytes that a Parquet table may unfold to, besides so many per byte of the file: it packs lines that are alike without bound."""
-
-HEADER = 2**29
-"""Bytes of the header of an archive."""
-
-HEADER_VALUES = 2**22
-"""Values in the header of an archive, besides one per byte of the file: each takes up to a hundred bytes of memory, and a
-thousand of them may be packed into three bytes of file."""
-
-DISCRETE_COUNT = 10**6
-"""Largest shape, by size, of a distribution on the integers."""
-
-MESSAGE = 4000
-"""Characters of an error that the command-line program prints: labels are quoted in messages, and may be as long as the file."""
+# Bytes of a compressed header, and values in it, by bytes of the file. One rare character makes it
+# four times as long in memory. A value takes a hundred bytes, and three bytes may pack a thousand.
+PACKED_HEADER, HEADER_VALUES = Limit(2**24, 16), Limit(2**22, 1)

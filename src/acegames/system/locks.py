@@ -10,7 +10,7 @@ HELD = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK, errno.EDEADLK)
 
 
 def try_lock(handle: int) -> bool | None:
-    """Take an open file for this handle alone; False where another one has it, None where the file system knows no locks."""
+    """Lock an open file; False where another handle has it, None where there are no locks."""
     try:
         _lock(handle)
     except OSError as error:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-UNKNOWN_MEMORY = 8 * 2**30
-"""Assumed where the system does not say."""
+UNKNOWN_MEMORY = 8 * 2**30  # bytes, assumed where the system does not say
+CGROUP = "/sys/fs/cgroup/memory."
 
 
 def available_memory() -> int:
-    """Bytes that can be used without swapping, container limits respected."""
-    free = _meminfo()
-    limit, used = _number("/sys/fs/cgroup/memory.max"), _number("/sys/fs/cgroup/memory.current")
-    if limit is not None and used is not None:
-        reclaimable = _cgroup_cache()
-        free = min(free, max(limit - used + reclaimable, 0))
-    return free
+    """Bytes that can be used without swapping, limits of containers respected."""
+    kilobytes = _number("/proc/meminfo", "MemAvailable:")
+    free = _physical_memory() if kilobytes is None else 1024 * kilobytes
+    limit, used = _number(f"{CGROUP}max"), _number(f"{CGROUP}current")
+    if limit is None or used is None:
+        return free
+    reclaimable = _number(f"{CGROUP}stat", "inactive_file ") or 0
+    return min(free, max(limit - used + reclaimable, 0))
 
 
 def processors() -> int:
@@ -27,31 +28,19 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def _meminfo() -> int:
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
+def _physical_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return UNKNOWN_MEMORY
 
 
-def _number(path: str) -> int | None:
+def _number(path: str, key: str = "") -> int | None:
+    """The number after this key in a file of the system, None where there is none."""
     try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def _cgroup_cache() -> int:
-    try:
-        for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines():
-            if line.startswith("inactive_file "):
-                return int(line.split()[1])
-    except OSError:
+        for line in Path(path).read_text().splitlines():
+            if line.startswith(key):
+                return int(line.removeprefix(key).split()[0])
+    except (OSError, ValueError, IndexError):
         pass
-    return 0
+    return None

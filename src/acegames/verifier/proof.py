@@ -1,22 +1,26 @@
-"""Proofs: a solution as a file that a stranger can check, with nothing but `checker/ace_check.py` and numpy.
+"""Proofs: a solution in a file that a stranger can check, with `checker/ace_check.py` and numpy.
 
     line 1   acegames-proof 1                 the kind of file and its version
     line 2   SHA-256 of every byte that follows, so that no byte can change unnoticed
-    line 3   JSON: the game but for its arrays (what `MarkovGame.digest` is taken of), the concept, what each cost counts as,
-             the claims, and the arrays [name, type, *shape] in the order in which they follow
+    line 3   JSON: the game but for its arrays (its digest is taken of this), the concept, what each
+             cost counts as, the claims, and the arrays [name, type, *shape] in their order
     then     the arrays, little-endian, one after another
 
-The arrays are those of the game's layers, and `policy.prob`: for each situation (t, state, spent) that safe play can reach, in this
-order, one probability for each joint action of the state. Which situations these are the checker finds itself.
+This is simpler than the container of other files, so that the checker's own reader stays short.
 
-Whoever changes a proof and its digest with it has another claim about another game or policy, and the checker judges that. So
-the checker prints the game's digest, which is `MarkovGame.digest`.
+The arrays are those of the game's layers, and `policy.prob`: for each situation (t, state, spent)
+that safe play can reach, in this order, one probability for each joint action of the state. The
+checker finds these situations itself.
+
+Whoever changes a proof and its digest makes another claim about another game or policy, and the
+checker judges that. So the checker prints the game's digest.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -31,7 +35,9 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
-from acegames.system.container import write_parts
+from acegames.system.atomic import write_parts
+from acegames.system.container import little_bytes
+from acegames.system.headers import Arrays, described
 from acegames.verifier import Certificate, verify
 from acegames.verifier.counted import Counted
 from acegames.verifier.feasible import Stage, feasible_stages, offsets
@@ -41,14 +47,12 @@ from acegames.verifier.units import Units
 
 __all__ = ["Proof", "certify", "prove"]
 
-Arrays = dict[str, NDArray[Any]]
-
 MOST_ENTRIES = 50_000_000
-"""Joint actions of situations that a proof may hold: some gigabytes while it is written, and minutes to check."""
+"""Joint actions of situations in a proof: some gigabytes while it is written, minutes to check."""
 
 _MARGIN = 8.0
-"""Claims leave room for this many times the rounding that the verifier allows for: the checker, in floats, moves its bounds outward with
-every mean, also where there was nothing to add up."""
+"""Claims leave room for this many times the rounding that the verifier allows for: the checker
+moves its bounds outward with every mean, also where nothing is added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +66,9 @@ class Proof:
     gain: NDArray[np.float64]  # (N,) no player gains more by any safe deviation, in any of them
     values: NDArray[np.float64]  # (N, 2) bounds on each player's expected total reward
     spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
-    excess: tuple[str, ...]  # M the most by which a budget is truly exceeded: 0 unless the policy rounds costs down
-    rounded: bool  # whether the policy counts costs otherwise than they are, which the checker must be told to accept
+    # M: the most by which a budget is truly exceeded; 0 unless the policy rounds costs down
+    excess: tuple[str, ...]
+    rounded: bool  # whether the policy rounds costs, which the checker must be told to accept
 
     def __str__(self) -> str:
         return (
@@ -76,18 +81,27 @@ class Proof:
         )
 
 
-def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
-    """Write a proof of a solution: game, policy and claims, for `python checker/ace_check.py PROOF` to confirm.
+def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
+    """The former name of `prove`."""
+    warnings.warn("certify is called prove now; the old name goes in version 0.2", DeprecationWarning, stacklevel=2)
+    return prove(solution, path, tol=tol)
 
-    The solution is verified first. The claims are about the game with its true costs, also where the policy rounds them.
+
+def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
+    """Write a proof of a solution, for `python checker/ace_check.py PROOF` to confirm.
+
+    The solution is verified first. The claims are about the game with its true costs, also where
+    the policy rounds them.
 
     Args:
         solution: what `solve` found, or `Solution.load` read.
         path: where to write the proof.
-        tol: the largest gain by a deviation that is accepted anywhere, as in `verify`. The checker has a limit of its own.
+        tol: the largest gain by a deviation that is accepted anywhere, as in `verify`. The checker
+            has a limit of its own.
 
     Raises:
-        InvalidOption: costs of the game are drawn from distributions, or the solution does not pass `verify`.
+        InvalidOption: costs of the game are drawn from distributions, or the solution does not pass
+            `verify`.
         TooLarge: there are too many situations to be listed.
     """
     if not isinstance(solution, Solution):
@@ -122,7 +136,7 @@ def _check_costs(game: MarkovGame) -> None:
         if any(isinstance(cost, RandomCost) for cost in values):
             raise InvalidOption(
                 f"solution: costs of {label!r} are drawn from a distribution, which a proof cannot hold. A proof about the game with "
-                "rounded costs is possible: rounded = round_costs(game, epsilon).game, then certify(solve(rounded), path)"
+                "rounded costs is possible: rounded = round_costs(game, epsilon).game, then prove(solve(rounded), path)"
             )
 
 
@@ -148,7 +162,7 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
 
 
 def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
-    """One probability for each joint action of each situation of one time, situations in ascending order."""
+    """A probability for each joint action of each situation of one time, in ascending order."""
     order = np.lexsort((*stage.spent.T[::-1], stage.state))
     state = stage.state[order]
     answers, row_ptr = reader.read(t, state, stage.spent[order]), game.layer(t).row_ptr
@@ -160,7 +174,7 @@ def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> ND
 
 
 def _claims(certificate: Certificate) -> dict[str, Any]:
-    """What the checker is to confirm. Its bounds are wider than the verifier's sums, by rounding at each step as these are."""
+    """What the checker is to confirm. Its bounds are wider than those of the verifier."""
     float64 = np.finfo(np.float64)
     off = _MARGIN * certificate.rounding + float64.eps * np.abs(certificate.values) + float64.tiny
     gain = certificate.regret + off
@@ -172,19 +186,12 @@ def _claims(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[bytes]:
+def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[Any]:
     """The bytes of a proof."""
-    little = {name: np.ascontiguousarray(a, dtype=a.dtype.newbyteorder("<")) for name, a in arrays.items()}
-    kinds = [[name, f"<{a.dtype.kind}{a.dtype.itemsize}", *a.shape] for name, a in little.items()]
-    line = json.dumps({**header, "arrays": kinds}, allow_nan=False).encode() + b"\n"
-    digest = hashlib.sha256(line)
-    for array in little.values():
-        digest.update(array.tobytes())
-    yield b"acegames-proof 1\n"
-    yield digest.hexdigest().encode() + b"\n"
-    yield line
-    for array in little.values():
-        yield array.tobytes()
-
-
-certify = prove  # the name of earlier versions
+    line = json.dumps({**header, "arrays": described(arrays)}, allow_nan=False).encode() + b"\n"
+    parts: list[Any] = [line, *map(little_bytes, arrays.values())]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    yield f"acegames-proof 1\n{digest.hexdigest()}\n".encode()
+    yield from parts

@@ -29,7 +29,7 @@ from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
 from acegames.safety.infeasible import infeasible
 from acegames.solving.pipeline import Solution
-from acegames.system.container import write_text
+from acegames.system.atomic import write_text
 from acegames.system.extras import optional
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]

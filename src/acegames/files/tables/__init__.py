@@ -45,8 +45,9 @@ from acegames.model.written import label_to_data, show
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
-from acegames.system.container import check_version, strict_json, write_text
+from acegames.system.atomic import write_text
 from acegames.system.extras import optional
+from acegames.system.headers import check_version, strict_json
 from acegames.system.limits import HEADER
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]

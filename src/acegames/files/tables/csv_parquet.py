@@ -21,9 +21,9 @@ from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
 from acegames.model.to_table import objects
 from acegames.model.written import label_to_data, show, unknown, write_number
-from acegames.system.container import writing
+from acegames.system.atomic import writing
 from acegames.system.extras import optional
-from acegames.system.limits import UNFOLDED, UNFOLDED_SHARE
+from acegames.system.limits import UNFOLDED
 
 Source = str | PathLike[str]
 
@@ -159,7 +159,7 @@ def _read_parquet(path: Source) -> Iterator[Piece]:
     arrow, parquet = _arrow()
     first = 0
     with open(path, "rb") as file:
-        most, held = UNFOLDED + UNFOLDED_SHARE * os.fstat(file.fileno()).st_size, 0
+        most, held = UNFOLDED.at(os.fstat(file.fileno()).st_size), 0
         try:
             for batch in parquet.ParquetFile(file).iter_batches(batch_size=CHUNK):
                 held += batch.nbytes

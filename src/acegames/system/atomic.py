@@ -1,0 +1,179 @@
+"""Writing files whole or not at all.
+
+A file is written under a temporary name beside its place, synced to disk and renamed. The temporary
+file is locked while its process lives, so that the next writer can remove what killed ones left.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from acegames.system.locks import try_lock
+
+Path = str | os.PathLike[str]
+
+TEMPORARY, TEMPORARY_END = ".acegames-", ".tmp"  # the names of temporary files begin and end so
+BINARY = getattr(os, "O_BINARY", 0)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8 at exactly `path`, whole or not at all."""
+    write_parts(path, [text.encode()])
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> int:
+    """Write bytes at exactly `path`, whole or not at all; return how many."""
+    with writing(path) as file:
+        return sum(file.write(part) for part in parts)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file whose content goes to `path` on success, whole or not at all.
+
+    A link is followed and the file that it leads to is replaced. A device or a pipe stays what it
+    is, and the content is written to it.
+    """
+    target = os.fspath(path)
+    there = _stat(target)
+    _refuse_folder(target, there)
+    if there is None or _replaceable(os.path.realpath(target), there):
+        with replacing(os.path.realpath(target) if os.path.islink(target) else target) as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        try:
+            with os.fdopen(os.open(target, os.O_WRONLY | BINARY), "wb") as sink:
+                shutil.copyfileobj(file, sink, 2**24)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, target) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that takes the place of `path` on success and is removed otherwise.
+
+    A link at `path` is replaced, not followed. The new file has the mode of the ordinary file that
+    it replaces. Temporary files for this `path` that killed processes left are removed.
+    """
+    target = os.fspath(path)
+    there = _stat(target, follow=False)
+    _refuse_folder(target, there)
+    like = there if there is not None and stat.S_ISREG(there.st_mode) else None
+    folder = os.path.dirname(target) or os.curdir
+    name = os.path.basename(target).encode(errors="surrogatepass")
+    ours = f"{TEMPORARY}{hashlib.blake2b(name, digest_size=6).hexdigest()}-"
+    _remove_leftovers(folder, ours)
+    try:
+        temporary, handle = _create(os.path.join(folder, ours), like)
+    except OSError as error:
+        error.filename = target  # the caller knows this name, not that of the temporary file
+        raise
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if os.name == "posix":  # while it is locked; elsewhere open files cannot be renamed
+                os.replace(temporary, target)
+        if os.name != "posix":
+            os.replace(temporary, target)
+    except BaseException as error:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
+            raise OSError(error.errno, error.strerror, target) from error
+        raise
+    sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Make new names in a folder durable, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=follow)
+    except FileNotFoundError:
+        return None
+
+
+def _refuse_folder(path: str, there: os.stat_result | None) -> None:
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+
+
+def _replaceable(path: str, known: os.stat_result) -> bool:
+    """Whether this is an ordinary file that has a name; one that is open may have been deleted."""
+    found = _stat(path)
+    return stat.S_ISREG(known.st_mode) and found is not None and os.path.samestat(found, known)
+
+
+def _create(beginning: str, like: os.stat_result | None) -> tuple[str, int]:
+    """Create and lock a temporary file, as private as the one that it will replace."""
+    mode = 0o666 if like is None else 0o600
+    while True:
+        name = f"{beginning}{secrets.token_hex(8)}{TEMPORARY_END}"
+        try:
+            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode)
+            if like is not None and os.name == "posix":
+                _take_after(handle, like)
+            try_lock(handle)
+            with suppress(FileNotFoundError):  # another writer may have removed it before it was locked
+                if os.path.samestat(os.stat(name), os.fstat(handle)):
+                    return name, handle
+        except BaseException:  # an interrupt; nobody else has this name
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+        os.close(handle)
+
+
+def _take_after(handle: int, like: os.stat_result) -> None:
+    """Give a new file the owner and the mode of another, as far as the system allows it."""
+    own = os.fstat(handle)
+    with suppress(OSError):
+        if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+            os.fchown(handle, like.st_uid, like.st_gid)
+    with suppress(OSError):
+        os.fchmod(handle, stat.S_IMODE(like.st_mode) & 0o777)
+
+
+def _remove_leftovers(folder: str, beginning: str) -> None:
+    """Remove temporary files with names of this beginning that no living process has locked."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
+    for name in names:
+        if name.startswith(beginning) and name.endswith(TEMPORARY_END):
+            with suppress(OSError):
+                _remove_if_abandoned(os.path.join(folder, name))
+
+
+def _remove_if_abandoned(path: str) -> None:
+    handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        abandoned = try_lock(handle) is True
+        if abandoned and os.name == "posix":
+            os.unlink(path)
+    finally:
+        os.close(handle)
+    if abandoned and os.name != "posix":
+        os.unlink(path)

@@ -1,0 +1,147 @@
+"""Zip archives of `.npy` members, as `numpy.savez` makes them: games, and files of version 1.
+
+`numpy.load` opens what is written here. A member `header.json` ({"format": kind, "version": 1,
+"members": [names of the arrays], ...}) tells our archives from plain numpy files. Nothing is
+pickled. Members may be compressed, as by `numpy.savez_compressed` and in version 1; what they
+unfold to is then bounded by the size of the file (see `limits`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import BadFile, TooLarge
+from acegames.system.atomic import Path, writing
+from acegames.system.headers import VERSION, Arrays, check_kind, check_version, described, read_header
+from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
+from acegames.system.machine import available_memory
+
+PLAIN = "npz"
+"""The kind of a file made by `numpy.savez`: arrays without our header."""
+
+MEMBER = "header.json"
+ALWAYS_FREE = 2**26  # bytes that are assumed to be free
+
+
+def write_npz(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write an archive of this kind at exactly `path`, whole or not at all, uncompressed."""
+    described(arrays)  # they are numbers
+    told = {"format": kind, "version": VERSION, "members": list(arrays), **header}
+    content = json.dumps(told, allow_nan=False).encode()
+    if len(content) > HEADER:
+        raise BadFile(f"{os.fspath(path)}: the labels take {len(content)} bytes, the limit is {HEADER}")
+    with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_member(MEMBER), content)
+        for name, array in arrays.items():
+            little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, little, allow_pickle=False)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member without a date: the same content gives the same bytes."""
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, 0o644 << 16
+    return info
+
+
+def read_npz(file: IO[bytes], wanted: tuple[str, ...]) -> tuple[str, dict[str, Any], Arrays]:
+    """Return (kind, header, arrays) of an archive; the header of a plain file is its size."""
+    size = os.fstat(file.fileno()).st_size
+    with zipfile.ZipFile(file) as archive:
+        room = _Room(archive, size)
+        kind: str = PLAIN
+        header: dict[str, Any] = {"bytes": size}
+        if MEMBER in archive.NameToInfo:
+            content = archive.read(MEMBER)
+            most = HEADER_VALUES.at(size)
+            if sum(map(content.count, (b",", b"[", b"{"))) > most:  # no value without one of these
+                raise BadFile(f"{MEMBER} holds more than {most} values, too many for a file of that size")
+            header = read_header(content)
+            kind = header["format"]
+        check_kind(kind, wanted)
+        names = [info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename != MEMBER]
+        if kind != PLAIN:
+            check_version(header.get("version"))
+            told = header.pop("members", [])
+            if not isinstance(told, list) or sorted(names) != sorted(map(str, told)):
+                raise BadFile("its arrays are not those that its header names, some are missing or foreign")
+        return kind, header, {name: _read_array(archive, name, room, texts=kind == PLAIN) for name in names}
+
+
+class _Room:
+    """Bounds what the members of an archive may take once they are read.
+
+    Members that are stored uncompressed are bounded by the file itself and not counted.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
+        """Check the names and declared sizes of all members, before any is read."""
+        self.size, self.most, self.taken = size, min(COMPRESSED, PACKED.at(size)), 0
+        declared = {True: 0, False: 0}  # bytes, by whether they are compressed
+        for info in archive.infolist():
+            if archive.NameToInfo[info.filename] is not info:
+                raise BadFile(f"the member {info.filename!r} occurs twice")
+            if info.filename != MEMBER and not info.filename.endswith(".npy"):
+                raise BadFile(f"unexpected member {info.filename!r}, not an acegames file")
+            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BadFile(f"member {info.filename!r} is encrypted or compressed in an unknown way")
+            compressed = info.compress_type != zipfile.ZIP_STORED
+            declared[compressed] += info.file_size
+            most = min(HEADER, PACKED_HEADER.at(size)) if compressed else HEADER
+            if info.filename == MEMBER and info.file_size > most:
+                raise BadFile(f"{MEMBER} has {info.file_size} bytes, in a file of that size at most {most} are allowed")
+        if declared[False] > size:
+            raise BadFile(f"declares {declared[False]} bytes of arrays in a file of {size} bytes")
+        if declared[True] > self.most:
+            raise self._too_dense(f"would unfold to {declared[True]} bytes")
+        total = sum(declared.values())
+        if total > ALWAYS_FREE and total > available_memory():
+            raise TooLarge(f"holds {total} bytes of arrays, {available_memory()} bytes of memory are free")
+
+    def take(self, info: zipfile.ZipInfo, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Count an array; BadFile where all of them together take too much."""
+        if info.compress_type == zipfile.ZIP_STORED and 0 not in shape:
+            return
+        each = dtype.itemsize + TEXT_ENTRY if dtype.kind == "U" else max(ENTRY, dtype.itemsize)
+        self.taken += each * math.prod(max(1, length) for length in shape)  # empty arrays may have many rows
+        if self.taken > self.most:
+            raise self._too_dense(f"its arrays, up to {info.filename!r}, would take {self.taken} bytes")
+
+    def _too_dense(self, what: str) -> BadFile:
+        return BadFile(
+            f"{what}, in a file of {self.size} bytes {self.most} are allowed; store it uncompressed (numpy.savez)"
+        )
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, room: _Room, *, texts: bool) -> NDArray[Any]:
+    """Read one member; its size was checked, so that its content may be read at once."""
+    info = archive.NameToInfo[f"{name}.npy"]
+    content = archive.read(info)
+    stream = io.BytesIO(content)
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise BadFile(f"member {info.filename!r} has the unknown npy version {version}")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
+    text = texts and dtype.kind == "U" and dtype.itemsize > 0
+    if not text and (dtype.kind not in "biuf" or dtype.itemsize > 8):
+        raise BadFile(f"member {info.filename!r} has entries of type {dtype}, must be numbers")
+    declared, held = math.prod(shape) * dtype.itemsize, len(content) - stream.tell()
+    if min(shape, default=0) < 0 or declared != held:
+        raise BadFile(f"member {info.filename!r} declares shape {shape} of {dtype} but holds {held} bytes")
+    room.take(info, shape, dtype)
+    data = np.frombuffer(content, np.uint8)[stream.tell() :]
+    if text and (data.view(f"{dtype.str[0]}u4") > 0x10FFFF).any():
+        raise BadFile(f"member {info.filename!r} holds what is not text")
+    array = data.view(dtype).reshape(shape, order="F" if fortran else "C")
+    return np.require(array, dtype.newbyteorder("="), ["C", "A"]).reshape(shape)

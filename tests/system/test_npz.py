@@ -1,0 +1,222 @@
+"""Zip archives: what goes in comes out, numpy opens them, and hostile bytes are refused with a sentence."""
+
+import io
+import json
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from acegames.errors import BadFile
+from acegames.system import npz as module
+from acegames.system.container import read_archive
+from acegames.system.limits import Limit
+from acegames.system.npz import PLAIN, write_npz
+
+KIND = "acegames-test"
+HEADER = {"labels": ["a", "ü"], "n": 3}
+ARRAYS = {
+    "x": np.arange(12.0).reshape(3, 4),
+    "game/row_ptr": np.array([0, 2, 5], dtype=np.int64),
+    "mask": np.array([True, False]),
+    "small": np.array([1, 2], dtype=np.uint8),
+    "scalar": np.array(7, dtype=np.int32),
+    "empty": np.empty((0, 3), dtype=np.float32),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some.file"
+    write_npz(path, KIND, HEADER, ARRAYS)
+    return path
+
+
+def rewrite(path, members):
+    """Write a zip of (name, bytes) members by hand."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+
+
+def header(**changes):
+    return json.dumps({"format": KIND, "version": 1, "members": ["x"], **changes}).encode()
+
+
+def npy(array, **keywords):
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, **keywords)
+    return file.getvalue()
+
+
+def refused(path, kinds=KIND):
+    with pytest.raises(BadFile) as caught:
+        read_archive(path, kinds)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_round_trip(path):
+    kind, found, arrays = read_archive(path, [KIND, "other"])
+    assert kind == KIND
+    assert found == {"format": KIND, "version": 1, **HEADER}
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert arrays[name].shape == array.shape
+        assert np.array_equal(arrays[name], array)
+
+
+def test_numpy_opens_it(path):
+    with np.load(path) as found:
+        assert np.array_equal(found["game/row_ptr"], ARRAYS["game/row_ptr"])
+
+
+def test_same_content_same_bytes(path, tmp_path):
+    again = tmp_path / "again"
+    write_npz(again, KIND, HEADER, ARRAYS)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_fortran_and_big_endian_arrays(tmp_path):
+    array = np.asfortranarray(np.arange(6, dtype=">i4").reshape(2, 3))
+    path = tmp_path / "x.npz"
+    rewrite(path, [("header.json", header()), ("x.npy", npy(array))])
+    found = read_archive(path, KIND)[2]["x"]
+    assert np.array_equal(found, array)
+    assert found.dtype == np.dtype("i4")
+
+
+def test_truncation(path, tmp_path):
+    whole = path.read_bytes()
+    cut = tmp_path / "cut"
+    for length in sorted({*range(0, len(whole), 5), *range(len(whole) - 100, len(whole))}):
+        cut.write_bytes(whole[:length])
+        refused(cut)
+
+
+def test_byte_flips_are_refused_or_harmless(path, tmp_path):
+    whole = path.read_bytes()
+    rng = np.random.default_rng(5)
+    flipped = tmp_path / "flipped"
+    refusals = 0
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        flipped.write_bytes(damaged)
+        try:
+            kind, found, arrays = read_archive(flipped, KIND)
+        except BadFile:
+            refusals += 1
+        else:
+            assert (kind, found["labels"]) == (KIND, HEADER["labels"])
+            assert all(np.array_equal(arrays[name], array) for name, array in ARRAYS.items())
+    assert refusals > len(whole) / 2
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ([("x.npy", npy(np.arange(3)))], "holds 'npz'"),
+        ([("word/document.xml", b"<xml/>")], "unexpected member"),
+        ([("header.json", b"{")], "not valid JSON"),
+        ([("header.json", b'{"format": "a", "format": "b"}')], "'format' occurs twice"),
+        ([("header.json", b'{"format": "acegames-test", "version": NaN}')], "NaN"),
+        ([("header.json", b"[" * 100_000)], "not valid JSON"),
+        ([("header.json", b"[]")], "names no format"),
+        ([("header.json", header(format="acegames-policy"))], "'acegames-policy'"),
+        ([("header.json", header(version=2))], "version 2"),
+        ([("header.json", header(version="1"))], "version is '1'"),
+        ([("header.json", header(version=True))], "version is True"),
+        ([("header.json", header())], "some are missing"),
+        ([("header.json", header()), ("y.npy", npy(np.arange(3)))], "some are missing or foreign"),
+        ([("header.json", header(members=None)), ("x.npy", npy(np.arange(3)))], "missing or foreign"),
+        ([("header.json", header()), ("../x.npy", b"no array")], "missing or foreign"),
+        ([("header.json", header()), ("x.npy", npy(np.array(["a"])))], "must be numbers"),
+        ([("header.json", header()), ("x.npy", npy(np.array([{}]), allow_pickle=True))], "must be numbers"),
+        ([("header.json", header()), ("x.npy", npy(np.zeros(2, dtype="i4,f8")))], "must be numbers"),
+        ([("header.json", header()), ("x.npy", npy(np.arange(3)) + b"more")], "holds 28 bytes"),
+    ],
+)
+def test_foreign_content(tmp_path, members, words):
+    path = tmp_path / "foreign.npz"
+    rewrite(path, members)
+    assert words in refused(path)
+
+
+def test_declared_shape_takes_no_memory(tmp_path):
+    content = npy(np.zeros(4)).replace(b"(4,), }" + b" " * 14, b"(400000000000000,), }")
+    assert b"400000000000000" in content
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header()), ("x.npy", content)])
+    assert "declares shape (400000000000000,)" in refused(path)
+
+
+def test_a_head_without_end_is_not_read(tmp_path):
+    path = tmp_path / "bomb"
+    length = 2**17
+    rewrite(
+        path, [("header.json", header()), ("x.npy", b"\x93NUMPY\x02\x00" + struct.pack("<I", length) + b" " * length)]
+    )
+    assert "Header info length" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "taken"),
+    [(np.zeros(500, dtype=np.uint8), 4000), (np.zeros((500, 0)), 4000), (np.zeros((0, 500)), 4000)],
+)
+def test_entries_count_as_eight_bytes(tmp_path, monkeypatch, array, taken):
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header()), ("x.npy", npy(array))])
+    monkeypatch.setattr(module, "PACKED", Limit(taken, 0))
+    read_archive(path, KIND)
+    monkeypatch.setattr(module, "PACKED", Limit(taken - 1, 0))
+    assert f"would take {taken} bytes" in refused(path)
+
+
+def test_texts_count_as_objects(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, names=np.array(["a"] * 100))
+    monkeypatch.setattr(module, "PACKED", Limit(100 * 132 - 1, 0))
+    assert "would take 13200 bytes" in refused(path, PLAIN)
+
+
+def test_arrays_are_counted_together(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})
+    monkeypatch.setattr(module, "PACKED", Limit(3000, 0))
+    assert "up to 'x3.npy'" in refused(path, PLAIN)
+    np.savez(path, **{f"x{k}": np.zeros(100, dtype=np.uint8) for k in range(5)})  # the file itself is that large
+    assert len(read_archive(path, PLAIN)[2]) == 5
+
+
+def test_a_header_that_unfolds_to_much(tmp_path, monkeypatch):
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header(members=[], more="a" * 10_000))])
+    monkeypatch.setattr(module, "PACKED_HEADER", Limit(5000, 1))
+    assert "header.json has 10" in refused(path)
+
+
+def test_zip_bomb(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "COMPRESSED", 10_000)
+    path = tmp_path / "bomb"
+    rewrite(path, [("header.json", header()), ("x.npy", npy(np.zeros(5000)))])
+    assert "would unfold to" in refused(path)
+
+
+def test_duplicate_member(tmp_path):
+    path = tmp_path / "twice"
+    with pytest.warns(UserWarning, match="Duplicate"):
+        rewrite(path, [("header.json", header()), ("x.npy", npy(np.zeros(1))), ("x.npy", npy(np.ones(1)))])
+    assert "'x.npy' occurs twice" in refused(path)
+
+
+def test_text_arrays_only_in_plain_files(tmp_path):
+    path = tmp_path / "plain.npz"
+    np.savez(path, names=np.array(["a", "b"]))
+    kind, found, arrays = read_archive(path, (KIND, PLAIN))
+    assert (kind, found, arrays["names"].tolist()) == (PLAIN, {"bytes": path.stat().st_size}, ["a", "b"])
+    bad = np.array([0x110000], dtype="<u4").view("<U1")
+    np.savez(path, names=bad)
+    assert "not text" in refused(path, PLAIN)
