@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "reliability")]
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "reliability")]
 
 import proof_truth  # noqa: E402
 
