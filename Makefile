@@ -43,7 +43,7 @@ test-oldest:  ## the tests with the oldest versions that pyproject.toml allows; 
 wheel-test: install  ## build sdist and wheel, install the wheel elsewhere, use it and type-check against it
 	$(BIN)/python -m pytest -m slow tests/whole/test_wheel.py
 
-licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/supply.md
+licences: install  ## audit the licences of what acegames depends on, and remake the table in docs/reference/supply.md
 	$(BIN)/python tests/support/licences.py
 
 lock: install  ## remake constraints/dev.txt: newest versions of everything, for every supported Python
@@ -51,7 +51,7 @@ lock: install  ## remake constraints/dev.txt: newest versions of everything, for
 	$(BIN)/uv pip compile --quiet --universal --all-extras --upgrade --python-version 3.11 --no-annotate \
 		--custom-compile-command 'make lock' pyproject.toml --output-file constraints/dev.txt
 
-reliability: install  ## remake the figures of docs/reliability.md, in some three hours
+reliability: install  ## remake the figures of docs/reference/reliability.md, in some three hours
 	$(BIN)/python $(PIP) atheris
 	$(BIN)/python reliability/damage.py --damages 5000
 	$(BIN)/python reliability/kill.py --kills 100
@@ -69,7 +69,7 @@ bench: install  ## remake benchmarks/README.md, in under ten minutes
 gallery: install  ## remake the pictures and tables of docs/gallery, in about a minute
 	$(BIN)/python examples/make_gallery.py
 
-learners: install  ## remake the Q-learning curves and both pictures of docs/shielded-learning.md, in about a minute
+learners: install  ## remake the Q-learning curves and both pictures of its page, in about a minute
 	$(BIN)/python examples/q_learning.py docs/images
 	$(BIN)/python examples/learning_curves.py
 

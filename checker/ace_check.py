@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check a proof that `acegames certify` wrote, trusting nothing but Python, numpy and this file.
+"""Check a proof that `acegames prove` wrote, trusting nothing but Python, numpy and this file.
 
     python ace_check.py PROOF [--game DIGEST] [--exact] [--rounded] [--gain AMOUNT]
 
@@ -373,7 +373,7 @@ def check(path, exact=False, digest=None, rounded=False, most_gain=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Check a proof written by `acegames certify`.")
+    parser = argparse.ArgumentParser(description="Check a proof written by `acegames prove`.")
     parser.add_argument("proof")
     parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, as `acegames check GAME` tells it")
     parser.add_argument("--exact", action="store_true", help="calculate with rational numbers: slow, no rounding")

@@ -55,7 +55,7 @@ COARSE = 1e3
 """A stage is solved again in a finer unit if its unit is more than this many times what the answer
 leaves a player to gain. TIE and LP_CERTIFICATE are then at most a millionth of what matters."""
 
-LEVEL = 64.0
+BASELINE = 64.0
 """A baseline is taken out of rewards whose total size is more than this many times what they can
 differ by: NOISE is a share of the size and VERIFY a share of the difference, and over thousands of
 steps the first must stay below the second."""

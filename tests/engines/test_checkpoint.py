@@ -621,8 +621,6 @@ def test_a_folder_that_cannot_be_one(tmp_path):
             ace.solve(plain_game(), CONCEPT, checkpoint=wrong)
     with pytest.raises(ace.InvalidOption, match="path of a folder"):
         ace.solve(plain_game(), CONCEPT, checkpoint=3)
-    with pytest.raises(ace.InvalidOption, match="reference engine"):
-        ace.solve(plain_game(), CONCEPT, checkpoint=tmp_path / "x", engine=ace.ReferenceEngine())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")

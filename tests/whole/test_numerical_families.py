@@ -11,7 +11,7 @@ import pytest
 
 import acegames as ace
 from acegames.engines import local, reference
-from acegames.engines.baseline import Level, level
+from acegames.engines.baseline import Baseline, baseline
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
@@ -40,20 +40,20 @@ def test_a_family_for_long(family):
 
 
 def nothing_taken(low, high):
-    """Everything is solved at its level."""
-    return Level(0 * low, 0 * low, 0 * low)
+    """Nothing is taken out of rewards."""
+    return Baseline(0 * low, 0 * low, 0 * low)
 
 
 @pytest.mark.parametrize(("family", "seed"), [("one_near_tie", 13), ("one_near_tie", 58)])
-def test_without_levelling_they_fail(family, seed, monkeypatch):
+def test_without_a_baseline_they_fail(family, seed, monkeypatch):
     """The judge sees it when rounding is taken for indifference."""
     assert not families.run(family, 1, seed).failures
     for engine in (local, reference):
-        monkeypatch.setattr(engine, "level", nothing_taken)
+        monkeypatch.setattr(engine, "baseline", nothing_taken)
     assert any("gains" in sentence for _, sentence in families.run(family, 1, seed).failures)
 
 
-def test_levels_are_those_of_each_time():
+def test_baselines_are_those_of_each_time():
     """Every other step pays one and leaves no choice; in between there are three millionths of a billionth at stake."""
     assert not families.run("near_ties", 1, 5618).failures
     assert not families.run("huge_and_tiny", 1, 92).failures  # and what cannot be played has no say in them
@@ -121,7 +121,7 @@ def levelled(game):
     space = plan(game, lattice(game), clip=True)
     boxes, lists = (explore(replace(space, dense=dense)).rewards for dense in (True, False))
     assert np.array_equal(boxes, lists)
-    return level(*boxes)
+    return baseline(*boxes)
 
 
 def near(base, size, seed=0):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines import EngineResult
-from acegames.numerics import LEVEL
+from acegames.numerics import BASELINE
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def baseline(low: Floats, high: Floats) -> Baseline:
     size = np.maximum(np.abs(low), np.abs(high)).sum(axis=0)
     middle[np.abs(middle) <= spread] = 0.0  # else the differences are exact
     alone = low.shape[1] == 1
-    taken = np.zeros_like(low) if alone or (size <= LEVEL * spread.sum(axis=0)).all() else middle
+    taken = np.zeros_like(low) if alone or (size <= BASELINE * spread.sum(axis=0)).all() else middle
     return Baseline(taken, *_sums(taken))
 
 

@@ -1,4 +1,4 @@
-"""A game as a document that people read and write: YAML and JSON (docs/game-file.md)."""
+"""A game as a document that people read and write: YAML and JSON (docs/reference/game-file.md)."""
 
 from __future__ import annotations
 

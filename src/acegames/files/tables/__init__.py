@@ -1,4 +1,4 @@
-"""Policies and games as plain tables: CSV, Parquet and data frames (see docs/interchange.md).
+"""Policies and games as plain tables: CSV, Parquet and data frames (see docs/with-other-libraries/interchange.md).
 
 A policy has the columns `t`, `state`, `spent_` and each constraint, one per player (its action),
 and `probability`; a line for each joint action that may be played at each (t, state, spent) that
