@@ -9,6 +9,7 @@ import pkgutil
 import numpy as np
 import acegames as ace
 from acegames.stage import StageBatch
+from acegames.stage.batch import BatchStageSolver
 from acegames.stage.nash import NashStageSolver
 import acegames.kernels
 from acegames.safety import space
@@ -32,6 +33,8 @@ for name in ("intersection", "rendezvous", "corridor", "knapsack"):
     for engine in (ace.LocalEngine(), ace.LocalEngine(dense=False)):
         ace.solve(ace.catalog.get(name), ace.Nash(), engine=engine)
 NashStageSolver().solve(StageBatch(np.array([0, 1]), np.zeros((1, 2), np.int32), np.zeros((1, 2))), ace.Nash(), ("p", "q"))
+one = StageBatch(np.array([0, 2]), np.array([[0, 0], [0, 1]], np.int32), np.eye(2))
+BatchStageSolver().solve(one, ace.CE(), ("p", "q"))
 found = pkgutil.iter_modules(acegames.kernels.__path__)
 modules = [importlib.import_module(f"acegames.kernels.{x.name}") for x in found]
 compiled = {f.__name__: f for m in modules for f in vars(m).values() if hasattr(f, "signatures")}.values()

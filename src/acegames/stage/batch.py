@@ -94,10 +94,13 @@ def kernel_arguments(
     group = np.repeat(np.arange(number), np.diff(batch.ptr))
     who = concept.deviators(players)
     deviation = deviation_table(group, batch.action, counts, who) if len(counts) > 1 else np.zeros((0, 1), np.int32)
-    choices = Choices(batch.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
-    value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, np.int64)
+    action = batch.action.view()
+    action.setflags(write=False)  # as in the engine, so that the kernel is not compiled a second time
+    choices = Choices(action, deviation, np.concatenate([[0], np.cumsum(counts)]))
+    row_type = np.uint16 if np.diff(batch.ptr).max() < 65535 else np.uint32
+    value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
-    answers = Answers(value, code, cell, ptr, np.empty(rows, np.int64), np.empty(rows), opened)
+    answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
     goal = goal_of(concept, players, batch.level)
     return stages, number, choices, goal, int(np.diff(batch.ptr).max()), answers
 
