@@ -52,7 +52,7 @@ def test_one_signature_per_kernel():
         == counts["solve_nash"]
         == counts["dense_sets"]
         == counts["sparse_sets"]
-        == counts["find_rows"]
+        == counts["find_numbers"]
         == "1"
     )
     assert {name: n for name, n in counts.items() if int(n) > 1 and not name.startswith("_")} == {}

@@ -92,5 +92,5 @@ class Engine(Protocol):
         progress: OnProgress | None,
         store: LayerStore | None = None,
     ) -> EngineResult | None:
-        """Return the equilibrium, or None when no policy keeps the budgets. Solved layers go to the store where one is given."""
+        """The equilibrium, or None when no policy keeps the budgets; layers go to `store`."""
         ...

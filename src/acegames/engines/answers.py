@@ -54,7 +54,7 @@ class LayerAnswers:
 
 
 def joined(value: Floats, code: NDArray[Any], blocks: Sequence[tuple[int, Answers]]) -> Answers:
-    """The answers of a layer from those of its blocks, each with its first cell; values and codes are joined already."""
+    """The answers of a layer from those of its blocks, each with the number of its first cell."""
     if len(blocks) == 1:
         return blocks[0][1]
     parts = [(begin, x.mixed) for begin, x in blocks if len(x.mixed.at)]

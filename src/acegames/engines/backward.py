@@ -36,7 +36,7 @@ class LayerSolver(Protocol[V]):
         """The values of a stored layer, to go on from."""
 
     def solve(self, t0: int, t1: int, after: V) -> tuple[list[LayerAnswers], V]:
-        """Solve the layers t1-1 down to t0, in this order, from the values of t1. Also returns the values of t0.
+        """Solve the layers t1-1 down to t0 from the values of t1. Also returns the values of t0.
 
         Only the layer t0 may have open stages.
         """

@@ -1,9 +1,10 @@
-"""The baseline: a constant that is taken out of all rewards of one time, where it would hide the differences.
+"""The baseline: a constant taken out of all rewards of one time, where it would hide differences.
 
-Taking a constant out of all rewards of a time changes no equilibrium, and lowers every value by the sum of
-the constants from then on. Floats near zero are finer than floats near large rewards, so what is left is
-solved as finely as its own size allows. Only rewards of joint actions that feasible play can take at that
-time count. Objectives that compare players, "egalitarian" and "fair", are told what was taken from each.
+Taking a constant out of all rewards of a time changes no equilibrium, and lowers every value by the
+sum of the constants from then on. Floats near zero are finer than floats near large rewards, so
+what is left is solved as finely as its own size allows. Only rewards of joint actions that feasible
+play can take at that time count. Objectives that compare players, "egalitarian" and "fair", are
+told what was taken from each.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Baseline:
     above: Floats  # (H, N) by how much `to_go` exceeds that of the player with the lowest
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
-        """The same answer with the baseline put back into its values; `keep` holds them where the layers are."""
+        """The answer with the baseline back in its values, which `keep` holds beside the layers."""
         if not self.to_go.any():
             return found
         values = keep(_raised(layer.values, up) for layer, up in zip(found.layers, self.to_go, strict=True))
@@ -47,7 +48,8 @@ def _raised(values: Floats, up: Floats) -> Floats:
 def baseline(low: Floats, high: Floats) -> Baseline:
     """The baseline of a game in which feasible play is paid between low and high (H, N).
 
-    It is zero where rounding cannot hide anything, and with one player, whose maximum has no incentives.
+    It is zero where rounding cannot hide anything, and with one player, whose maximum has no
+    incentives.
     """
     spread, middle = high - low, low / 2 + high / 2
     size = np.maximum(np.abs(low), np.abs(high)).sum(axis=0)
@@ -58,7 +60,7 @@ def baseline(low: Floats, high: Floats) -> Baseline:
 
 
 def with_gross(rewards: Floats) -> Floats:
-    """Rewards (R, N), and behind them their sizes, of which rounding is a share; one player needs none."""
+    """Rewards (R, N), then their sizes, of which rounding is a share; one player needs none."""
     both: Floats = rewards if rewards.shape[1] == 1 else np.hstack([rewards, np.abs(rewards)])
     both.setflags(write=False)
     return both

@@ -1,8 +1,8 @@
 """A block is a run of cells of one layer. It is solved from what it is given and nothing else.
 
-Threads, processes, a cluster and a GPU can run the same blocks: `solve_block` is a function of the layer's
-data, the run of cells and the stage solver, and returns what it made. `cut` takes out of a layer what some
-of its boxes need, so that a block can travel.
+Threads, processes, a cluster and a GPU can run the same blocks: `solve_block` is a function of the
+layer's data, the run of cells and the stage solver, and returns what it made. `cut` takes out of a
+layer what some of its boxes need, so that a block can travel.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ class Room(NamedTuple):
 
 
 def empty_room(data: LayerData, cells: int) -> Room:
-    """Room for so many cells. One type of codes does for nearly all games: each would be compiled for anew."""
+    """Room for the cells. Nearly all games share a type of codes; each is compiled for anew."""
     return Room(
         np.zeros((cells, data.reward.shape[1])), np.zeros(cells, np.uint16 if data.widest[0] < 65535 else np.uint32)
     )
 
 
 def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:
-    """Write out the stage games of the cells begin .. end-1 and solve them. Cells count from the block's first."""
+    """Write out and solve the stage games of the cells begin .. end-1, counted from the first."""
     room = empty_room(data, end - begin) if room is None else room
     if data.marks is not None and data.reward.shape[1] == 1:
         from acegames.kernels.dense import solve_alone
@@ -106,7 +106,7 @@ def _written(data: LayerData, begin: int, end: int) -> tuple[Written, int]:
     return written, write_sparse(begin, end, *sparse, written)
 
 
-# -- blocks that travel ---------------------------------------------------------------------------------
+# -- blocks that travel ---------------------------------------------------------------------------
 
 
 def needs(data: LayerData, first: int, last: int) -> Ints:
@@ -120,7 +120,7 @@ def needs(data: LayerData, first: int, last: int) -> Ints:
 
 
 def cut(data: LayerData, first: int, last: int) -> LayerData:
-    """The data of the boxes first .. last-1 alone, with the boxes of the next layer that they need."""
+    """The data of the boxes first .. last-1 alone, with what they need of the next layer."""
     here = data.here
     begin, end = int(here.base[first]), int(here.base[last])
     base, line = here.base[first : last + 1] - begin, here.line[first : last + 1] - here.line[first]
@@ -155,7 +155,7 @@ def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, F
 
 
 def _taken(first: Ints, boxes: Ints) -> tuple[Ints, Ints]:
-    """The numbers first[b] .. first[b+1]-1 of some boxes, end to end, and where each box begins then."""
+    """The numbers first[b] .. first[b+1]-1 of some boxes, end to end, and where each begins."""
     count = first[boxes + 1] - first[boxes]
     start = np.concatenate([[0], np.cumsum(count)])
     return np.repeat(first[boxes] - start[:-1], count) + np.arange(start[-1]), start

@@ -28,10 +28,10 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 @dataclass(frozen=True)
 class Estimate:
-    """A prediction: the pairs are an upper end as long as reachability is not known, and so is the memory.
+    """A prediction: pairs and memory are upper ends as long as reachability is not known.
 
-    The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times as long, and those that
-    floats cannot decide milliseconds to seconds each.
+    The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times
+    as long, and those that floats cannot decide milliseconds to seconds each.
     """
 
     pairs: int  # stage games; before exploration, cells of all boxes
@@ -84,8 +84,8 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
 
 
 def _table_bytes(space: Space) -> int:
-    """The game's own tables, the engine's, and rewards without their level; then the deviations of every joint action, or,
-    once these are gone, tables again to find out exactly which pairs occur.
+    """The tables of the game and of the engine, with rewards without their baseline; then all
+    deviations or, once these are gone, tables again to find out exactly which pairs occur.
     """
     tables = space.tables
     boxes = sum(
@@ -103,7 +103,7 @@ def _deviations(space: Space) -> int:
 
 
 def _buffer_bytes(space: Space, concept: Concept) -> int:
-    """Of one thread: the stage games of a block, with room for mixed answers, and the widest program, twice."""
+    """Bytes of one thread: the stage games and answers of a block, and the widest program."""
     n, rows = len(space.game.players), space.tables.widest[0]
     if n == 1 and space.dense:
         return 0
@@ -114,7 +114,7 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
 
 
 def _filed(space: Space, cells: int) -> int:
-    """Answers of all layers, some of which have one for every cell; with one player all of them are cut from one array of cells."""
+    """How many answers all layers file; a layer of one player files one for every cell."""
     if space.dense and len(space.game.players) == 1:
         return cells
     if space.explored:
@@ -125,7 +125,7 @@ def _filed(space: Space, cells: int) -> int:
 
 
 def on_disk(predicted: Estimate, space: Space) -> Estimate:
-    """The same with a checkpoint: memory holds two of the policy's largest layers, and the layers that wait to be written."""
+    """The prediction with a checkpoint: memory holds two layers, and those that wait."""
     share = int(space.totals[:-1].max()) / max(space.total, 1)
     held = int(2 * share * predicted.policy) + WAITING_BYTES
     return replace(predicted, on_disk=max(predicted.policy - held, 0))
@@ -148,7 +148,7 @@ def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dens
 
 
 def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds: float | None) -> None:
-    """Raise TooLarge, with the numbers and what would help, where a prediction exceeds the machine or the user's limits."""
+    """Raise TooLarge, saying what would help, where a prediction exceeds a limit."""
     allowed = available_memory() if memory is None else memory
     if predicted.memory > allowed:
         limit = "is free on this machine" if memory is None else "was allowed"

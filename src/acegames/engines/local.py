@@ -1,9 +1,9 @@
-"""The default engine: compiled kernels over the cells of a clipped space, a layer at a time, on all processors.
+"""The default engine: compiled kernels over the cells of a clipped space, on all processors.
 
-Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer is cut into
-blocks (`blocks`), which need the next layer's values and nothing else, so the answer does not depend on how
-many threads there are. Stage games without a certified answer are repaired before the layer is filed
-(`backward`).
+Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
+is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
+does not depend on how many threads there are. Stage games without a certified answer are repaired
+before the layer is filed (`backward`).
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class LocalEngine:
 
     Args:
         threads: how many; all processors by default. The answer does not depend on it.
-        memory: bytes that may be used; by default what is free. Larger games are refused with TooLarge beforehand.
-        seconds: refuse games that are predicted to take longer. The prediction is a lower end: a solve
-            takes longer where play is mixed or floats cannot decide.
-        dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an estimate by
-            default. The answer does not depend on it, to the last bit.
+        memory: bytes that may be used; by default what is free. Larger games are refused with
+            TooLarge beforehand.
+        seconds: refuse games that are predicted to take longer. The prediction is a lower end: a
+            solve takes longer where play is mixed or floats cannot decide.
+        dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an
+            estimate by default. The answer does not depend on it, to the last bit.
     """
 
     threads: int | None = None
@@ -105,7 +106,7 @@ class LocalEngine:
         return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store)))
 
     def _prepared(self, space: Space, concept: Concept, store: LayerStore) -> tuple[Space, Estimate]:
-        """The explored space and what it takes; as lists where boxes may not fit and few cells are reached."""
+        """The explored space and what it takes; with lists where boxes may not fit."""
         allowed = available_memory() if self.memory is None else self.memory
         if self.dense is None and space.dense and estimate_space(space, concept, self.threads).memory > allowed:
             try:
@@ -124,7 +125,7 @@ class LocalEngine:
 
 
 def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
-    """Memory allowed for the exact set of reachable pairs (`Policy.reached`), the same for boxes and lists."""
+    """Memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
     either = [estimate_space(replace(space, dense=dense), concept, None) for dense in (True, False)]
     policy, working = min(x.policy for x in either), min(x.working for x in either)
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
@@ -268,7 +269,7 @@ class OnePlayer(_Values):
 
 
 def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
-    """Clear the answers of cells that nothing reaches, so that they do not depend on where a solve was broken off."""
+    """Clear the answers of cells that nothing reaches: they would depend on the blocks."""
     assert space.cells is not None
     if space.cells.number < answers(space.cells.number, space.total):
         absent = space.cells.marks(space.total) == 0

@@ -1,4 +1,4 @@
-"""The errors of a solve in which a stage game has no Nash equilibrium, or too many supports to search."""
+"""The errors for a stage game without a Nash equilibrium, or with too many supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference engine: Algorithms 1 to 3 as they are written, in numpy, one program after the other. The oracle of faster engines.
+"""The reference engine: Algorithms 1 to 3 as they are written, in numpy; an oracle for others.
 
 V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
     Q(a) = r_t(s, a) + E[V_{t+1}(s', c + c')]      for a in FA_t(s, c)

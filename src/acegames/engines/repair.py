@@ -1,4 +1,4 @@
-"""Stage games that floats could not decide, solved in exact arithmetic from the very numbers that the kernel had."""
+"""Stage games that floats could not decide, solved exactly from the kernel's own numbers."""
 
 from __future__ import annotations
 

@@ -11,5 +11,6 @@
     written    written stage games: solve, and file the answers
     nash       written stage games, Nash
 
-Nothing here allocates in a loop. Arithmetic is done in the order of the source: no fast maths, no library.
+Nothing here allocates in a loop. Arithmetic is done in the order of the source: no fast
+maths, no library.
 """

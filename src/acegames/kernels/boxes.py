@@ -1,4 +1,4 @@
-"""Where safe play can go, box by box: bounds on what can have been spent, height maps, and the cells that play reaches."""
+"""Where safe play can go: bounds on what was spent, height maps, and reached cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from acegames.kernels.records import Boxes, Following, Steps
 from acegames.system.compiled import inner, kernel, making
 
-# -- bounds -------------------------------------------------------------------------------------------------------------
+# -- bounds ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -34,7 +34,7 @@ def forward_count(initial, steps):
 
 @kernel
 def forward_bounds(initial, steps, start, states, least, most):
-    """Fill states, and the least and largest total that legal play can have spent on arrival, constraint by constraint."""
+    """Fill the states, and the least and largest totals that legal play can have spent there."""
     S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
     H = len(steps.layer_at)
     here = np.zeros(S, np.bool_)
@@ -72,10 +72,11 @@ def forward_bounds(initial, steps, start, states, least, most):
 
 @kernel
 def backward_boxes(steps, start, states, least, most, clip, lo, size):
-    """Boxes between what can have been spent and what can be afforded; size 0 where a state cannot be played safely.
+    """Boxes between what can be spent and what can be afforded; size 0 where play is unsafe.
 
-    worst and best are the largest, and the least avoidable, excess over the budgets still to come: sums of costs minus B.
-    Spending up to -worst cannot bind any more; spending above -best must break a budget.
+    worst and best are the largest, and the least avoidable, excess over the budgets still to come:
+    sums of costs minus B. Spending up to -worst cannot bind any more; spending above -best must
+    break a budget.
     """
     S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
     H = len(steps.layer_at)
@@ -110,7 +111,7 @@ def backward_boxes(steps, start, states, least, most, clip, lo, size):
 
 @kernel
 def number_boxes(start, size, base, line):
-    """First cell and first line of each box, counted from the layer's first; one more entry per layer holds the totals."""
+    """First cell and first line of each box within its layer, and one more entry per layer."""
     D = size.shape[1]
     for t in range(len(start) - 1):
         cells = lines = np.int64(0)
@@ -125,7 +126,7 @@ def number_boxes(start, size, base, line):
                 cells += across * size[p, D - 1]
 
 
-# -- one layer, and the next ----------------------------------------------------------------------------------------------
+# -- one layer, and the next ----------------------------------------------------------------------
 
 
 @making
@@ -162,7 +163,7 @@ def steps_at(steps, t):
 
 @inner
 def leads_to(o, c, step, after):
-    """Line of the next layer that outcome o leads to from the totals c (the last constraint aside), and its box.
+    """Line of the next layer, and its box, that outcome o leads to from the totals c.
 
     The line is -1 where a budget breaks.
     """
@@ -202,12 +203,12 @@ def line_totals(c, line, here, a):
         line //= here.size[a, m]
 
 
-# -- height maps and reached cells ----------------------------------------------------------------------------------------
+# -- height maps and reached cells ----------------------------------------------------------------
 
 
 @inner
 def heights(here, step, after, height, c):
-    """Feasibility by height map (spec 2): for each line the largest feasible place of the last constraint, or -1."""
+    """The height map (spec 2): for each line its largest feasible place, or -1."""
     last = step.cost.shape[1] - 1
     for a in range(len(here.states)):
         s = here.states[a]
@@ -290,7 +291,7 @@ def heights_range(t0, t1, boxes, steps):
 
 @kernel
 def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high):
-    """`reach` for the layers t0 .. t1-1, from the marks of layer t0; each layer's marks become bits. Returns the marks of t1."""
+    """`reach` for the layers t0 .. t1-1; marks become bits. Returns the marks of t1."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     played = np.zeros(len(reward), np.bool_)
     c = np.zeros(steps.cost.shape[1], np.int64)
@@ -305,7 +306,7 @@ def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high)
     return marks
 
 
-# -- bits -----------------------------------------------------------------------------------------------------------------
+# -- bits -----------------------------------------------------------------------------------------
 
 
 @kernel
@@ -324,7 +325,7 @@ def pack(marks, bits):
 
 @kernel
 def rank_bits(bits, counts, ones, cells, rank):
-    """Number of each cell among the set bits, -1 where its bit is not set; bits (blocks, bytes), counts before each block."""
+    """Number of each cell among the set bits, or -1; `counts` are those before each block."""
     width = bits.shape[1]
     for q in range(len(cells)):
         block = cells[q] // (8 * width)

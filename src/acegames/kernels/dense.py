@@ -1,4 +1,4 @@
-"""Layers that are held cell by cell. Utilities are computed along lines: a row is feasible up to its threshold on each."""
+"""Layers held cell by cell. Along a line of cells a row is feasible up to its threshold."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def empty_line(widest):
 
 @inner
 def line_rows(s, c, low, step, after, line):
-    """For each row of state s, on the line with the totals c: up to which place it is feasible, and where its outcomes lead."""
+    """For each row of state s on a line: how far it is feasible, and where outcomes lead."""
     last = step.cost.shape[1] - 1
     first_row = step.row_ptr[s]
     for r in range(first_row, step.row_ptr[s + 1]):
@@ -55,7 +55,7 @@ def line_rows(s, c, low, step, after, line):
 
 @inner
 def _line_utilities(q, s, step, reward, line, k0, k1, next_value):
-    """q[row, column, k - k0] = r + E[V(next)] for the places k0 <= k < k1 where the row is feasible."""
+    """q[row, column, k - k0] = r + E[V(next)] for the feasible places k0 <= k < k1."""
     C = reward.shape[1]
     first_row = step.row_ptr[s]
     for r in range(first_row, step.row_ptr[s + 1]):
@@ -134,7 +134,7 @@ def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, lin
     return count
 
 
-# -- one player -----------------------------------------------------------------------------------------------------------
+# -- one player -----------------------------------------------------------------------------------
 
 
 @kernel
@@ -176,7 +176,7 @@ def _solve_lines(begin, end, here, step, reward, after, next_value, c, line, q, 
 
 @kernel
 def alone_range(t0, t1, boxes, steps, reward, widest, cell_start, value, code):
-    """`solve_alone` for the layers t1-1 down to t0; value and code hold the cells of all layers, the last one's values set."""
+    """`solve_alone` for the layers t1-1 down to t0, whose cells lie end to end."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)

@@ -1,7 +1,8 @@
 """The arrays that kernels work on, by name. Numba compiles NamedTuples at no cost.
 
-Axes: T time, S state, B box, R row (one legal joint action of one state), K outcome of a row, D constraint that is kept, N player,
-G stage game, E entry of a mixed strategy. Totals and costs are whole units of their constraint.
+Axes: T time, S state, B box, R row (one legal joint action of one state), K outcome of a row, D
+constraint that is kept, N player, G stage game, E entry of a mixed strategy. Totals and costs are
+whole units of their constraint.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3
 
 
 class Boxes(NamedTuple):
-    """The boxes of one layer: for each state that occurs, the totals that may have been spent, one cell for each.
+    """The boxes of one layer: for each state that occurs, a cell for every total spent.
 
-    Cells of a box run through the totals lo .. lo + size - 1, the last constraint fastest. A *line* is a run of cells along the last
-    constraint. Spending below `lo` counts as `lo`: from there on no budget can bind.
+    Cells of a box run through the totals lo .. lo + size - 1, the last constraint fastest. A *line*
+    is a run of cells along the last constraint. Spending below `lo` counts as `lo`: from there on
+    no budget can bind.
     """
 
     states: Ints  # (B,) ascending
@@ -117,7 +119,7 @@ class Goal(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What becomes of written stage games, by cell; mixed strategies and open games are appended."""
+    """Answers of written stage games, by cell; mixed and open ones are appended."""
 
     value: Floats  # (cells, 2N), or (cells, 1)
     code: NDArray[Any]  # (cells,) 1 + the row counted from the state's first; 0 where play is mixed
@@ -126,3 +128,18 @@ class Answers(NamedTuple):
     mixed_row: NDArray[Any]  # (E,) counted from the state's first
     mixed_prob: Floats  # (E,)
     open: Ints  # numbers of the games without a certificate
+
+
+class Place(NamedTuple):
+    """Where safe pairs lie: X boxes of all times, end to end. Their cells are bits, or are listed."""
+
+    start: Ints  # (H+2,) boxes of time t are start[t] : start[t+1]
+    states: Ints  # (X,) ascending within a time
+    lo: Ints  # (X, D) least spending
+    size: Ints  # (X, D) how many spendings from there on, the last constraint fastest
+    base: Ints  # (X+H+1,) first cell of each box within its time, one more entry per time
+    first: Ints  # (H+2,) first number of each time
+    word: Ints  # (H+2,) first word of each time's bits
+    words: NDArray[np.uint64]  # a bit per cell, set where it has a number; or empty
+    counts: Ints  # numbers before each block of 8 words
+    keys: Ints  # the cells that have numbers, in order within a time; or empty

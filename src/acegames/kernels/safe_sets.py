@@ -1,7 +1,7 @@
 """The sets of safe joint actions, each held once.
 
-Sets found so far are the first `count` of a `Sets`, one bit per joint action of the state; `block` is the number of a state's list of
-joint actions.
+Sets found so far are the first `count` of a `Sets`, one bit per joint action of the state; `block`
+is the number of a state's list of joint actions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _same(bits, block, other, other_block):
 
 @inner
 def _number_of(bits, block, sets, count):
-    """Number of a set, which is put down where it is new (there must be room); and how many there are."""
+    """Number of a set, which is added where it is new; and how many there are."""
     h = _slot(bits, block, len(sets.table))
     while sets.table[h] >= 0:
         if _same(bits, block, sets.bits[sets.table[h]], sets.block[sets.table[h]]):
@@ -71,7 +71,7 @@ def index_sets(sets, count):
 
 @inner
 def _line_set(bits, stop, rows, k):
-    """The rows that are feasible at place k of a line, as bits; and up to which place they stay the same."""
+    """The feasible rows at place k of a line, as bits; and how far they stay the same."""
     bits[:] = 0
     end = np.int64(2**62)
     for r in range(rows):
@@ -92,10 +92,12 @@ def _fill_marked(code, pair, mark, number):
 
 @kernel
 def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count, code):
-    """The number of each marked cell's set of feasible rows, into code, from line `nth` of box `a` on; the first gets code[pair].
+    """The number of each marked cell's set of feasible rows, into code, from line `nth` of box `a`
+    on; the first gets code[pair].
 
-    Along a line a row is feasible up to its threshold, so that sets change at few places. Returns the box, line and pair to go on from
-    and the number of sets: before the end where there might be no room for a line's sets.
+    Along a line a row is feasible up to its threshold, so that sets change at few places. Returns
+    the box, line and pair to go on from and the number of sets: before the end where there might be
+    no room for a line's sets.
     """
     last = step.cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
@@ -127,7 +129,7 @@ def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count
 
 @kernel
 def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code):
-    """As `dense_sets`, for the listed cells from number `pair` on. Returns the pair to go on from and the number of sets."""
+    """As `dense_sets`, for listed cells. Returns the pair to go on from and the sets."""
     c = np.zeros(step.cost.shape[1], np.int64)
     bits = np.zeros(sets.bits.shape[1], np.uint64)
     a = np.int64(0)

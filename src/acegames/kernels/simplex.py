@@ -2,8 +2,8 @@
 
     x_B = rhs - T x_N,    objective = z - d x_N,    d >= 0 throughout the dual simplex.
 
-Ratio tests are Harris's two passes; after many pivots Bland's rule takes over. Each level's answer is certified by weak duality from the
-program's own numbers.
+Ratio tests are Harris's two passes; after many pivots Bland's rule takes over. Each level's answer
+is certified by weak duality from the program's own numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STRICT = (
 
 
 class Program(NamedTuple):
-    """maximise c.x subject to A x <= b, sum of the first R weights = 1, x >= 0; see `acegames.stage.program`."""
+    """maximise c.x subject to A x <= b, x >= 0, the first R weights summing to 1."""
 
     A: Floats
     b: Floats
@@ -45,7 +45,7 @@ class Program(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """m basic and n other variables: weights are 0 .. columns-1, then the slacks of the rows. Weights of outliers count in their depth."""
+    """m basic and n other variables: weights 0 .. columns-1, then slacks of rows."""
 
     T: Floats
     rhs: Floats
@@ -124,7 +124,7 @@ def dual_simplex(table, limit):
 
 @inner
 def primal_simplex(table, barred, limit):
-    """Make d >= 0 on the columns that are not barred, keeping rhs >= 0. Returns the number of pivots, or -1."""
+    """Make d >= 0 on columns not barred, keeping rhs >= 0. Returns the pivots, or -1."""
     T, rhs, d = table.T, table.rhs, table.d
     for step in range(limit):
         bland = step > limit // 2
@@ -200,10 +200,11 @@ def read_prices(table, program, y):
 
 @inner
 def is_certified(program, x, y, barred):
-    """Weak duality at one level: y >= 0 where it must be, and no gap between its bound and the point's value.
+    """Weak duality at one level: no gap between the bound of the prices and the point.
 
-    The bound is the largest price of a joint action; prices of outliers are counted in their depth, as their weights are. Where prices
-    are so high that the rounding of a row is a lever on the objective, so that ties could not be told, nothing is certified.
+    The bound is the largest price of a joint action; prices of outliers are counted in their depth,
+    as their weights are. Where prices are so high that the rounding of a row is a lever on the
+    objective, so that ties could not be told, nothing is certified.
     """
     accepted = LP_CERTIFICATE if program.R <= STRICT else LARGE_CERTIFICATE
     A, b = program.A, program.b
@@ -243,7 +244,7 @@ def is_certified(program, x, y, barred):
 
 @inner
 def prices_agree(table, program, x, y):
-    """Whether reduced costs, by which ties go, are what they are from the program's own numbers; looked at where prices are high."""
+    """Whether reduced costs agree with the program's own numbers, where prices are high."""
     A, c = program.A, program.c
     high = 0.0
     for r in range(program.rows):
@@ -270,7 +271,7 @@ def prices_agree(table, program, x, y):
 
 @inner
 def refine(table, program, x):
-    """Take out of the point what pivoting rounded off: sigma sums to one, and rows tight at the basis are so in their own numbers."""
+    """Take rounding out of the point: weights sum to one, and tight rows are tight."""
     total = 0.0
     for j in range(program.R):
         total += x[j]

@@ -1,4 +1,4 @@
-"""Layers that are held as lists: cells in order, found through a hash table. Successors are computed anew; no edge is stored."""
+"""Layers held as lists of cells, found by hashing. Successors are computed anew."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find(key, listed):
 
 @inner
 def next_cell(o, c, step, after):
-    """Cell of the next layer that outcome o leads to from the totals c, or -1 when a budget breaks now or must later."""
+    """Cell of the next layer that outcome o leads to, or -1 when a budget breaks."""
     to = after.slot[step.next_state[o]]
     if to < 0:
         return np.int64(-1)
@@ -75,7 +75,7 @@ def cell_totals(c, cell, here, a):
 
 @kernel
 def expand(keys, here, step, after, table):
-    """Collect in `table` (a hash set, -1 empty) the cells that safe rows lead to. Returns their number, -1 if it is too full."""
+    """Collect the cells that safe rows lead to in a hash set. Returns their number, -1 if full."""
     return _collect(keys, here, step, after, table, np.zeros(step.cost.shape[1], np.int64))
 
 
@@ -114,7 +114,7 @@ def _collect(keys, here, step, after, table, c):
 
 @kernel
 def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played):
-    """For each wanted cell: a row is TRUE when all its successors are. Sets true[p]; marks TRUE rows, and in next_keep what they reach."""
+    """Set true[p] of wanted cells with a row whose successors are all true; mark both."""
     c = np.zeros(step.cost.shape[1], np.int64)
     widest = 0
     for s in range(len(step.row_ptr) - 1):

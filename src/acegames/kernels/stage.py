@@ -1,12 +1,14 @@
 """One stage game of several players: pure, first level, tie levels.
 
-The program is that of `acegames.stage.program` (read its docstring first). The start is the joint action that maximises the objective:
-then every reduced cost is non-negative, so there is no first phase, and "no pivot needed" is exactly "the best joint action is a pure
-equilibrium". "egalitarian" and "fair" start from one player's own rows, which are dual feasible in the same way. Ties
-(reduced costs of zero) are resolved by the primal simplex on the optimal face, level by level, going on from the first level's basis.
+The program is that of `acegames.stage.program` (read its docstring first). The start is the joint
+action that maximises the objective: then every reduced cost is non-negative, so there is no first
+phase, and "no pivot needed" is exactly "the best joint action is a pure equilibrium". "egalitarian"
+and "fair" start from one player's own rows, which are dual feasible in the same way. Ties (reduced
+costs of zero) are resolved by the primal simplex on the optimal face, level by level, going on from
+the first level's basis.
 
-Utilities are counted in units (`units`). An answer that shows a unit to be too coarse is looked for again in a finer one; what no attempt
-can certify is left to exact arithmetic.
+Utilities are counted in units (`units`). An answer that shows a unit to be too coarse is looked for
+again in a finer one; what no attempt can certify is left to exact arithmetic.
 """
 
 from __future__ import annotations
@@ -125,12 +127,12 @@ def _leave(stage):
         stage.position[stage.row[j]] = -1
 
 
-# -- pure -----------------------------------------------------------------------------------------------------------------
+# -- pure -----------------------------------------------------------------------------------------
 
 
 @inlined
 def pure_answer(g, written, choices, goal, work):
-    """Whether the joint action that maximises a linear objective is an equilibrium: work.chosen[0]."""
+    """Whether the joint action with the best linear objective, work.chosen[0], is stable."""
     begin, end = written.ptr[g], written.ptr[g + 1]
     work.chosen[0] = 0
     if end - begin == 1 or not measure(
@@ -148,9 +150,10 @@ def pure_answer(g, written, choices, goal, work):
 
 @inlined
 def _best_pure(stage, terms, work):
-    """The joint action with the largest linear objective, ties to the first player's utility, then the second's, ...
+    """The joint action with the best linear objective; ties go to the first player, and so on.
 
-    What counts as a tie is a share TIE of how far the players are from their best there, and rounding.
+    What counts as a tie is a share TIE of how far the players are from their best there, and
+    rounding.
     """
     u, top, unit, c, out = stage.utility, work.top, work.unit, work.c, work.barred
     R, N = len(u), len(top)
@@ -196,7 +199,7 @@ def _best_pure(stage, terms, work):
 
 @inlined
 def _pure_is_stable(a, stage, unit):
-    """Whether no player gains by a deviation from joint action a that stays in X (one outside is worse: floor >= 0)."""
+    """Whether no player gains by a feasible deviation from joint action a."""
     u = stage.utility
     N = len(unit)
     for i in range(N):
@@ -211,12 +214,13 @@ def _pure_is_stable(a, stage, unit):
     return True
 
 
-# -- by programs ------------------------------------------------------------------------------------------------------------
+# -- by programs ----------------------------------------------------------------------------------
 
 
 @inner
 def by_programs(g, written, choices, goal, work):
-    """Solve a stage game by linear programs, in units that fit it; what `pure_answer` measured is in work.
+    """Solve a stage game by linear programs, in units that fit it; what `pure_answer` measured is
+    in work.
 
     Returns PURE (the joint action is work.chosen[0]), MIXED (the distribution is work.sigma), or
     UNCERTIFIED.
@@ -264,7 +268,7 @@ def _attempts(stage, goal, work):
 
 @copied
 def _attempt(stage, goal, span, deep, work):
-    """The same in the present units; objectives are counted in `span`, and players compared within `deep` units below their best."""
+    """One program in the present units; players are compared `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
     _scale(stage.utility, work)
@@ -301,7 +305,7 @@ def _attempt(stage, goal, span, deep, work):
     return _accepted(stage, program, table, work, work.sigma)
 
 
-# -- the program ------------------------------------------------------------------------------------------------------------
+# -- the program ----------------------------------------------------------------------------------
 
 
 @inlined
@@ -313,7 +317,7 @@ def _scale(u, work):
 
 @inlined
 def _depths(R, work):
-    """How far each joint action is below some player's best where it is an outlier, else 1. Returns the number of outliers."""
+    """How far each outlier is below a player's best, else 1. Returns the number of outliers."""
     outliers = 0
     for j in range(R + 2):
         work.depth[j] = 1.0
@@ -327,7 +331,7 @@ def _depths(R, work):
 
 @inlined
 def _bounds(goal, comparing, span, deep, work):
-    """Fill, for each player, how far it is compared, where that begins, and what a deviation out of X is worth.
+    """Fill how far each player is compared, from where, and what leaving X is worth to it.
 
     Returns whether players are compared, but not all the way down.
     """
@@ -348,7 +352,7 @@ def _bounds(goal, comparing, span, deep, work):
 
 @inlined
 def _merge_equal(u, i, work):
-    """Values of player i that follow each other within their rounding get the lowest of them; see `stage.program.merge_equal`."""
+    """Give values of player i that differ by rounding the lowest of them."""
     v, order, sorted_v, unit = work.v, work.nonbasic, work.values, work.unit[i]
     R, N = len(u), len(work.top)
     largest = 0.0
@@ -384,7 +388,7 @@ def _merge_equal(u, i, work):
 
 @inlined
 def _incentive_rows(stage, correlated, work):
-    """Fill A, b, owner and scale with the incentive rows that can bind; returns their number. See `stage.program.deviation_rows`."""
+    """Fill A, b, owner and scale with the incentive rows that can bind; returns their number."""
     A, v, depth = work.A, work.v, work.depth
     R, N = len(stage.utility), len(work.top)
     count = 0
@@ -416,10 +420,10 @@ def _incentive_rows(stage, correlated, work):
 
 @inlined
 def _comparison_rows(R, incentives, kind, span, work):
-    """Append the rows and the objective that compare players. Returns rows, columns, and the player whose best is lowest.
+    """Append the rows that compare players. Returns rows, columns, and who has the lowest best.
 
-    Its rows bound the objective most tightly. Offsets are cut to where they matter: the lowest value is at most `least`, the
-    highest at least `most`.
+    Its rows bound the objective most tightly. Offsets are cut to where they matter: the lowest
+    value is at most `least`, the highest at least `most`.
     """
     A, b, v, offset = work.A, work.b, work.v, work.offset
     N = len(work.top)
@@ -471,7 +475,7 @@ def _weigh(R, terms, span, work):
             work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
 
 
-# -- its levels ---------------------------------------------------------------------------------------------------------------
+# -- its levels -----------------------------------------------------------------------------------
 
 
 @inlined
@@ -488,8 +492,9 @@ def _best_of(worth, depth, careful):
 def _start(program, a, careful, work):
     """The dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
 
-    Outliers are weighed by their depth, so that their columns are of unit size. To begin with, an objective may be as good at an outlier
-    as elsewhere; that would make small pivots, so a careful start holds the objective against outliers.
+    Outliers are weighed by their depth, so that their columns are of unit size. To begin with, an
+    objective may be as good at an outlier as elsewhere; that would make small pivots, so a careful
+    start holds the objective against outliers.
     """
     A, c, depth = program.A, program.c, program.depth
     rows, columns = program.rows, program.columns
@@ -535,7 +540,7 @@ def first_level(program, table, outliers, work):
 
 @inlined
 def tie_levels(program, table, limited, work):
-    """Among the best points, maximise the players' utilities one after the other. Returns whether the answer is certified, and refined."""
+    """Among the best points, maximise the players' utilities in turn. Returns whether certified."""
     limit = 20 * (table.m + table.n) + 50
     best = 0.0
     for j in range(program.columns):
@@ -585,19 +590,19 @@ def _read_certified(program, table, work):
 
 @inlined
 def _within(program, work):
-    """Whether what was assumed of values, that they lie within so many units of the best, does not bind: then nothing beyond is better."""
+    """Whether the assumed bounds on values do not bind: then nothing beyond is better."""
     for r in range(program.incentives, program.rows):
         if work.owner[r] and work.y[r] > 0.0:
             return False
     return work.x[program.R] > ROW_FEASIBLE
 
 
-# -- the answer ---------------------------------------------------------------------------------------------------------------
+# -- the answer -----------------------------------------------------------------------------------
 
 
 @inlined
 def _accepted(stage, program, table, work, sigma):
-    """The distribution of the point; what is so small that it is rounding is left out, unless it deters."""
+    """The distribution of the point, without weights that are rounding, unless they deter."""
     for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
         count, tiny = _strip(program, work.x, least, sigma)
         if count > 0 and _residuals_hold(stage.utility, program, work, sigma, tiny):
@@ -612,7 +617,7 @@ def _accepted(stage, program, table, work, sigma):
 
 @inlined
 def _strip(program, x, least, sigma):
-    """The distribution without weights up to `least`. Returns how many are left, 0: it was none; and whether one is tiny."""
+    """Drop weights up to `least`. Returns how many are left, and whether one is tiny."""
     total = 0.0
     count = 0
     tiny = False
@@ -628,9 +633,10 @@ def _strip(program, x, least, sigma):
 
 @inlined
 def _residuals_hold(u, program, work, sigma, tiny):
-    """Whether the rows hold in their own numbers: no gain beyond what is accepted, and the auxiliaries are what they stand for.
+    """Whether the rows hold in their own numbers: no gain beyond what is accepted.
 
-    Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would deter as well.
+    Where a tiny weight deters, nothing is accepted but rounding: else as small a violation would
+    deter as well.
     """
     missing, noise, unit = work.missing, work.noise, work.unit
     N = len(unit)

@@ -1,9 +1,10 @@
 """What the utilities of a stage game are counted in; `acegames.stage.units` has the reasons.
 
-u (R, 2N) holds the utilities of the feasible joint actions, then the gross utilities: the same sums of rewards without their
-signs. Rounding is a share of these, NOISE. Utilities are counted from the player's best, in units: v = (u - top) / unit. A
-unit is the range that matters: that of the utilities without outliers far below, and if the answer shows a player closer
-to its best, a multiple of that distance.
+u (R, 2N) holds the utilities of the feasible joint actions, then the gross utilities: the same sums
+of rewards without their signs. Rounding is a share of these, NOISE. Utilities are counted from the
+player's best, in units: v = (u - top) / unit. A unit is the range that matters: that of the
+utilities without outliers far below, and if the answer shows a player closer to its best, a
+multiple of that distance.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from acegames.system.compiled import inner
 
 @inner
 def measure(u, R, N, top, low, unit):
-    """Fill each player's best, worst and range (0 where all is the same to it). Returns whether anything matters to anyone."""
+    """Fill each player's best, worst and range. Returns whether anything matters to anyone."""
     matters = False
     for i in range(N):
         most = u[0, i]
@@ -36,7 +37,7 @@ def measure(u, R, N, top, low, unit):
 
 @inner
 def core_range(values, R, noise, shortfall):
-    """The range of values without outliers: those OUTLIER times as far below the best as a quarter is. 0 where it is rounding."""
+    """The range of values without outliers, which lie OUTLIER times below a quarter of them."""
     top = values[0]
     low = values[0]
     for j in range(1, R):
@@ -81,7 +82,7 @@ def leave_outliers_out(u, R, N, top, unit, values, shortfall):
 
 @inner
 def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
-    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
+    """The unit of the objective: its range over joint actions that are no outliers."""
     comparing = kind in (EGALITARIAN, FAIR)
     largest = 0.0
     noise = 0.0  # of what is no outlier, with a margin
@@ -123,9 +124,10 @@ def goal_range(u, R, N, kind, terms, top, unit, values, shortfall):
 
 @inner
 def finer(u, R, N, sigma, top, core, unit):
-    """Bring units to the size of what the answer leaves the players to gain, where they are far from it. Returns whether any was.
+    """Fit units to what the answer leaves to gain. Returns whether one was far from it.
 
-    An answer that leaves a player M below its best is judged in units of M. `core` are the units without outliers.
+    An answer that leaves a player M below its best is judged in units of M. `core` are the units
+    without outliers.
     """
     changed = False
     for i in range(N):
@@ -148,7 +150,7 @@ def finer(u, R, N, sigma, top, core, unit):
 
 @inner
 def finer_goal(u, R, N, kind, terms, top, unit, sigma, goal):
-    """What objectives are to be counted in: a multiple of what the answer leaves to gain, where it is far less than `goal`."""
+    """A finer unit of the objective, where the answer leaves far less to gain than `goal`."""
     comparing = kind in (EGALITARIAN, FAIR)
     gross = 0.0
     best = -np.inf  # of the objective, at most

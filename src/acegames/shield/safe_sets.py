@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
+from acegames.kernels.records import Place
 from acegames.model.arrays import Ints, pointers
 from acegames.model.game import MarkovGame
 from acegames.safety.cells import RANK_BLOCK, Cells
@@ -24,7 +25,6 @@ from acegames.system.machine import available_memory
 
 if TYPE_CHECKING:
     from acegames.kernels.safe_sets import Sets
-    from acegames.kernels.shielding import Place
 
 Words = NDArray[np.uint64]
 
@@ -75,14 +75,14 @@ class PairNumbers(Sealed):
     @property
     def first(self) -> Ints:
         """The pairs of time t are first[t] : first[t+1], (H+2,)."""
-        return self.place[5]
+        return self.place.first
 
     def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
         """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
         from acegames.kernels import shielding as kernels
 
         number = np.empty(len(state), dtype=np.int64)
-        kernels.find_rows(frozen(t), frozen(state), frozen(spent), self.dims, self.place, number)
+        kernels.find_numbers(frozen(t), frozen(state), frozen(spent), self.dims, self.place, number)
         return number
 
     def situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
@@ -115,7 +115,7 @@ def number_pairs(space: Space) -> PairNumbers:
     first = sealed(pointers([cells.number for cells in space.cells]))
     words, counts, keys, word = _cells_joined(space.cells)
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
-    place: Any = tuple(frozen(array) for array in arrays)
+    place = Place(*(frozen(array) for array in arrays))
     return PairNumbers(place, frozen(np.array(space.dims, dtype=np.int64)), len(space.game.constraints))
 
 

@@ -1,4 +1,4 @@
-"""Says, once per process and set of kernels, that they are about to be compiled, where they are not cached yet."""
+"""Says once that kernels are about to be compiled, where they are not cached yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ log = logging.getLogger("acegames")
 
 @cache
 def announce(module: str = "written", main: str = "solve_written") -> None:
-    """Log a warning (shown on standard error unless logging is set up otherwise) if the first solve has to compile.
+    """Log a warning (shown on standard error unless logging is set up otherwise) if the first solve
+    has to compile.
 
     `main` is the kernel of the module of `acegames.kernels` that takes longest.
     """

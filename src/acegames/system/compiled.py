@@ -1,17 +1,21 @@
-"""Compiles kernels, and keeps them between processes: numba's cache, made safe for several processes and for hurt folders.
+"""Compiles kernels, and keeps them between processes: numba's cache, made safe for several
+processes and for hurt folders.
 
-Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder, or where `NUMBA_CACHE_DIR`
-says. Changed here:
+Numba keeps one index and one data file per kernel, beside the source, in the user's cache folder,
+or where `NUMBA_CACHE_DIR` says. Changed here:
 
-- A kernel is compiled again when `acegames.numerics` changed, a file whose kernels it calls, or, of the solver's own, any file of
-  `acegames.kernels`: they are part of the machine code, but numba looks at the kernel's own file only.
-- The data is written before the index that names it, so that no index ever names the machine code of older sources, whoever
-  else compiles at the time or is killed.
-- Both files end with a checksum, and the data names what it was compiled from and for: nothing is unpickled, and no machine
-  code run, that is not what was written.
-- Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation, never the work.
+- A kernel is compiled again when `acegames.numerics` changed, a file whose kernels it calls, or, of
+  the solver's own, any file of `acegames.kernels`: they are part of the machine code, but numba
+  looks at the kernel's own file only.
+- The data is written before the index that names it, so that no index ever names the machine code
+  of older sources, whoever else compiles at the time or is killed.
+- Both files end with a checksum, and the data names what it was compiled from and for: nothing is
+  unpickled, and no machine code run, that is not what was written.
+- Files that cannot be read or written (damaged, disk full, rights withdrawn) cost a compilation,
+  never the work.
 
-All this rests on classes that numba does not promise to keep. Where a release has moved them, numba's own cache is used, with a warning.
+All this rests on classes that numba does not promise to keep. Where a release has moved them,
+numba's own cache is used, with a warning.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") 
 
 
 def kernel(function: F) -> F:
-    """Compile without the interpreter's lock, once per installation where a folder for the result can be written."""
+    """Compile without the interpreter's lock, once per installation if a cache can be written."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     try:
         compiled._cache = KernelCache(function)
@@ -55,12 +59,14 @@ def kernel(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a function that only kernels call: no wrappers for Python, and no counting of references.
+    """Compile a function that only kernels call: no wrappers for Python, and no counting of
+    references.
 
-    Numba counts the references to an array whenever a function looks at it, with an atomic addition: in
-    functions of a microsecond that takes a third of the time, and threads wait for each other. Whoever
-    calls an inner function holds its arrays meanwhile. An inner function must not make arrays, and one
-    that returns arrays (views, records of them) may be called by inner functions only.
+    Numba counts the references to an array whenever a function looks at it, with an atomic
+    addition: in functions of a microsecond that takes a third of the time, and threads wait for
+    each other. Whoever calls an inner function holds its arrays meanwhile. An inner function must
+    not make arrays, and one that returns arrays (views, records of them) may be called by inner
+    functions only.
     """
     return _for_kernels(function, **UNCOUNTED)
 
@@ -76,7 +82,7 @@ def copied(function: F) -> F:
 
 
 def making(function: F) -> F:
-    """Compile a function that only kernels call, and that makes arrays or returns some to a kernel."""
+    """Compile a function that makes arrays for a kernel, or returns some to it."""
     return _for_kernels(function)
 
 
@@ -105,7 +111,7 @@ def _stamp(function: Callable[..., Any]) -> str:
 
 @cache
 def _digest(file: Path) -> str:
-    """A digest of a source, with all of the solver's kernels if it is one of them, and of the tolerances."""
+    """A digest of a source and the tolerances; of all the solver's kernels if it is one."""
     package = Path(numerics.__file__).parent / "kernels"
     sources = sorted(package.rglob("*.py")) if package in file.parents else [file]
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
@@ -143,7 +149,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
-    """Index and data file of one kernel, in an order that leaves no index without its data, and each with its checksum."""
+    """Index and data file of one kernel; the data is written first, both have checksums."""
 
     def save(self, key: Any, data: Any) -> None:
         """Write the machine code, then the index that names it."""
