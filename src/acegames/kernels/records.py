@@ -131,7 +131,7 @@ class Answers(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where safe pairs lie: X boxes of all times, end to end. Their cells are bits, or are listed."""
+    """Where safe pairs lie: X boxes of all times, end to end, whose cells are bits or listed."""
 
     start: Ints  # (H+2,) boxes of time t are start[t] : start[t+1]
     states: Ints  # (X,) ascending within a time
