@@ -103,6 +103,28 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(file), f"{page.name}: {link}"
 
 
+ITEM = re.compile(r"([-*]|\d+\.) ")
+
+
+def swallowed_items(text):
+    """List items right behind an indented paragraph, of which Markdown makes a part of that paragraph."""
+    for part in BLOCK.sub("", text).split("\n\n"):
+        first, *rest = part.split("\n")
+        if first.startswith("    ") and not ITEM.match(first.lstrip()):
+            yield from filter(ITEM.match, rest)
+
+
+@pytest.mark.parametrize("page", PAGES, **NAMED)
+def test_list_items_are_items(page):
+    assert list(swallowed_items(page.read_text())) == []
+
+
+def test_an_item_that_is_swallowed_is_noticed():
+    right = "* one\n\n    more of it\n\n* two\n"
+    assert list(swallowed_items(right)) == []
+    assert list(swallowed_items(right.replace("it\n\n*", "it\n*"))) == ["* two"]
+
+
 def without_code(text):
     return re.sub(r"`[^`\n]+`", "", BLOCK.sub("", text))
 

@@ -45,7 +45,7 @@ class Solution:
     policy: Policy
     stats: Stats
     guarantee: Guarantee
-    # the folder of this solve's layers, which the policy is mapped from; None after loading
+    # the file of this solve's layers, which the policy is mapped from; None after loading
     checkpoint: str | None = None
 
     def __str__(self) -> str:
