@@ -24,7 +24,7 @@ class StageBatch:
     gross: NDArray[np.float64] | None = (
         None  # (R, N) the sums of rewards without signs; by default the size of the utilities
     )
-    level: NDArray[np.float64] | None = (
+    baseline: NDArray[np.float64] | None = (
         None  # (N,) what the utilities are without, asked for where players are compared
     )
 

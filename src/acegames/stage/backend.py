@@ -50,7 +50,7 @@ def ask_backend(
     gross: Floats,
     concept: Nash,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> list[dict[int, float]] | None:
     """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
 
@@ -65,8 +65,8 @@ def ask_backend(
     scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
     scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
     best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
-    goal = as_rational(goal_range(utility, gross, concept, players, level, unit))
-    preference = Preference(concept, players, best_of, units, goal, level)
+    goal = as_rational(goal_range(utility, gross, concept, players, baseline, unit))
+    preference = Preference(concept, players, best_of, units, goal, baseline)
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):

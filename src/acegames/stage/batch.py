@@ -16,15 +16,15 @@ from acegames.stage.exact import solve_exactly
 Floats = NDArray[np.float64]
 
 
-def goal_of(concept: Concept, players: tuple[Hashable, ...], level: Floats | None = None) -> Goal:
+def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats | None = None) -> Goal:
     """What kernels are told of the concept.
 
     Terms of a linear objective are its weights, of unit size (no objective: those of welfare, to begin with); of one that compares
-    players, the level that their utilities are without.
+    players, the baseline that their utilities are without.
     """
     criterion, weights = concept.criterion, concept.weights(players)
     if criterion.compares:
-        terms = np.zeros(len(players)) if level is None else level
+        terms = np.zeros(len(players)) if baseline is None else baseline
     else:
         terms = np.ones(len(players)) if weights is None else np.array(weights) / (max(map(abs, weights)) or 1.0)
     return Goal(concept.told, float(concept.floor), criterion.kernel, terms)
@@ -101,7 +101,7 @@ def kernel_arguments(
     value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
     answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
-    goal = goal_of(concept, players, batch.level)
+    goal = goal_of(concept, players, batch.baseline)
     return stages, number, choices, goal, int(np.diff(batch.ptr).max()), answers
 
 
@@ -128,5 +128,5 @@ class BatchStageSolver:
         for g in opened.tolist():
             own = slice(batch.ptr[g], batch.ptr[g + 1])
             stage = (batch.action[own], batch.utility[own], concept, players, batch.rounded[own])
-            sigma[own] = solve_exactly(*stage, batch.level)
+            sigma[own] = solve_exactly(*stage, batch.baseline)
         return StageStrategies(sigma, int(programs), int(bad))

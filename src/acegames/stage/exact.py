@@ -36,12 +36,12 @@ def solve_exactly(
     concept: Correlated,
     players: tuple[Hashable, ...],
     gross: Floats | None = None,
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
     sizes = np.abs(utility) if gross is None else gross
     unit = first_units(utility, sizes)
-    stage = (utility, sizes, concept, players, level)
+    stage = (utility, sizes, concept, players, baseline)
     goal = goal_range(*stage, unit)
     for _ in range(TRIES):
         sigma = _solved(action, *stage, unit, goal)
@@ -58,17 +58,17 @@ def _solved(
     gross: Floats,
     concept: Correlated,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     unit: Floats,
     goal: float,
 ) -> Floats:
     """The same in given units."""
-    given = [utility, unit, np.array([goal])] + ([] if level is None else [level])
+    given = [utility, unit, np.array([goal])] + ([] if baseline is None else [baseline])
     times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
     times *= float(concept.floor).as_integer_ratio()[1]
     program = stage_program(
         action, _whole(utility, times), concept, players, _whole(NOISE * gross, times),
-        None if level is None else _whole(level, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
+        None if baseline is None else _whole(baseline, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
     )  # fmt: skip
     best = _best_point(program)
     if best is None:  # outliers are played, with more than a tiny chance

@@ -51,7 +51,7 @@ class HighsStageSolver:
             if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.level)
+            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.baseline)
             found = self._solve_stage(*stage)
             programs += 1
             if found is None:
@@ -67,18 +67,18 @@ class HighsStageSolver:
         concept: Correlated,
         players: tuple[Hashable, ...],
         gross: Floats,
-        level: Floats | None,
+        baseline: Floats | None,
     ) -> Floats | None:
         """Return sigma, or None where floats do not do: there are outliers, the unit is too coarse, or a gain is left."""
         unit = first_units(utility, gross)
         if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
             return None
-        goal = goal_range(utility, gross, concept, players, level, unit)
-        program = stage_program(action, utility, concept, players, NOISE * gross, level, unit, goal)
+        goal = goal_range(utility, gross, concept, players, baseline, unit)
+        program = stage_program(action, utility, concept, players, NOISE * gross, baseline, unit, goal)
         sigma = self._solve_program(program.counted())
         if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
             return None
-        if finer_goal(utility, gross, concept, players, level, unit, sigma, goal) != goal:
+        if finer_goal(utility, gross, concept, players, baseline, unit, sigma, goal) != goal:
             return None
         stable = _is_stable(action, utility, gross, sigma, concept.deviators(players), told_first=concept.told)
         return sigma if stable else None

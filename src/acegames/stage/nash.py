@@ -46,13 +46,13 @@ def solve_stages(
     choices: Choices,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> Mixtures:
     """Solve written stages."""
     from acegames.kernels import nash as kernel
 
     number, n = len(stages.cell), choices.action.shape[1]
-    goal = goal_of(concept, players, level)
+    goal = goal_of(concept, players, baseline)
     pure, status = np.empty(number, np.int64), np.empty(number, np.int64)
     values = np.zeros((number, stages.utility.shape[1]))
     wide = int(choices.first_action[-1]) if n == 2 else 0
@@ -68,7 +68,7 @@ def solve_stages(
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(stages, choices, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, stages, choices, concept, players, level)
+    return _repaired(found, open_stages, status, stages, choices, concept, players, baseline)
 
 
 def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
@@ -94,7 +94,7 @@ def _repaired(
     choices: Choices,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> Mixtures:
     """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
     from acegames.kernels import nash as kernel
@@ -105,7 +105,7 @@ def _repaired(
         rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
         action, utility = choices.action[stages.row[rows]], stages.utility[rows]
         own, gross = np.hsplit(utility, 2)
-        mixtures = _from_backend(action, own, gross, concept, players, level)
+        mixtures = _from_backend(action, own, gross, concept, players, baseline)
         if mixtures is None and status[g] <= kernel.MIXED:
             continue  # asked in vain, and the kernel has an answer
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
@@ -114,7 +114,7 @@ def _repaired(
         if mixtures is None and (len(players) == 2 or status[g] == kernel.UNSURE):
             repaired += 1  # of more players every joint action was looked at, by comparisons alone
             try:
-                exact = solve_nash_exactly(action, own, gross, concept, players, level)
+                exact = solve_nash_exactly(action, own, gross, concept, players, baseline)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -143,14 +143,14 @@ def _from_backend(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> list[dict[int, float]] | None:
     """One stage by the backend; None where there is none, where it cannot be asked, or where it found nothing."""
     if not isinstance(concept, Nash) or concept.backend is None or not is_product(action):
         return None
     from acegames.stage.backend import ask_backend
 
-    return ask_backend(action, utility, gross, concept, players, level)
+    return ask_backend(action, utility, gross, concept, players, baseline)
 
 
 def _merged(
@@ -177,7 +177,7 @@ class NashStageSolver:
         group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
         first_action = np.concatenate([[0], np.cumsum(counts)])
         choices = Choices(batch.action, deviation_table(group, batch.action, counts), first_action)
-        found = solve_stages(written(batch), choices, concept, players, batch.level)
+        found = solve_stages(written(batch), choices, concept, players, batch.baseline)
         sigma = np.zeros(len(batch.utility))
         pure = np.flatnonzero(found.pure >= 0)
         sigma[batch.ptr[pure] + found.pure[pure]] = 1.0

@@ -76,14 +76,14 @@ def solve_nash_exactly(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> list[dict[int, float]] | None:
     """Return each player's mixture of one stage game, or None: no equilibrium (three or more players: no pure one).
 
     Raises:
         TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
     """
-    unit, stage = first_units(utility, gross), (utility, gross, concept, players, level)
+    unit, stage = first_units(utility, gross), (utility, gross, concept, players, baseline)
     goal = goal_range(*stage, unit)
     for _ in range(TRIES):
         exact = _solved(action, *stage, unit, goal)
@@ -104,7 +104,7 @@ def _solved(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     units: Floats,
     goal: float,
 ) -> list[Mixture] | None:
@@ -118,7 +118,7 @@ def _solved(
     ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
     v = merge_equal(v, np.array([ties] * len(v), dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), level)
+    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), baseline)
     pure = _best_pure(cells, preference)
     if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
@@ -163,7 +163,7 @@ class ExactNashSolver:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = _one_stage(action, utility, gross[first:last], concept, players, batch.level)
+                found = _one_stage(action, utility, gross[first:last], concept, players, batch.baseline)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -181,20 +181,20 @@ def _one_stage(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> list[dict[int, float]] | None:
     """Exactly; where the concept has a backend and the stage is a product, by that first (three or more players: if none is pure)."""
     from acegames.stage.backend import ask_backend
 
     nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
     if nash is not None and len(players) == 2:
-        found = ask_backend(action, utility, gross, nash, players, level)
+        found = ask_backend(action, utility, gross, nash, players, baseline)
         if found is not None:
             return found
-    exact = solve_nash_exactly(action, utility, gross, concept, players, level)
+    exact = solve_nash_exactly(action, utility, gross, concept, players, baseline)
     if exact is not None or nash is None or len(players) == 2:
         return exact
-    return ask_backend(action, utility, gross, nash, players, level)
+    return ask_backend(action, utility, gross, nash, players, baseline)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:

@@ -52,13 +52,13 @@ class Preference:
         top: Sequence[Fraction],
         units: Sequence[Fraction],
         goal: Fraction,
-        level: NDArray[np.float64] | None = None,
+        baseline: NDArray[np.float64] | None = None,
     ) -> None:
         weights = concept.weights(players)
         self.kind = concept.objective if weights is None else "linear"
         span = goal or Fraction(1)
         self.gain = [x / span for x in units]
-        high = [x + as_rational(up) for x, up in zip(top, level, strict=True)] if level is not None else top
+        high = [x + as_rational(up) for x, up in zip(top, baseline, strict=True)] if baseline is not None else top
         self.offset = [(x - min(high)) / span for x in high]
         given = weights or [0.0] * len(units)
         largest = as_rational(max(map(abs, given)) or 1.0)

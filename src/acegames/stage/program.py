@@ -10,7 +10,7 @@ For weights y = (sigma, auxiliaries) >= 0:
     egalitarian, auxiliary z:                             z - w_i.sigma <= o_i               maximise z
     fair, auxiliaries lo and w = top - hi:                lo - w_i.sigma <= o_i,  w + w_i.sigma <= top - o_i    maximise lo + w
 
-where u_i + level_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. Utilities of a player that differ by no more than rounding
+where u_i + baseline_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. Utilities of a player that differ by no more than rounding
 (`numerics.NOISE` of their gross) count as equal, in every solver alike.
 
 A program says what each row and each level is counted in: a player's own unit (`stage.units`), so that no player's incentives drown in
@@ -77,11 +77,11 @@ def stage_program(
     concept: Correlated,
     players: tuple[Hashable, ...],
     blur: Numbers,
-    level: Numbers | None,
+    baseline: Numbers | None,
     unit: Numbers,
     goal: Any,
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions, utilities and their rounding (R, N), their level and units (N,).
+    """Build the program of one stage from its feasible joint actions, utilities and their rounding (R, N), their baseline and units (N,).
 
     `goal` is what the objective is counted in. All in floats; or all in whole numbers, which ranges times the floor must be as well.
     """
@@ -107,8 +107,8 @@ def stage_program(
         first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
         levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
         return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
-    if level is not None:
-        low = low + level
+    if baseline is not None:
+        low = low + baseline
     fair = concept.objective == "fair"
     A, b, levels = _compare_players(v, ranges, low - low.min(), deviations, fair=fair)
     row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))

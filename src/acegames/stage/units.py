@@ -40,10 +40,10 @@ def core_range(values: Floats, noise: float) -> float:
 
 
 def goal_range(
-    utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
+    utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], baseline: Floats | None, unit: Floats
 ) -> float:
     """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
-    given, raised = concept.weights(players), utility if level is None else utility + level
+    given, raised = concept.weights(players), utility if baseline is None else utility + baseline
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
     largest = float((unit * counted).max())
@@ -74,7 +74,7 @@ def finer_goal(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     unit: Floats,
     sigma: Floats,
     goal: float,
@@ -87,7 +87,7 @@ def finer_goal(
         return goal
     given, played = concept.weights(players), sigma > 0
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
-    raised = utility if level is None else utility + level
+    raised = utility if baseline is None else utility + baseline
     mean = (sigma[:, None] * raised)[played].sum(axis=0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
     noise = OUTLIER * NOISE * float((sigma[:, None] * gross * counted)[played].sum())
