@@ -1,4 +1,4 @@
-"""The loop that engines share: an engine of one's own, resuming, and open stages that are repaired."""
+"""The loop that engines share: resuming from a checkpoint, and open stages that are repaired."""
 
 from __future__ import annotations
 

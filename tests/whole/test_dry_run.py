@@ -146,7 +146,7 @@ def test_the_command_line_knows_its_word(game, known, tmp_path):
 
 
 def test_the_checker_refuses_what_it_does_not_know(game, known, tmp_path):
-    ace.certify(ace.solve(game, OneSided()), tmp_path / "proof")
+    ace.prove(ace.solve(game, OneSided()), tmp_path / "proof")
     said = proof_checker.check(tmp_path / "proof")
     assert said.returncode == 2 and "NOT READ: 'OneSided' is a kind of equilibrium" in said.stdout
 

@@ -5,6 +5,7 @@
     dense      layers held cell by cell: write their stage games out; one player
     sparse     layers held as lists, the same
     safe_sets  the sets of safe joint actions, each held once
+    shielding  the numbers of safe pairs, and back
     units      what utilities of a stage game are counted in
     simplex    pivots, certificates
     stage      one stage game: pure, first level, tie levels

@@ -1,25 +1,22 @@
-"""A policy of an estimated game, made fit for the true game, where unseen costs may occur.
+"""A policy of an estimated game, made safe for the true game, where unseen costs may occur.
 
-A policy of the estimated game answers at the feasible (t, s, c) of that game. In the true game a
-play may have spent a c that is not among them. Then the answer is the one for a *larger* spending:
-the first, in lexicographic order, of the feasible ones that are at least c in every constraint.
-Where c itself is feasible, that is c: for costs that were seen, it is the ordinary policy.
+The policy of the estimated game answers at the feasible (t, s, c) of that game. In the true game,
+cumulative costs c may occur that are not among them. Then the answer is that of a *larger* c: the
+lexicographically first feasible one of at least c in every constraint, which is c if feasible.
 
-Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a), in
-every constraint, every true next state be among N(t, s, a), and let the estimated game have the
-outcome (s', w) for every such s' and w (the conservative option makes it so). Claim: when the
-policy is asked at (t, s, c), some feasible c^ >= c exists. At t = 0, c = 0 is feasible. Say the
-answer at (t, s, c) was that of c^ >= c, and the cost x <= w and the next state s' follow. The
-action is feasible at c^, so c^ + w is within the budgets of t, hence so is c + x <= c^ + w; and
-(t+1, s', c^ + w) is feasible, hence a feasible spending of at least c + x exists. By induction
-every budget holds at every step, with probability one. Probabilities were not used.
-`policy_support` bounds how likely it is that a cost is not at most such a w, or that another state
-follows.
+Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a) in
+every constraint, let every true next state be in N(t, s, a), and let the estimated game have the
+outcome (s', w) for every such s' and w (the conservative option makes it so). Claim: at every
+(t, s, c) that is reached, some feasible c^ >= c exists. At t = 0, c = 0 is feasible. Suppose that
+the answer at (t, s, c) was that of c^ >= c, and that a cost x <= w and a next state s' follow. The
+action is feasible at c^, so c^ + w is within the budgets of t, and so is c + x <= c^ + w; and
+(t+1, s', c^ + w) is feasible, so a feasible c^ >= c + x exists. By induction every budget holds at
+every step with probability one, whatever the probabilities. `policy_support` bounds how likely a
+cost above every such w, or another next state, is.
 
-Policies that round costs up are taken too: then all of this is about the game with rounded costs. A
-cost x <= w counts as x^ <= w^, an outcome of that game, so what is counted keeps every budget; and
-what was spent is at most what is counted (a constraint whose costs are not counted at all cannot
-bind under costs of at most w).
+The proof also covers policies that round costs up, in the game with rounded costs. A cost x <= w
+counts as x^ <= w^, an outcome of that game, so the counted costs keep every budget, and the true
+costs are at most those (a constraint that is not counted at all cannot bind under costs up to w).
 """
 
 from __future__ import annotations
@@ -46,9 +43,9 @@ from acegames.safety.feasible import Feasibility, feasibility
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SafePolicy:
-    """A policy that counts a spending it does not know as the next larger one that it knows.
+    """A policy that reads an unknown cumulative cost as the next larger one that it knows.
 
-    `spent` is the total cost, or the sum of costs rounded up where the policy rounds.
+    `spent` is the total cost, or the sum of costs rounded up if the policy rounds.
     """
 
     game: MarkovGame  # the estimated game
@@ -72,14 +69,15 @@ class SafePolicy:
         return self.inner.values(t, state, self.counted(t, state, spent))
 
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
-        """The spending that `spent` is read as: itself where it is feasible, else a larger one."""
+        """What `spent` is read as: itself if it is feasible, else a larger spending."""
         units = self.feasibility.lattice.units
         try:
             amounts = read_amounts(self.game.constraints, spent)
         except (ValueError, TypeError) as error:
             raise UnknownPair(f"t={t!r}, state {state!r}, spent {spent!r}: {error}") from None
         whole = [math.ceil(x / u) for x, u in zip(amounts, units, strict=True)]
-        at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)  # totals are smaller
+        # no feasible total exceeds LARGEST
+        at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)
         known = self.known(t).get(state)
         if known is None:
             rule = "feasible play of the estimated game never comes here; the data did not show it"
@@ -112,7 +110,7 @@ class SafePolicy:
 
 
 class SafeRunner(Spending):
-    """Plays one episode in the true game: `act` draws a joint action, `observe` takes in what happened."""
+    """Plays one episode in the true game: `act` draws an action, `observe` takes its outcome."""
 
     def __init__(self, policy: SafePolicy, rng: np.random.Generator, state: Label) -> None:
         super().__init__(policy.game.horizon, policy.tracker, state)
@@ -120,20 +118,20 @@ class SafeRunner(Spending):
 
     @property
     def counted(self) -> Spent:
-        """What the policy reads as spent: more than `spent` after a cost never seen, or rounded up."""
+        """What the policy reads as spent: more than `spent` after unseen or rounded costs."""
         return self.policy.counted(self.t, self.state, self.total_counted)
 
     def act(self) -> JointAction:
-        """Draw the joint action to play now; UnknownPair where the data says nothing about what is safe."""
+        """Draw the joint action to play now; UnknownPair if the data shows no safe one."""
         self.check_running()
         choices = self.policy.distribution(self.t, self.state, self.total_counted)
         bounds = np.cumsum(list(choices.values()))
         return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
-        """Take in the joint action played, its cost (as in `MarkovGame.from_functions`) and the next state.
+        """Take the action, its cost (as in `MarkovGame.from_functions`) and the next state.
 
-        They may be such as the data never showed.
+        The data need not have shown them.
         """
         self.check_running()
         self.move(self.after(cost, whole=False), next_state)
@@ -144,14 +142,14 @@ class SafeRunner(Spending):
 
 
 def safe_policy(solution: Any, game: MarkovGame | None = None) -> SafePolicy:
-    """Make a solution of an estimated game fit for the true game, where unseen costs may occur.
+    """Make a solution of an estimated game safe for the true game, where unseen costs may occur.
 
-    `Empirical.policy` does this. To keep a learned policy, save its solution:
+    `Empirical.policy` does this. To keep a learned policy, save its solution and call
     `safe_policy(acegames.Solution.load(path))`.
 
     Args:
-        solution: a solution, or a policy. Solved exactly, or with costs rounded up.
-        game: the estimated game, where `solution` is a policy.
+        solution: a solution or a policy, either exact or with costs rounded up.
+        game: the estimated game, if `solution` is a policy.
 
     Raises:
         InvalidOption: the policy belongs to another game, or rounds costs down.

@@ -1,4 +1,4 @@
-"""Answers become stored layers. How a layer is filed does not depend on which engine solved it, or how."""
+"""Files answers as stored layers, in the same way for every engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mixed(NamedTuple):
 
     at: Ints  # (Q,)
     size: Ints  # (Q,) of each support
-    # (E,) rows, counted from the state's first; of a product the numbers of actions (`player_records`)
+    # (E,) rows, from the state's first; of a product, action numbers (`player_records`)
     row: NDArray[Any]
     prob: Floats  # (E,)
 
@@ -35,10 +35,10 @@ PURE_ONLY = Mixed(NOTHING, NOTHING, NOTHING, np.zeros(0))
 def file_layer(
     space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, mixed: Mixed
 ) -> tuple[PolicyLayer, Floats | None]:
-    """A stored layer, and its gross values, from answers by cell or by reached cell.
+    """A stored layer and its gross values, from answers by cell or by reached cell.
 
-    `code` is as in `PolicyLayer`; `value` has one column for each player, and one for each player's
-    gross value behind these where there are several players.
+    `code` is as in `PolicyLayer`. `value` has a column per player and, with several players, then
+    another column per player for its gross value.
     """
     assert space.cells is not None
     at, size, row, prob = mixed
@@ -52,7 +52,7 @@ def file_layer(
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
     ptr = np.concatenate([[0], np.cumsum(size)])
-    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # numbers of actions may exceed those of joint ones
+    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # action numbers may be larger
     row = row.astype(code.dtype if fits else np.uint32)
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
@@ -60,14 +60,14 @@ def file_layer(
 
 
 def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
-    """By cell what is given by reached cell, zero where nothing is reached."""
+    """Values by cell from values by reached cell; zero at the other cells."""
     found = np.zeros((total, *pairs.shape[1:]), dtype=pairs.dtype)
     found[cells] = pairs
     return found
 
 
 def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
-    """The smallest boxes that hold the nodes of a layer, which are in order, and their cells."""
+    """The smallest boxes that hold the sorted nodes of a layer, and their cells."""
     states, first = np.unique(nodes.state, return_index=True)
     spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
     lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
@@ -78,7 +78,7 @@ def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
 
 
 def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArray[Any], Mixed]:
-    """Codes and mixed strategies by node from probabilities of the nodes' joint actions."""
+    """Codes and mixed strategies by node, from the probabilities of the nodes' joint actions."""
     played = np.flatnonzero(sigma > 0)
     pair = np.searchsorted(nodes.row_ptr, played, side="right") - 1
     row = nodes.row[played] - table.row_ptr[nodes.state[pair]]
@@ -90,7 +90,7 @@ def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArra
 
 
 def by_player(nodes: NodeLayer, table: Layer, mixed: Mixed, game: MarkovGame) -> Mixed:
-    """Each player's own probabilities from those of joint actions, which are products, by node."""
+    """Each player's own probabilities by node, from those of joint actions, which are products."""
     row = np.repeat(table.row_ptr[nodes.state[mixed.at]], mixed.size) + mixed.row
     ptr = np.concatenate([[0], np.cumsum(mixed.size)])
     ptr, number, prob = marginals(ptr, table.action[row], mixed.prob, action_offsets(game))

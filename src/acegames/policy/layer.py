@@ -1,7 +1,7 @@
 """How a policy's answers for one time are stored.
 
-A layer says which cells of its boxes are reached (one bit each, or a list). For each of them it holds one small
-number (the pure joint action) or, where play is mixed, a short record; and the players' values.
+A layer says which cells of its boxes are reached (one bit each, or a list). For each of them it
+holds the players' values and a code of the pure joint action or, if play is mixed, a short record.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
 
-BY_CELL = 0.5  # layers with at least this share of their cells reached are filed cell by cell
+BY_CELL = 0.5  # least share of reached cells for filing by cell
 
 
 def answers(reached: int, total: int) -> int:
-    """How many answers a layer files, so many of its cells being reached: one for each cell, or one for each that is reached."""
+    """How many answers a layer files: one per cell, or one per reached cell if these are few."""
     return total if reached >= BY_CELL * total else reached
 
 
@@ -31,22 +31,22 @@ def answers(reached: int, total: int) -> int:
 class PolicyLayer:
     """What to play at the reached cells of one time.
 
-    Answers are filed by *pair*: the number of the cell among those reached, or, where most cells are reached, the cell itself (then
-    `code` and `values` have an entry for every cell, and those of the others mean nothing).
+    Answers are filed by *pair*: the number of the cell among those reached or, if most are reached,
+    the cell itself (then `code` and `values` have meaningless entries for the other cells).
     """
 
     space: LayerSpace
-    row_ptr: Ints  # (S+1,) the joint actions of state s are the rows row_ptr[s] : row_ptr[s+1] of `action`
+    row_ptr: Ints  # (S+1,) state s has the rows row_ptr[s] : row_ptr[s+1] of `action`
     action: NDArray[np.int32]  # (R, N)
-    # (P,) by pair, unsigned: 1 + the row that is played, counted from the state's first; 0 where play is mixed
+    # (P,) by pair, unsigned: 1 + the row played, counted from the state's first; 0 if mixed
     code: NDArray[Any]
     values: NDArray[np.float64]  # (P, N) by pair
     mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
-    mixed_ptr: Ints  # (Q+1,) entries of the q-th of them are mixed_ptr[q] : mixed_ptr[q+1]
-    # (E,) unsigned rows, counted from the state's first; of a product the numbers of actions (`player_records`)
+    mixed_ptr: Ints  # (Q+1,) the q-th of them has the entries mixed_ptr[q] : mixed_ptr[q+1]
+    # (E,) unsigned rows, from the state's first; of a product, action numbers (`player_records`)
     mixed_row: NDArray[Any]
     mixed_prob: NDArray[np.float64]  # (E,) positive
-    # (N+1,) of a product: players draw independently, and records hold the probabilities of each one's actions
+    # (N+1,) of a product, whose records hold each player's own probabilities
     offsets: Ints | None = None
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class PolicyLayer:
         return len(self.code) == self.space.total
 
     def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
-        """Number of each (state, spending) as in `LayerSpace.locate`, -1 where there is none."""
+        """The pair of each (state, spending), as in `LayerSpace.locate`; -1 if there is none."""
         cell = self.space.locate(state, kept, spent)
         found = cell >= 0
         rank = self.cells.rank(cell[found])
@@ -72,7 +72,7 @@ class PolicyLayer:
         return cell
 
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Return pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
+        """Pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
         code = self.code[pair].astype(np.int64)
         mixed = np.flatnonzero(code == 0)
         mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
@@ -87,7 +87,7 @@ class PolicyLayer:
         return ptr, row, prob
 
     def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """The records of pairs where play is mixed, as they are stored: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
+        """The stored records of mixed pairs: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
         record = np.searchsorted(self.mixed_pair, pair)
         count = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
         ptr = pointers(count)
@@ -95,7 +95,7 @@ class PolicyLayer:
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
     def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Pointers, rows of `action` and probabilities of pairs where play is mixed."""
+        """Pointers, rows of `action` and probabilities of mixed pairs."""
         ptr, row, prob = self.records(pair)
         if self.offsets is None:
             return ptr, np.repeat(self.row_ptr[state], np.diff(ptr)) + row, prob
@@ -110,9 +110,9 @@ class PolicyLayer:
 
 @dataclass(frozen=True, eq=False)
 class Reached:
-    """Exactly the (state, spent) that feasible play reaches, nothing clipped: to tell apart what cannot occur."""
+    """Exactly the (state, spent) that feasible play reaches, nothing clipped."""
 
-    dims: tuple[int, ...]  # order of the constraints in the boxes; none leaves one column of zeros
+    dims: tuple[int, ...]  # constraints that boxes count, in order; if none, a column of zeros
     layers: Sequence[LayerSpace]  # t = 0 .. H-1
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
@@ -126,10 +126,10 @@ class Reached:
 
 
 def project(spent: Ints, dims: tuple[int, ...]) -> Ints:
-    """The columns of the constraints that boxes count; one column of zeros where they count none."""
+    """Spending in the constraints that boxes count; a column of zeros if they count none."""
     return spent[:, list(dims)] if dims else np.zeros((len(spent), 1), dtype=np.int64)
 
 
 def action_offsets(game: MarkovGame) -> Ints:
-    """The number of each player's first action when all are numbered through, and how many there are, (N+1,)."""
+    """Offsets (N+1,) that number the actions of all players through."""
     return pointers([len(labels) for labels in game.actions])

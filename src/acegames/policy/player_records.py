@@ -1,7 +1,7 @@
-"""Records of players who draw independently: each player's own probabilities instead of those of the joint actions.
+"""Records of players who draw independently: each player's own probabilities.
 
-The actions of all players are numbered through: action a of player i has the number offsets[i] + a. A record lists the numbers of
-the actions that are played, ascending, with their probabilities, which sum to one for each player.
+Action a of player i has the number offsets[i] + a. A record lists the numbers of the actions that
+are played, ascending, with their probabilities, which sum to one for each player.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints)
 
 
 def joint_actions(ptr: Ints, number: Ints, prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
-    """Records of joint actions, in lexicographic order, from records by player. Returns ptr (Q+1,), action (E, N), prob (E,)."""
+    """Records of joint actions, lexicographic, from records by player; inverts `marginals`."""
     records, n = len(ptr) - 1, len(offsets) - 1
     owner = owners(ptr)
     player = np.searchsorted(offsets, number, side="right") - 1
     size = np.zeros((records, n), dtype=np.int64)
     np.add.at(size, (owner, player), 1)
-    first = np.cumsum(np.append(0, size.ravel()))[:-1].reshape(
-        records, n
-    )  # where the entries of each player of each record begin
+    first = np.cumsum(np.append(0, size.ravel()))[:-1].reshape(records, n)  # entry of each player
     record, chance = np.arange(records), np.ones(records)
     columns: list[Ints] = []
     for i in range(n):
@@ -49,20 +47,20 @@ def joint_actions(ptr: Ints, number: Ints, prob: Floats, offsets: Ints) -> tuple
 
 
 class RowIndex:
-    """Finds the row of a joint action of a state among the rows of a layer, whatever the number of players."""
+    """Finds the row of a state's joint action in a layer, for any number of players."""
 
     def __init__(self, row_ptr: Ints, action: NDArray[np.int32], offsets: Ints) -> None:
         self.counts = np.diff(offsets)
         self.keys: list[Ints] = []
         group = owners(row_ptr)
-        for i, count in enumerate(self.counts.tolist()):  # numbered anew after each player, so that numbers stay small
+        for i, count in enumerate(self.counts.tolist()):  # renumbered, so that keys stay small
             key = group * count + action[:, i]
             self.keys.append(np.unique(key))
             group = np.searchsorted(self.keys[-1], key)
         self.row = np.argsort(group, kind="stable")
 
     def find(self, state: Ints, action: NDArray[np.integer]) -> Ints:
-        """Row of each (state, joint action), -1 where it is none."""
+        """Row of each (state, joint action), -1 if there is none."""
         group, known = state, np.ones(len(state), dtype=bool)
         for i, keys in enumerate(self.keys):
             key = group * int(self.counts[i]) + action[:, i]

@@ -28,16 +28,15 @@ __all__ = ["Solution", "Stats"]
 class Stats:
     """The work that a solve took."""
 
-    pairs: int  # stage games: (t, state, spent), spending that cannot matter any more counted once
+    pairs: int  # stage games (t, state, spent); spending that no longer matters counts once
     programs: int  # stage games that took a linear program
-    repaired: int  # of these, solved in exact arithmetic because the float answer was not certified
-    # None after loading: files do not hold it, so that the same solve gives the same bytes
-    seconds: float | None = None
+    repaired: int  # of these, solved in exact arithmetic because floats were not certified
+    seconds: float | None = None  # None after loading: files are the same for the same solve
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """An equilibrium policy with what was asked and what is promised."""
+    """An equilibrium policy, the question it answers, and its guarantee."""
 
     game: MarkovGame
     concept: Concept
@@ -63,9 +62,8 @@ class Solution:
     ) -> BudgetCurve:
         """The values as a function of the initial budget: `acegames.budget_curve`, one more solve.
 
-        Of an approximate solution it is the curve of the game with rounded costs, where that has
-        one: costs that were cut off, or not counted at all, because of the game's own budget would
-        count under a smaller one (InvalidOption).
+        An approximate solution gives the curve of the game with rounded costs. InvalidOption is
+        raised if costs were cut off or ignored that would count under a smaller budget.
         """
         from acegames.solving.curve import budget_curve
 
@@ -95,13 +93,13 @@ class Solution:
         most: int | None = None,
         seed: int | None = None,
     ) -> Written:
-        """Write one HTML page in which the solution can be looked at, from disk and without a network.
+        """Write one HTML page that shows the solution, readable from disk without a network.
 
         Args:
             path: where to write the page.
-            episodes: how many episodes to simulate for it.
+            episodes: number of episodes to simulate.
             rng: a Generator or a seed; the same seed gives the same page.
-            most: show at most this many situations; by default as many as keep the page below 3 MB.
+            most: number of situations to show at most; by default, what keeps the page below 3 MB.
             seed: the earlier name of `rng`.
         """
         from acegames.report import write_report
@@ -118,9 +116,9 @@ class Solution:
     def load(path: str | PathLike[str]) -> Solution:
         """Read what `save` wrote; BadFile if it is damaged, of another kind, or contradictory.
 
-        The policy of a file above 4 MiB stays in the file, mapped: each layer is read and checked when it
-        is first used, and gives BadFile then if it is damaged. Do not write over such a file while the
-        solution is used; `save` replaces it.
+        The policy of a file above 4 MiB stays in the file, mapped: each layer is read and checked
+        (BadFile) at its first use. Do not overwrite such a file while the solution is in use;
+        `save` replaces it safely.
         """
         from acegames.files.solution import load_solution
 

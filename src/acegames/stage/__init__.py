@@ -1,4 +1,4 @@
-"""Stage games: one shot, feasible joint actions X that need not be a product, one utility per player (spec 4)."""
+"""Stage games (spec 4): one shot, any set X of feasible joint actions, one utility per player."""
 
 from __future__ import annotations
 
@@ -16,21 +16,19 @@ __all__ = ["StageBatch", "StageSolver", "StageStrategies"]
 
 @dataclass(frozen=True, eq=False)
 class StageBatch:
-    """Many stage games in one record. The rows of stage g, its feasible joint actions, are ptr[g] : ptr[g+1]; at least one each."""
+    """Many stage games. The feasible joint actions of stage g are the rows ptr[g] : ptr[g+1]."""
 
-    ptr: NDArray[np.int64]  # (G+1,)
+    ptr: NDArray[np.int64]  # (G+1,) strictly increasing
     action: NDArray[np.int32]  # (R, N) lexicographic within a stage
     utility: NDArray[np.float64]  # (R, N)
-    gross: NDArray[np.float64] | None = (
-        None  # (R, N) the sums of rewards without signs; by default the size of the utilities
-    )
-    level: NDArray[np.float64] | None = (
-        None  # (N,) what the utilities are without, asked for where players are compared
-    )
+    # (R, N) the same sums of rewards without signs; by default the absolute utilities
+    gross: NDArray[np.float64] | None = None
+    # (N,) what was taken out of the utilities; needed where players are compared
+    baseline: NDArray[np.float64] | None = None
 
     @property
     def rounded(self) -> NDArray[np.float64]:
-        """The gross utilities: what rounding is a share of, (R, N)."""
+        """The gross utilities (R, N), which rounding errors are a share of."""
         return np.abs(self.utility) if self.gross is None else self.gross
 
     def __len__(self) -> int:
@@ -39,17 +37,17 @@ class StageBatch:
 
 @dataclass(frozen=True, eq=False)
 class StageStrategies:
-    """An equilibrium of each stage game of a batch. That of a Nash solver is a product of the players' own distributions."""
+    """An equilibrium of each stage game of a batch; of a Nash solver, a product distribution."""
 
-    sigma: NDArray[np.float64]  # (R,) sums to one over the rows of each stage; zeros are exact
+    sigma: NDArray[np.float64]  # (R,) sums to one over each stage; zeros are exact
     programs: int  # stages that took a linear program
-    repaired: int  # of these, how many were solved in exact arithmetic because the float answer was not certified
-    without: tuple[int, ...] = ()  # stages that have no equilibrium of the kind (Nash), ascending; zero in sigma
-    too_large: tuple[int, ...] = ()  # stages whose search was broken off (Nash), ascending; zero in sigma
+    repaired: int  # of these, solved in exact arithmetic because floats were not certified
+    without: tuple[int, ...] = ()  # stages without a Nash equilibrium, ascending; sigma is 0
+    too_large: tuple[int, ...] = ()  # stages whose Nash search was stopped, ascending; sigma is 0
 
 
 class StageSolver(Protocol):
-    """Solves a batch of stage games. The reference and every faster solver share this protocol and its tests."""
+    """Solves a batch of stage games. All solvers share this protocol and its tests."""
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage."""

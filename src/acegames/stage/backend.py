@@ -1,11 +1,12 @@
-"""Nash equilibria of product stages from another library's solver: candidates come from there, and what is accepted is decided here.
+"""Nash equilibria of product stages, from candidates that another library's solver finds.
 
-A candidate x = (x_1, .., x_N) of QuantEcon or Gambit is approximate. Its supports S_i are taken as the answer, and Newton's method solves
+A candidate x = (x_1, .., x_N) of QuantEcon or Gambit is approximate. Newton's method starts there,
+keeps the supports S_i, and solves
 
     u_i(a, x_-i) = w_i  for all a in S_i,    sum of x_i = 1,    for every player i
 
-from there to the last digits. It is accepted when no player gains more than STABLE, as a share of how far it is below its best,
-by any action: computed from the stage's own utilities. Every search is bounded and gives the same answer each time.
+to the last digits. The result is accepted if no action gains a player more than STABLE, as a share
+of its distance from its best utility. Every search is bounded and deterministic.
 """
 
 from __future__ import annotations
@@ -29,12 +30,10 @@ from acegames.stage.units import first_units, goal_range
 from acegames.system.extras import optional
 
 Floats = NDArray[np.float64]
-Profile = list[Floats]  # N arrays: probability of each action
+Profile = list[Floats]  # N arrays of action probabilities
 
-SUPPORT_PAIRS = 2**15
-"""Pairs of supports of two players that another library is asked to go through, at most; some tenths of a second."""
-
-STARTS, STEPS = 8, 400  # of searches, and of each fixed-point search
+SUPPORT_PAIRS = 2**15  # most pairs of supports that a library enumerates: some tenths of a second
+STARTS, STEPS = 8, 400  # searches at one stage, and steps of each
 NEWTON_STEPS = 60
 
 
@@ -50,12 +49,12 @@ def ask_backend(
     gross: Floats,
     concept: Nash,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> list[dict[int, float]] | None:
-    """Each player's {action: probability} at a stage whose joint actions are a product; None where nothing found was good enough.
+    """Each player's {action: probability} at a product stage; None if no candidate is accepted.
 
-    Two players: of the equilibria found the best by the objective; None too where there are too many supports to go through for it.
-    Three or more: the first.
+    Two players get the best equilibrium that was found, by the objective, and None also where there
+    are too many supports to enumerate. Three or more players get the first equilibrium.
     """
     assert concept.backend is not None
     own = [np.unique(column) for column in action.T]
@@ -65,10 +64,10 @@ def ask_backend(
     scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
     scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
     best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
-    goal = as_rational(goal_range(utility, gross, concept, players, level, unit))
-    preference = Preference(concept, players, best_of, units, goal, level)
+    goal = as_rational(goal_range(utility, gross, concept, players, baseline, unit))
+    preference = Preference(concept, players, best_of, units, goal, baseline)
     best, best_score = None, None
-    tidy = np.round(scaled, 12)  # so that rounding errors do not tell equal payoffs apart
+    tidy = np.round(scaled, 12)  # equal payoffs stay equal despite rounding
     for candidate in _candidates(concept.backend, tidy, preference.kind is not None):
         profile = polished(scaled, candidate)
         if profile is None:
@@ -86,7 +85,7 @@ def ask_backend(
 
 
 def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]:
-    """What the library answers, as far as it can be mixtures of the players' actions; up to where it fails, with a warning."""
+    """The library's well-formed answers, up to the point where it fails, which is a warning."""
     shapes = [(n,) for n in payoffs.shape[1:]]
     try:
         for candidate in CANDIDATES[backend](payoffs, every):
@@ -95,12 +94,12 @@ def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]
                 yield found
     except AceError:
         raise
-    except Exception as error:  # of any kind: it is another library's
+    except Exception as error:  # another library may raise anything
         warnings.warn(f"{backend} failed at a stage ({type(error).__name__}: {error})", RuntimeWarning, stacklevel=2)
 
 
 def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
-    """The equilibrium near a candidate; None where there is none within the tolerance. `payoffs` is (N, n1..nN), in unit range."""
+    """The equilibrium near a candidate, or None; `payoffs` (N, n1..nN) have unit range."""
     start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
     tried: set[bytes] = set()
     for cut in BACKEND_CUTS:
@@ -116,18 +115,18 @@ def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
 
 
 def share_of_regret(payoffs: Floats, profile: Profile) -> float:
-    """The most that a player gains by another action, as a share of how far it is below its best (which is 0), or of rounding."""
+    """The largest regret, as a share of the player's distance from its best utility, which is 0."""
     worth = _gains(payoffs, profile)
     return max(float(u.max() - u @ x) / max(-float(u @ x), LEAST_STAKE) for u, x in zip(worth, profile, strict=True))
 
 
 def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:
-    """For each player, what each of its actions is worth against the others."""
+    """The expected payoff of each action of each player."""
     return [_expected(payoff, profile, (i,)) for i, payoff in enumerate(payoffs)]
 
 
 def _expected(payoff: Floats, profile: Profile, kept: tuple[int, ...]) -> Any:
-    """One player's payoffs with every axis but the kept ones averaged out."""
+    """One player's payoffs, averaged over every axis except the kept ones."""
     for k in reversed(range(payoff.ndim)):
         if k not in kept:
             payoff = np.tensordot(payoff, profile[k], axes=(k, 0))
@@ -135,7 +134,7 @@ def _expected(payoff: Floats, profile: Profile, kept: tuple[int, ...]) -> Any:
 
 
 def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64]]) -> Profile | None:
-    """Newton's method for mixtures on these supports that make every player indifferent over its own."""
+    """Newton's method for mixtures on these supports that make every player indifferent."""
     n = len(start)
     inner = payoffs[np.ix_(np.arange(n), *support)]
     x = [p[s] / p[s].sum() for p, s in zip(start, support, strict=True)]
@@ -169,7 +168,7 @@ def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64
     return whole
 
 
-# -- the libraries -----------------------------------------------------------------------------------------------------
+# -- the libraries
 
 
 def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
@@ -190,7 +189,7 @@ def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
 
 
 def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
-    """The game; QuantEcon wants each player's own actions first, then those of the players after it, around the table."""
+    """The game. Each player's own axis comes first, then those of later players, cyclically."""
     n = len(payoffs)
     turned = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
     return theory.NormalFormGame([theory.Player(p) for p in turned])
@@ -214,7 +213,7 @@ def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
 
 
 def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
-    """The game by way of its file format, in which floats are written to the last digit."""
+    """The game, read from Gambit's file format, which keeps every digit of a float."""
     shape = payoffs.shape[1:]
     numbers = " ".join(repr(x) for x in payoffs.reshape(len(payoffs), -1, order="F").T.ravel().tolist())
     names, counts = " ".join(f'"{i}"' for i in range(len(shape))), " ".join(map(str, shape))
@@ -232,6 +231,6 @@ CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]] = {
 
 
 def _few_supports(payoffs: Floats) -> bool:
-    """Whether the supports of two players are few enough to go through."""
+    """Whether two players have few enough pairs of supports to enumerate."""
     rows, columns = payoffs.shape[1:]
     return math.comb(rows + columns, rows) <= SUPPORT_PAIRS

@@ -1,4 +1,4 @@
-"""The batched stage solver: the numba kernel behind the protocol of `acegames.stage`, with exact repair."""
+"""The batched stage solver: the numba kernel, and exact arithmetic where it cannot decide."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from acegames.stage.exact import solve_exactly
 Floats = NDArray[np.float64]
 
 
-def goal_of(concept: Concept, players: tuple[Hashable, ...], level: Floats | None = None) -> Goal:
-    """What kernels are told of the concept.
+def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats | None = None) -> Goal:
+    """The concept as kernels read it.
 
-    Terms of a linear objective are its weights, of unit size (no objective: those of welfare, to begin with); of one that compares
-    players, the level that their utilities are without.
+    The terms of a linear objective are its weights, scaled to unit size (without an objective, of
+    welfare). The terms of an objective that compares players are the baseline.
     """
     criterion, weights = concept.criterion, concept.weights(players)
     if criterion.compares:
-        terms = np.zeros(len(players)) if level is None else level
+        terms = np.zeros(len(players)) if baseline is None else baseline
     else:
         terms = np.ones(len(players)) if weights is None else np.array(weights) / (max(map(abs, weights)) or 1.0)
     return Goal(concept.told, float(concept.floor), criterion.kernel, terms)
 
 
 def written(batch: StageBatch) -> Written:
-    """The stages for kernels; the rows of each count from its first."""
+    """The stages as kernels read them; the rows of each count from its first."""
     utility = batch.utility if batch.utility.shape[1] == 1 else np.hstack([batch.utility, batch.rounded])
     return Written(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
 
@@ -42,10 +42,10 @@ def deviation_table(
     counts: NDArray[np.int64],
     deviates: Sequence[bool] | None = None,
 ) -> NDArray[np.int32]:
-    """For each row, player and action: the row of the same group where that player switches to it, relative to the group's
-    first row, or -1. Shape (R, sum of counts). Rows are in lexicographic order of (group, action).
+    """For each row, player and action, the row where that player switches to it, or -1.
 
-    A player who does not deviate has -1 throughout: a switch that is infeasible is never deterred.
+    Shape (R, sum of counts). Rows are in lexicographic order of (group, action), and entries count
+    from the group's first row. A player who does not deviate has -1 throughout: it can never gain.
     """
     if deviates is not None and not all(deviates):
         return np.where(np.repeat(deviates, counts), deviation_table(row_group, action, counts), np.int32(-1))
@@ -69,7 +69,7 @@ def deviation_table(
 def _looked_up_deviations(
     row_group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]
 ) -> NDArray[np.int32]:
-    """The same where joint actions cannot be numbered in 64 bits (many players, few legal joint actions)."""
+    """The same where 64 bits cannot number the joint actions (many players, few legal rows)."""
     keys = list(zip(row_group.tolist(), map(tuple, action.tolist()), strict=True))
     at = {key: r for r, key in enumerate(keys)}
     first = np.searchsorted(row_group, row_group)
@@ -88,25 +88,25 @@ def _looked_up_deviations(
 def kernel_arguments(
     batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]
 ) -> tuple[Written, int, Choices, Goal, int, Answers]:
-    """What `kernels.written.solve_written` is given for a batch."""
+    """The arguments of `kernels.written.solve_written` for a batch."""
     stages, number, rows = written(batch), len(batch), len(batch.utility)
     counts = batch.action.max(axis=0).astype(np.int64) + 1
     group = np.repeat(np.arange(number), np.diff(batch.ptr))
     who = concept.deviators(players)
     deviation = deviation_table(group, batch.action, counts, who) if len(counts) > 1 else np.zeros((0, 1), np.int32)
     action = batch.action.view()
-    action.setflags(write=False)  # as in the engine, so that the kernel is not compiled a second time
+    action.setflags(write=False)  # as in the engine; else the kernel is compiled again
     choices = Choices(action, deviation, np.concatenate([[0], np.cumsum(counts)]))
     row_type = np.uint16 if np.diff(batch.ptr).max() < 65535 else np.uint32
     value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
     answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
-    goal = goal_of(concept, players, batch.level)
+    goal = goal_of(concept, players, batch.baseline)
     return stages, number, choices, goal, int(np.diff(batch.ptr).max()), answers
 
 
 class BatchStageSolver:
-    """Solves whole batches in numba; same protocol and same answers as the reference."""
+    """Solves whole batches in numba, with the same answers as the reference."""
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage."""
@@ -128,5 +128,5 @@ class BatchStageSolver:
         for g in opened.tolist():
             own = slice(batch.ptr[g], batch.ptr[g + 1])
             stage = (batch.action[own], batch.utility[own], concept, players, batch.rounded[own])
-            sigma[own] = solve_exactly(*stage, batch.level)
+            sigma[own] = solve_exactly(*stage, batch.baseline)
         return StageStrategies(sigma, int(programs), int(bad))

@@ -1,13 +1,14 @@
-"""The stage program in exact arithmetic: a small dense simplex that is never wrong, only slower.
+"""The stage program in exact arithmetic: a small dense simplex, slow but never wrong.
 
-The utilities are whole numbers once they are multiplied by a power of two, so nothing is lost on the way in (rounding the program's
-coefficients could leave it without a solution). Start at a point that is too good, as the kernels do, and come down to the best feasible
-one by a dual simplex; then each level is maximised in turn, and columns with a strictly negative reduced cost are barred from later
-levels, which keeps the search on the optimal face (spec 4's lexicographic ties). Without an objective, and for Nash, a first phase drives
-violations out. The steepest column enters; after many steps Bland's rule, so that it ends.
+Utilities times a power of two are whole numbers, so nothing is rounded (rounded coefficients could
+leave the program without a solution). As in the kernels, the search starts at a point that is too
+good and comes down to the best feasible one by a dual simplex. Then each level is maximised in
+turn; columns with a negative reduced cost are barred from later levels, which keeps the search on
+the optimal face (spec 4, lexicographic ties). Without an objective, and for Nash, phase one removes
+the violations instead. The steepest column enters; after many steps Bland's rule ends the search.
 
-The dictionary is kept in whole numbers over one denominator (Edmonds; Bareiss): every entry is a minor of the first one, so a
-pivot's divisions leave no remainder, and there are no common factors to look for as fractions would at every step.
+The dictionary holds whole numbers over one denominator (Edmonds; Bareiss). Every entry is a minor
+of the first dictionary, so pivots divide without remainder and need no greatest common divisors.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from acegames.stage.units import finer_goal, finer_units, first_units, goal_rang
 
 Rational = Fraction | int
 TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
-TRIES = 4  # at one stage, in units that the one before shows
-STEEPEST = 50  # steps in a row that the steepest column may enter; most programs take fewer than ten
+TRIES = 4  # solves of one stage, each in units that the last answer suggests
+STEEPEST = 50  # pivots before Bland's rule; most programs take fewer than ten
 
 
 def solve_exactly(
@@ -36,12 +37,12 @@ def solve_exactly(
     concept: Correlated,
     players: tuple[Hashable, ...],
     gross: Floats | None = None,
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
     sizes = np.abs(utility) if gross is None else gross
     unit = first_units(utility, sizes)
-    stage = (utility, sizes, concept, players, level)
+    stage = (utility, sizes, concept, players, baseline)
     goal = goal_range(*stage, unit)
     for _ in range(TRIES):
         sigma = _solved(action, *stage, unit, goal)
@@ -58,31 +59,31 @@ def _solved(
     gross: Floats,
     concept: Correlated,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     unit: Floats,
     goal: float,
 ) -> Floats:
-    """The same in given units."""
-    given = [utility, unit, np.array([goal])] + ([] if level is None else [level])
+    """Solve one stage in given units."""
+    given = [utility, unit, np.array([goal])] + ([] if baseline is None else [baseline])
     times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
     times *= float(concept.floor).as_integer_ratio()[1]
     program = stage_program(
         action, _whole(utility, times), concept, players, _whole(NOISE * gross, times),
-        None if level is None else _whole(level, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
+        None if baseline is None else _whole(baseline, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
     )  # fmt: skip
     best = _best_point(program)
-    if best is None:  # outliers are played, with more than a tiny chance
+    if best is None:  # outliers are played with more than a tiny probability
         best = _best_point(program, strict=False)
     assert best is not None
     sigma: Floats = np.array([float(x) for x in best[: program.rows]])
     total = 0.0
-    for x in sigma.tolist():  # one after the other: the bits must not depend on how a library adds up
+    for x in sigma.tolist():  # in order: a library may add up otherwise
         total += x
     return sigma / total
 
 
 def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
-    """So many times the numbers, rounded down."""
+    """The numbers times `times`, rounded down."""
     ratios = (x.as_integer_ratio() for x in numbers.ravel().tolist())
     found = np.empty(numbers.size, dtype=object)
     found[:] = [part * times // whole for part, whole in ratios]
@@ -90,13 +91,14 @@ def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
 
 
 def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
-    """The best point of the program, level by level; None where ties that were judged by depth gave a level away."""
+    """The best point, level by level; None if ties judged by depth gave a level away."""
     first, exchanges = _too_good(program)
     table = Dictionary(program, first, by_depth=strict)
     for variable, row in exchanges:
         table.enter(variable, row)
     levels = program.levels.tolist()
-    if len(exchanges) < 2 and levels and any(levels[0]):  # a gap of zero, or no objective, leaves it nothing to go by
+    # A fair start (two exchanges) and a start without an objective cannot guide a dual simplex.
+    if len(exchanges) < 2 and levels and any(levels[0]):
         table.make_best(levels[0])
     if not table.make_feasible():
         raise AssertionError("a stage program without a solution: the utilities or the floor are invalid")
@@ -112,9 +114,10 @@ def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | No
 
 
 def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
-    """A start whose first level is at least as good as the best: a joint action, and auxiliaries that enter on rows.
+    """A start at least as good as the best on the first level: a joint action, and exchanges.
 
-    The joint action with the largest objective; where players are compared, that of the player whose best is lowest, on its own rows.
+    The joint action has the largest objective. If players are compared, it is the best one of the
+    player whose best is lowest, and the auxiliaries enter on that player's constraints.
     """
     rows, auxiliaries, players = program.rows, program.A.shape[1] - program.rows, len(program.levels) - 1
     if players < 0:
@@ -122,7 +125,7 @@ def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
     if not auxiliaries:
         worth = program.levels[0]
         return worth.tolist().index(worth.max()), []
-    begin = len(program.b) - auxiliaries * players  # rows  z - w_i.sigma <= o_i
+    begin = len(program.b) - auxiliaries * players  # of z - w_i.sigma <= o_i
     worth = -program.A[begin : begin + players, :rows]
     bounds = (program.b[begin : begin + players] + worth.max(axis=1)).tolist()
     pilot = bounds.index(min(bounds))
@@ -131,9 +134,10 @@ def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
 
 
 class Dictionary:
-    """over * x_basic = rhs - T x_nonbasic, in whole numbers; the variables are the weights y, then the slacks of the rows.
+    """over * x_basic = rhs - T x_nonbasic in whole numbers; x is the weights y, then the slacks.
 
-    A slack is counted in the units that make its row whole. `size` is how large a variable can be, about: ties are judged by that.
+    A slack is counted in the unit that makes its constraint whole. `size` says roughly how large a
+    variable can be; ties are judged by it.
     """
 
     def __init__(self, program: Program, first: int = 0, *, by_depth: bool = True) -> None:
@@ -149,7 +153,7 @@ class Dictionary:
             self.T.append([x // common for x in numbers[:-1]])
             self.rhs.append(numbers[-1] // common)
             self.size[columns + r] *= Fraction(times, common)
-        self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one; its slack leaves at once, for good
+        self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one, without slack
         self.rhs.append(1)
         self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
         self.barred = [False] * (columns + slacks)
@@ -161,19 +165,19 @@ class Dictionary:
         self._pivot(row, self.nonbasic.index(variable))
 
     def point(self) -> list[Fraction]:
-        """The present weights and slacks."""
+        """The current weights and slacks."""
         found = [Fraction(0)] * len(self.size)
         for k, number in zip(self.basic, self.rhs, strict=True):
             found[k] = Fraction(number, self.over)
         return found
 
     def worth(self, level: Sequence[Rational]) -> Rational:
-        """A level's value at the present point."""
+        """The value of a level at the current point."""
         at_hand = (level[k] * number for k, number in zip(self.basic, self.rhs, strict=True) if k < len(level))
         return Fraction(sum(at_hand), self.over)
 
     def make_feasible(self) -> bool:
-        """Phase one: an artificial column covers every violated row and is driven to zero; False where that cannot be."""
+        """Phase one: drive an artificial column over violated rows to zero; False if impossible."""
         if min(self.rhs) >= 0:
             return True
         artificial = len(self.size)
@@ -196,11 +200,9 @@ class Dictionary:
         return True
 
     def make_best(self, level: Sequence[Rational]) -> None:
-        """Go from a point that is too good towards the best feasible one, if this is such a point: a dual simplex."""
+        """Dual simplex from a point that is too good (if it is) to the best feasible one."""
         self._price(common_denominator(level)[0])
-        for _ in range(
-            STEEPEST + len(self.rhs)
-        ):  # most take a third of that; one that stalls is left to the first phase
+        for _ in range(STEEPEST + len(self.rhs)):  # phase one continues where this stalls
             if max(self.objective, default=0) > 0 or min(self.rhs) >= 0:
                 return
             r = self.rhs.index(min(self.rhs))
@@ -210,7 +212,7 @@ class Dictionary:
             self._pivot(r, j)
 
     def _entering(self, r: int) -> int:
-        """The column that keeps the objective's gains from rising above zero when row r leaves; of several the lowest number; -1: none."""
+        """The column that keeps all gains at most zero when row r leaves (ties: lowest), or -1."""
         found, row = -1, self.T[r]
         for j, x in enumerate(row):
             if x >= 0:
@@ -221,7 +223,7 @@ class Dictionary:
         return found
 
     def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
-        """Move to the best point of the face that earlier calls left, and leave only what is as good, to a TIE of the unit."""
+        """Go to the best point of the current face; bar what loses more than a TIE of the unit."""
         numbers, times = common_denominator(level)
         self._improve(numbers)
         tie = TIE_PART * self.over * times * unit
@@ -231,7 +233,7 @@ class Dictionary:
                 self.barred[k] = True
 
     def _improve(self, level: list[int]) -> None:
-        """Pivot while the objective grows; leaves what it gains by each variable that is not basic, times `over`."""
+        """Pivot while the level grows."""
         self._price(level)
         steps = 0
         while rising := [j for j, d in enumerate(self.objective) if d > 0 and not self.barred[self.nonbasic[j]]]:
@@ -241,14 +243,14 @@ class Dictionary:
             steps += 1
 
     def _price(self, level: list[int]) -> None:
-        """Find what a level gains by each variable that is not basic."""
+        """Set `objective`: what the level gains by each nonbasic variable, times `over`."""
         self.objective = [self.over * level[k] if k < len(level) else 0 for k in self.nonbasic]
         for k, row in zip(self.basic, self.T, strict=True):
             if k < len(level) and level[k]:
                 self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
 
     def _leaving(self, j: int) -> int:
-        """The row that binds first when variable j grows; of several the variable with the lowest number."""
+        """The row that binds first when column j enters; on ties, that of the lowest variable."""
         found = -1
         for r, row in enumerate(self.T):
             if row[j] <= 0:
@@ -260,7 +262,7 @@ class Dictionary:
         return found
 
     def _pivot(self, r: int, j: int) -> None:
-        """Exchange the basic variable of row r and the other one of column j."""
+        """Exchange the basic variable of row r and the nonbasic one of column j."""
         row, last, sign = self.T[r], self.rhs[r], 1 if self.T[r][j] > 0 else -1
         pivot, over = row[j], sign * self.over
         for i, other in enumerate(self.T):
@@ -274,7 +276,7 @@ class Dictionary:
         self.basic[r], self.nonbasic[j] = self.nonbasic[j], self.basic[r]
 
     def _forget(self, j: int) -> None:
-        """Leave out the variable of column j, which is zero for good."""
+        """Delete the variable of column j, which stays zero."""
         for row in (*self.T, self.nonbasic, self.objective):
             del row[j]
 

@@ -1,7 +1,8 @@
-"""The reference stage solver: one linear program per stage, handed to HiGHS, level by level.
+"""The reference stage solver: HiGHS solves one linear program per stage, level by level.
 
-After each level the optimum's face is fixed by complementary slackness: columns with a non-zero reduced cost stay at zero, rows with a
-non-zero dual stay tight. Every answer is certified from the program itself; what is not certified is solved exactly.
+After each level, complementary slackness fixes the optimal face: columns with a non-zero reduced
+cost stay at zero, constraints with a non-zero dual stay tight. Every answer is certified from the
+program itself, or else computed again in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from acegames.stage.units import finer_goal, finer_units, first_units, goal_rang
 
 
 class HighsStageSolver:
-    """Solves stages one after the other with HiGHS. Slow and plain: the oracle of faster solvers."""
+    """Solves stages one by one with HiGHS: slow and plain, the oracle of faster solvers."""
 
     def __init__(self) -> None:
         import highspy
@@ -41,17 +42,17 @@ class HighsStageSolver:
         self._optimal = highspy.HighsModelStatus.kOptimal
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return an equilibrium of each stage; of Nash equilibria, which are no linear programs, the exact search is the reference."""
+        """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):
             return ExactNashSolver().solve(batch, concept, players)
         sigma, gross = np.zeros(len(batch.utility)), batch.rounded
         programs = repaired = 0
         for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
             utility = batch.utility[first:last]
-            if utility.shape[1] == 1 or len(utility) == 1:  # alone, or nothing to choose: the best action
+            if utility.shape[1] == 1 or len(utility) == 1:  # one player or one row: the best row
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.level)
+            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.baseline)
             found = self._solve_stage(*stage)
             programs += 1
             if found is None:
@@ -67,24 +68,24 @@ class HighsStageSolver:
         concept: Correlated,
         players: tuple[Hashable, ...],
         gross: Floats,
-        level: Floats | None,
+        baseline: Floats | None,
     ) -> Floats | None:
-        """Return sigma, or None where floats do not do: there are outliers, the unit is too coarse, or a gain is left."""
+        """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
         unit = first_units(utility, gross)
         if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
             return None
-        goal = goal_range(utility, gross, concept, players, level, unit)
-        program = stage_program(action, utility, concept, players, NOISE * gross, level, unit, goal)
+        goal = goal_range(utility, gross, concept, players, baseline, unit)
+        program = stage_program(action, utility, concept, players, NOISE * gross, baseline, unit, goal)
         sigma = self._solve_program(program.counted())
         if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
             return None
-        if finer_goal(utility, gross, concept, players, level, unit, sigma, goal) != goal:
+        if finer_goal(utility, gross, concept, players, baseline, unit, sigma, goal) != goal:
             return None
         stable = _is_stable(action, utility, gross, sigma, concept.deviators(players), told_first=concept.told)
         return sigma if stable else None
 
     def _solve_program(self, program: Program) -> Floats | None:
-        """Return sigma, or None when an answer could not be certified."""
+        """Return sigma, or None if an answer could not be certified."""
         columns, constraints = program.A.shape[1], len(program.b)
         A = np.vstack([program.A, np.arange(columns) < program.rows])
         lower = np.append(np.full(constraints, -np.inf), 1.0)
@@ -130,9 +131,8 @@ class HighsStageSolver:
         n = len(free)
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
-        for row, bounds in enumerate(
-            zip(lower.tolist(), upper.tolist(), strict=True)
-        ):  # all at once needs a newer HiGHS
+        # changing all rows at once needs a newer HiGHS
+        for row, bounds in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
             self._highs.changeRowBounds(row, *bounds)
 
 
@@ -145,7 +145,7 @@ def _is_stable(
     *,
     told_first: bool,
 ) -> bool:
-    """Whether no player gains more than STABLE, of what it is below its best, by a deviation that stays in X."""
+    """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
     missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ gross)
     for i in np.flatnonzero(deviates).tolist():
@@ -169,7 +169,7 @@ def _certified(
     y: Floats,
     dual: Floats,
 ) -> bool:
-    """Weak duality from the program's own numbers: primal and dual feasible, and no gap between them."""
+    """Weak duality from the program's own numbers: primal and dual feasible, and no gap."""
     activity = A @ y
     primal = max((activity - upper).max(), (lower - activity).max(), -y.min(), y[~free].max(initial=0.0))
     inequality = np.isneginf(lower)

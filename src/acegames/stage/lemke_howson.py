@@ -1,13 +1,14 @@
-"""One Nash equilibrium of two players who may play every combination, in rational arithmetic: the path of Lemke and Howson.
+"""One Nash equilibrium of a two-player product stage in rational arithmetic (Lemke and Howson).
 
-With positive utilities A (m x n) of player 1 and B of player 2, an equilibrium is a pair x, y >= 0, neither of them zero, with
+With positive utilities A (m x n) of player 1 and B of player 2, an equilibrium is, up to scaling, a
+pair x, y >= 0, both non-zero, with
 
     r = 1 - A y >= 0,   s = 1 - B' x >= 0,   x_a r_a = 0 for each a,   y_k s_k = 0 for each k
 
-up to the length of x and y. A label stands for a pair x_a, r_a or y_k, s_k; at x = y = 0 every label has a variable that is zero.
-The path drops one label: it brings in the variable of that label, then always the partner of the one that left, in the other player's
-system, until the dropped label is met again. Ties between leaving variables are broken lexicographically, so no system is
-visited twice: the path ends.
+A label stands for a pair x_a, r_a or y_k, s_k. The path starts at x = y = 0 and drops one label:
+the variable of that label enters; then, in the other player's system, the partner of the variable
+that left, until the dropped label leaves. Ties between leaving variables are broken
+lexicographically, so no basis is visited twice and the path ends.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Row = list[Fraction]
 
 
 def lemke_howson(first: list[Row], second: list[Row]) -> tuple[Row, Row]:
-    """Return mixtures of both players: first[a][k] and second[k][a] are what player 1 and player 2 get at (a, k)."""
+    """Return both players' mixtures; first[a][k] and second[k][a] are their utilities at (a, k)."""
     m, n = len(first), len(second)
     systems = [
         _System(second, list(range(m)), n, m),
@@ -36,7 +37,7 @@ def lemke_howson(first: list[Row], second: list[Row]) -> tuple[Row, Row]:
 
 
 class _System:
-    """slacks + U z = 1 for the mixture z of one player; columns are labels: those of z, and those of the other player's slacks."""
+    """slacks + U z = 1 for one player's mixture z; columns are labels, of z and of the slacks."""
 
     def __init__(self, u: list[Row], own: list[int], slacks: int, first_slack: int) -> None:
         low = min(map(min, u))
@@ -49,10 +50,10 @@ class _System:
             for k, x in zip(own, row, strict=True):
                 cells[k] = x - low + 1
             self.rows.append(cells)
-        self.order = [self.width, *self.basis]  # the columns that break ties: an identity in the beginning
+        self.order = [self.width, *self.basis]  # columns that break ties, an identity at first
 
     def enter(self, label: int) -> int:
-        """Bring in the variable with this label; return the label of the one that leaves."""
+        """Bring in the variable of this label; return the label of the one that leaves."""
         able = [r for r, row in enumerate(self.rows) if row[label] > 0]
         r = min(able, key=lambda r: [self.rows[r][k] / self.rows[r][label] for k in self.order])
         left, self.basis[r] = self.basis[r], label
@@ -65,7 +66,7 @@ class _System:
         return left
 
     def mixture(self) -> Row:
-        """The mixture at the present basis."""
+        """The mixture at the current basis."""
         worth = {k: row[-1] for k, row in zip(self.basis, self.rows, strict=True)}
         total = sum((worth.get(k, Fraction(0)) for k in self.own), Fraction(0))
         return [worth.get(k, Fraction(0)) / total for k in self.own]

@@ -1,4 +1,4 @@
-"""Nash equilibria of whole batches: the kernel of `kernels.nash` behind the protocol of `acegames.stage`, with exact repair."""
+"""Nash equilibria of whole batches: the kernel of `kernels.nash`, with exact repair."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from acegames.stage.units import weighted_sum
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SUPPORT_PAIRS = 2**20
-"""Pairs of supports of one stage that are looked at, at most; a second or so. Domination leaves most out beforehand."""
+SUPPORT_PAIRS = 2**20  # most undominated pairs of supports tried at one stage: about a second
 
 
 @dataclass(frozen=True, eq=False)
 class Mixtures:
-    """A Nash equilibrium of each of G stages: a joint action, or what each player plays by itself."""
+    """A Nash equilibrium of each of G stages: a joint action, or each player's own mixture."""
 
     values: Floats  # (G, N)
     gross: Floats  # (G, N) the same sums of rewards without signs
-    pure: Ints  # (G,) the joint action, counted from the stage's first; -1 where play is mixed or there is none
-    ptr: Ints  # (G+1,) entries of the mixed stages; none where play is pure
+    pure: Ints  # (G,) the row, counted from the stage's first; -1 if mixed or without
+    ptr: Ints  # (G+1,) entries of each stage; a pure one has none
     action: Ints  # (E,) the player's first action number plus its action, ascending within a stage
     prob: Floats  # (E,) sums to one for each player
-    searched: int  # stages that took more than a look at the pure equilibria
+    searched: int  # stages that took more than a search for pure equilibria
     repaired: int  # of these, decided in exact arithmetic
-    without: tuple[int, ...]  # stages that have none
-    too_large: tuple[int, ...]  # stages whose search was broken off
+    without: tuple[int, ...]  # stages that have no equilibrium
+    too_large: tuple[int, ...]  # stages whose search was stopped
 
 
 def solve_stages(
@@ -46,13 +45,13 @@ def solve_stages(
     choices: Choices,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> Mixtures:
-    """Solve written stages."""
+    """Solve stages in the form that kernels read."""
     from acegames.kernels import nash as kernel
 
     number, n = len(stages.cell), choices.action.shape[1]
-    goal = goal_of(concept, players, level)
+    goal = goal_of(concept, players, baseline)
     pure, status = np.empty(number, np.int64), np.empty(number, np.int64)
     values = np.zeros((number, stages.utility.shape[1]))
     wide = int(choices.first_action[-1]) if n == 2 else 0
@@ -68,11 +67,11 @@ def solve_stages(
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(stages, choices, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, stages, choices, concept, players, level)
+    return _repaired(found, open_stages, status, stages, choices, concept, players, baseline)
 
 
 def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
-    """Which stages of two players, besides those left open, another library is asked about."""
+    """Which two-player stages go to another library even if the kernel solved them."""
     if not isinstance(concept, Nash) or concept.backend is None or choices.action.shape[1] != 2:
         return False
     actions = (choices.action[stages.row[a:b]] for a, b in itertools.pairwise(stages.ptr.tolist()))
@@ -80,7 +79,7 @@ def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
 
 
 def _fixed(array: Any) -> NDArray[Any]:
-    """A read-only view: the kernel would be compiled a second time for arrays that can be written."""
+    """A read-only view; for writable arrays the kernel would be compiled a second time."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
@@ -94,9 +93,9 @@ def _repaired(
     choices: Choices,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> Mixtures:
-    """Decide what the kernel left open, by the backend or in exact arithmetic; and what a backend is asked about besides."""
+    """Decide by the backend or in exact arithmetic what the kernel left open."""
     from acegames.kernels import nash as kernel
 
     without, too_large, repaired = [], [], 0
@@ -105,16 +104,17 @@ def _repaired(
         rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
         action, utility = choices.action[stages.row[rows]], stages.utility[rows]
         own, gross = np.hsplit(utility, 2)
-        mixtures = _from_backend(action, own, gross, concept, players, level)
+        mixtures = _from_backend(action, own, gross, concept, players, baseline)
         if mixtures is None and status[g] <= kernel.MIXED:
-            continue  # asked in vain, and the kernel has an answer
+            continue  # the kernel's answer stands
         if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
             too_large.append(g)
             continue
+        # with more players, the kernel's comparisons decide unless it says that it is unsure
         if mixtures is None and (len(players) == 2 or status[g] == kernel.UNSURE):
-            repaired += 1  # of more players every joint action was looked at, by comparisons alone
+            repaired += 1
             try:
-                exact = solve_nash_exactly(action, own, gross, concept, players, level)
+                exact = solve_nash_exactly(action, own, gross, concept, players, baseline)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -143,20 +143,20 @@ def _from_backend(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> list[dict[int, float]] | None:
-    """One stage by the backend; None where there is none, where it cannot be asked, or where it found nothing."""
+    """One stage by the backend; None if there is none, it cannot be asked, or it finds nothing."""
     if not isinstance(concept, Nash) or concept.backend is None or not is_product(action):
         return None
     from acegames.stage.backend import ask_backend
 
-    return ask_backend(action, utility, gross, concept, players, level)
+    return ask_backend(action, utility, gross, concept, players, baseline)
 
 
 def _merged(
     found: Mixtures, mixed: dict[int, list[tuple[int, float]]], decided: list[int]
 ) -> tuple[Ints, Ints, Floats]:
-    """Put the entries of stages decided anew between those of the others."""
+    """Merge the entries of newly decided stages with those of the others."""
     stage = np.repeat(np.arange(len(found.pure)), np.diff(found.ptr))
     kept = ~np.isin(stage, decided)
     more = np.array([g for g, e in mixed.items() for _ in e], dtype=np.int64)
@@ -169,7 +169,7 @@ def _merged(
 
 
 class NashStageSolver:
-    """Solves whole batches in numba, and in exact arithmetic what floats cannot decide; same protocol as the other solvers."""
+    """Solves whole batches in numba, and in exact arithmetic what floats cannot decide."""
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return a Nash equilibrium of each stage that has one."""
@@ -177,7 +177,7 @@ class NashStageSolver:
         group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
         first_action = np.concatenate([[0], np.cumsum(counts)])
         choices = Choices(batch.action, deviation_table(group, batch.action, counts), first_action)
-        found = solve_stages(written(batch), choices, concept, players, batch.level)
+        found = solve_stages(written(batch), choices, concept, players, batch.baseline)
         sigma = np.zeros(len(batch.utility))
         pure = np.flatnonzero(found.pure >= 0)
         sigma[batch.ptr[pure] + found.pure[pure]] = 1.0

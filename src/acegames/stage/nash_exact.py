@@ -1,34 +1,36 @@
-"""Nash equilibria of one stage game in rational arithmetic: never wrong, only slow (spec 4, "Nash").
+"""Nash equilibria of one stage game in rational arithmetic: slow but never wrong (spec 4, "Nash").
 
-The players draw independently, so what is played is a product, and its support S_1 x ... x S_N must lie inside X. Whether
-player i may deviate to b depends on the others' supports alone: {b} x S_-i must lie inside X. Utilities are scaled and merged as
-in `stage.program`.
+The players draw independently, so play is a product, and its support S_1 x ... x S_N must lie
+inside X. Player i may deviate to b if {b} x S_-i lies inside X, which depends on the others'
+supports alone. Utilities are scaled and merged as in `stage.program`.
 
-*Any number of players*: a joint action is a pure equilibrium when no player gains by a feasible move.
+*Any number of players*: a joint action is a pure equilibrium if no player gains by a feasible move.
 
-*Two players*: for supports S_1 x S_2 inside X let C_1 be the actions c of player 1 with {c} x S_2 inside X (S_1 is part of
-it), and C_2 alike. Then x on S_1 and y on S_2, positive everywhere there, are an equilibrium exactly when
+*Two players*: for supports S_1 x S_2 inside X, let C_1 be the actions c of player 1 with {c} x S_2
+inside X, and C_2 alike. Then x > 0 on S_1 and y > 0 on S_2 are an equilibrium exactly if
 
     sum over k in S_2 of y_k (v_1(c, k) - v_1(a, k)) <= 0     for all a in S_1, c in C_1
 
-and the same of x for player 2. The conditions on y are player 1's and those on x player 2's, so the two are found apart, by
-one small linear program each. What player 1 gets depends on y alone, so over the equilibria of one pair of supports the utilities
-form a box, and every objective takes its best there by itself. The box need not be closed where X is no product: at its edge a
-probability is zero, the support smaller, and more deviations are feasible. Where a player's best is only approached, what it gets in
-the equilibrium of the pair that has the largest least probability stands for it, or what comes next to that without loss to the objective.
+and the same holds for x and player 2. Player 1's conditions and utility depend on y alone, player
+2's on x alone. So two small linear programs find y and x apart, the utilities of all equilibria of
+one pair of supports form a box, and every objective has its best there. If X is no product, the box
+may be open: at its edge a probability is zero, the support is smaller, and more deviations are
+feasible. A best that is only approached is replaced by the utility at the centre (the equilibrium
+with the largest least probability), or by the next value that costs the objective nothing.
 
-*Pruning*: a pair is left out when an action of S_1 is never better than some c in C_1 against S_2 and somewhere worse (or the
-same for player 2), or when the bounds on its utilities cannot beat the best found. Where X is a product, nothing is lost at the edge of the
-polytope of the y, so a corner of it will do, and a corner has no more positive entries than player 1 has actions (one more where
-the player's utility is prescribed, as a fair one is); larger supports are left out.
+*Pruning*: a pair is skipped if some c in C_1 weakly dominates an action of S_1 against S_2 (or
+likewise for player 2), or if the bounds on its utilities cannot beat the best found. If X is a
+product, a corner of the polytope of the y will do. It has no more positive entries than player 1
+has actions (one more if the utility is prescribed, as a fair one is); larger supports are skipped.
 
-*Two players, X a product, strictly competitive* (constant sum, once the utilities have unit range): the minimax program; every
-equilibrium is worth the same.
+*Two players, X a product, constant sum* (in units of the ranges): the minimax program, because all
+equilibria have the same values.
 
 *Two players, X a product, any equilibrium*: `stage.lemke_howson`.
 
-Rounding of the utilities must not decide: indifference holds within `numerics.INDIFFERENT` (or the noise, where that is
-larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; where that leaves nothing, once more with neither.
+Rounding of the utilities must not decide. Indifference holds within `numerics.INDIFFERENT` (or the
+noise, if larger), with probabilities of at least `numerics.LEAST_PROBABILITY`; if that leaves
+nothing, the search runs again without either.
 """
 
 from __future__ import annotations
@@ -52,19 +54,16 @@ from acegames.stage.preference import Interval, Preference, Reach, better
 from acegames.stage.program import Floats, Program, as_rational, merge_equal
 from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
 
-TRIES = 6
-"""Searches at one stage, each in units that the one before shows; they are a thousandth of those before, so that few are needed."""
-
-EXACT_PAIRS = 2**13
-"""Pairs of supports that are looked at in exact arithmetic at most; some minutes."""
+TRIES = 6  # searches at one stage, each in units of about a thousandth of the last
+EXACT_PAIRS = 2**13  # most pairs of supports tried in exact arithmetic: some minutes
 
 Mixture = dict[int, Fraction]  # probability of each action of a support
-Matrix = dict[tuple[int, int], Fraction]  # utility of one player: (own action, other's action) -> number
+Matrix = dict[tuple[int, int], Fraction]  # a player's utility at (its action, the other's)
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Supports of the two players, and what each may play against the other's."""
+    """Supports of the two players, and each one's feasible actions against the other's support."""
 
     supports: tuple[tuple[int, ...], tuple[int, ...]]
     choices: tuple[tuple[int, ...], tuple[int, ...]]
@@ -76,14 +75,14 @@ def solve_nash_exactly(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None = None,
+    baseline: Floats | None = None,
 ) -> list[dict[int, float]] | None:
-    """Return each player's mixture of one stage game, or None: no equilibrium (three or more players: no pure one).
+    """Return each player's mixture, or None without an equilibrium (three or more players: pure).
 
     Raises:
-        TooLarge: more than EXACT_PAIRS pairs of supports would have to be looked at.
+        TooLarge: there are more than EXACT_PAIRS pairs of supports to try.
     """
-    unit, stage = first_units(utility, gross), (utility, gross, concept, players, level)
+    unit, stage = first_units(utility, gross), (utility, gross, concept, players, baseline)
     goal = goal_range(*stage, unit)
     for _ in range(TRIES):
         exact = _solved(action, *stage, unit, goal)
@@ -104,11 +103,11 @@ def _solved(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     units: Floats,
     goal: float,
 ) -> list[Mixture] | None:
-    """The same in given units."""
+    """Solve one stage in given units."""
     rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
     top, n = rational.max(axis=0), len(players)
     unit = [as_rational(x) for x in units.tolist()]
@@ -118,7 +117,7 @@ def _solved(
     ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
     v = merge_equal(v, np.array([ties] * len(v), dtype=object))
     cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), level)
+    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), baseline)
     pure = _best_pure(cells, preference)
     if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
@@ -142,7 +141,7 @@ def _solved(
 
 
 def as_floats(mixtures: Sequence[Mixture]) -> list[dict[int, float]]:
-    """Round at the very end; each sums to one."""
+    """Round at the very end, to mixtures that sum to one."""
     found = []
     for mixture in mixtures:
         total = sum(float(p) for p in mixture.values())
@@ -151,7 +150,7 @@ def as_floats(mixtures: Sequence[Mixture]) -> list[dict[int, float]]:
 
 
 class ExactNashSolver:
-    """Solves stages one after the other in rational arithmetic. Slow and plain: the oracle of the compiled solver."""
+    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return a Nash equilibrium of each stage that has one."""
@@ -163,7 +162,7 @@ class ExactNashSolver:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = _one_stage(action, utility, gross[first:last], concept, players, batch.level)
+                found = _one_stage(action, utility, gross[first:last], concept, players, batch.baseline)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -181,20 +180,20 @@ def _one_stage(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
 ) -> list[dict[int, float]] | None:
-    """Exactly; where the concept has a backend and the stage is a product, by that first (three or more players: if none is pure)."""
+    """By the backend first, if it may be asked (three or more players: last), and exactly."""
     from acegames.stage.backend import ask_backend
 
     nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
     if nash is not None and len(players) == 2:
-        found = ask_backend(action, utility, gross, nash, players, level)
+        found = ask_backend(action, utility, gross, nash, players, baseline)
         if found is not None:
             return found
-    exact = solve_nash_exactly(action, utility, gross, concept, players, level)
+    exact = solve_nash_exactly(action, utility, gross, concept, players, baseline)
     if exact is not None or nash is None or len(players) == 2:
         return exact
-    return ask_backend(action, utility, gross, nash, players, level)
+    return ask_backend(action, utility, gross, nash, players, baseline)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
@@ -227,7 +226,7 @@ def is_product(action: NDArray[np.int32]) -> bool:
 
 
 def _constant_sum(utility: NDArray[np.object_], gross: Floats, unit: Sequence[Fraction]) -> bool:
-    """Whether the utilities of players who care, each in units of its range, add up to the same everywhere, but for rounding."""
+    """Whether the utilities of all who care, in units of their ranges, add up to a constant."""
     ranges = utility.max(axis=0) - utility.min(axis=0)
     per = [1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)]
     total = (utility * per).sum(axis=1)
@@ -245,7 +244,7 @@ def _any(first: Matrix, second: Matrix) -> list[Mixture]:
 
 
 def _maximin(u: Matrix) -> Mixture:
-    """Maximise z subject to z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
+    """Maximise z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
     own, others, least = sorted({a for a, _ in u}), sorted({k for _, k in u}), min(u.values())
     A = np.array([[least - u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
     table = Dictionary(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
@@ -255,11 +254,11 @@ def _maximin(u: Matrix) -> Mixture:
 
 
 class _Search:
-    """Support enumeration of a stage of two players."""
+    """Support enumeration for two players."""
 
     def __init__(self, first: Matrix, second: Matrix, preference: Preference, ties: Sequence[Fraction]) -> None:
         self.u, self.preference, self.ties = (first, second), preference, ties
-        self.columns: dict[int, frozenset[int]] = {}  # what player 2 may play against each action of player 1
+        self.columns: dict[int, frozenset[int]] = {}  # player 2's options against each action
         for a, k in sorted(first):
             self.columns[a] = self.columns.get(a, frozenset()) | {k}
         every = frozenset().union(*self.columns.values())
@@ -271,7 +270,7 @@ class _Search:
     def best(
         self, incumbent: list[Mixture] | None, score: tuple[Fraction, ...] | None, least: Fraction
     ) -> list[Mixture] | None:
-        """The best equilibrium in which every probability is at least `least` (and positive); the incumbent if none is better."""
+        """The best equilibrium with probabilities of at least `least`, or the incumbent."""
         pairs = sorted(self._pairs(), key=lambda p: (abs(len(p.supports[0]) - len(p.supports[1])), len(p.supports[0])))
         for pair in pairs:
             bounds = self._bounds(pair)
@@ -288,7 +287,7 @@ class _Search:
         return incumbent
 
     def _pairs(self) -> Iterator[_Pair]:
-        """Pairs of supports inside X that no domination rules out, other than single joint actions."""
+        """Undominated pairs of supports inside X, other than single joint actions."""
         looked = 0
         stack: list[tuple[tuple[int, ...], frozenset[int]]] = [((a,), columns) for a, columns in self.columns.items()]
         while stack:
@@ -309,7 +308,7 @@ class _Search:
                         yield _Pair((rows, chosen), (against, tuple(sorted(common))))
 
     def _hopeless(self, rows: tuple[int, ...], common: frozenset[int]) -> bool:
-        """Whether a row is worse than another against all of `common`, and so against every part of it."""
+        """Whether one of `rows` is worse than another action against all of `common`."""
         u = self.u[0]
         rivals = [c for c, columns in self.columns.items() if columns >= common]
         return any(all(u[c, k] > u[a, k] for k in common) for a in rows for c in rivals if c != a)
@@ -323,7 +322,7 @@ class _Search:
         )
 
     def _bounds(self, pair: _Pair) -> list[Interval]:
-        """Between which numbers each player's utility lies: every action of its support is worth the same."""
+        """Bounds on each player's utility: all actions of its support are worth the same."""
         found = []
         for i, u in enumerate(self.u):
             own, others = pair.supports[i], pair.supports[1 - i]
@@ -332,16 +331,15 @@ class _Search:
         return found
 
     def _equilibrium(self, pair: _Pair, least: Fraction) -> tuple[list[Mixture], list[Fraction]] | None:
-        order = (
-            (0, 1) if len(pair.supports[0]) >= len(pair.supports[1]) else (1, 0)
-        )  # the side with more conditions first
+        # the side with more conditions first
+        order = (0, 1) if len(pair.supports[0]) >= len(pair.supports[1]) else (1, 0)
         sides: list[_Side | None] = [None, None]
         for i in order:
             side = (self.u[i], pair.supports[i], pair.choices[i], pair.supports[1 - i])
             sides[i] = _Side.of(*side, self.ties[i], least)
             if sides[i] is None:
                 return None
-            sides[i] = _Side.of(*side, Fraction(0), least) or sides[i]  # without the leeway where it is not needed
+            sides[i] = _Side.of(*side, Fraction(0), least) or sides[i]  # no leeway if possible
         first, second = sides
         assert first is not None and second is not None
         targets = self.preference.targets([first.reach(), second.reach()])
@@ -350,7 +348,7 @@ class _Search:
 
 
 class _Side:
-    """How the other player may mix so that a player's support is optimal for it: a small polytope."""
+    """The other player's mixtures against which a player's support is optimal: a small polytope."""
 
     def __init__(
         self, u: Matrix, own: tuple[int, ...], others: tuple[int, ...], program: Program, least: Fraction
@@ -371,13 +369,12 @@ class _Side:
         tie: Fraction,
         least: Fraction,
     ) -> _Side | None:
-        """Return it, or None where no mixture gives each of `others` enough probability."""
+        """Return it, or None if no mixture gives each of `others` enough probability."""
         zero, n = Fraction(0), len(others)
         moves = ([u[c, k] - u[a, k] for k in others] for a in own for c in choices if c != a)
-        gains = [[*gain, zero] for gain in moves if max(gain) > 0]  # the others never gain
-        share = [
-            [Fraction(-int(j == k)) for j in range(n)] + [Fraction(1)] for k in range(n)
-        ]  # the least one: z <= y_k
+        gains = [[*gain, zero] for gain in moves if max(gain) > 0]  # other moves never gain
+        # the least probability: z <= y_k
+        share = [[Fraction(-int(j == k)) for j in range(n)] + [Fraction(1)] for k in range(n)]
         b = np.array([tie] * len(gains) + [zero] * n, dtype=object)
         program = Program(n, np.array(gains + share, dtype=object).reshape(len(b), n + 1), b, np.empty((0, n + 1)))
         side = _Side(u, own, others, program, least)
@@ -388,14 +385,14 @@ class _Side:
         return side
 
     def reach(self) -> Reach:
-        """What the player gets over these mixtures."""
+        """The player's utilities over these mixtures."""
         self.low, self.high = (self._solve(self._level(sign), self.present) for sign in (-1, 1))
         assert self.low is not None and self.high is not None
         low, centre, high = map(self._worth, (self.low, self.centre, self.high))
         return Reach(low, centre, high, (self._full(self.low), self._full(self.high)))
 
     def point(self, target: Fraction) -> Mixture:
-        """A mixture that is positive throughout with the utility `target`, or the centre where that is only approached."""
+        """A positive mixture worth `target`, or the centre if the target is only approached."""
         middle = self._worth(self.centre)
         end = self.high if target >= middle else self.low
         assert end is not None

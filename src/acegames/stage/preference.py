@@ -1,6 +1,7 @@
-"""Which of several equilibria of a stage an objective prefers, in any arithmetic. Ties go to the first player, then to the second, ...
+"""The order in which an objective prefers the equilibria of a stage, in any arithmetic.
 
-Utilities are counted from each player's best, u_i = top_i + unit_i v_i. Scores are compared within TIE, entry by entry.
+Ties go to the first player, then to the second, and so on. Utilities are counted from each player's
+best, u_i = top_i + unit_i v_i. Scores are compared entry by entry, within TIE.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def better(one: Score, other: Score) -> bool:
 
 @dataclass(frozen=True)
 class Reach:
-    """What a player gets over the equilibria of one pair of supports."""
+    """A player's utilities over the equilibria of one pair of supports."""
 
     low: Fraction
     centre: Fraction  # where the least probability is largest
@@ -38,7 +39,7 @@ class Reach:
 
     @property
     def best(self) -> Fraction:
-        """The highest, or what stands for it."""
+        """The highest utility, or the centre if that is only approached."""
         return self.high if self.closed[1] else self.centre
 
 
@@ -52,24 +53,24 @@ class Preference:
         top: Sequence[Fraction],
         units: Sequence[Fraction],
         goal: Fraction,
-        level: NDArray[np.float64] | None = None,
+        baseline: NDArray[np.float64] | None = None,
     ) -> None:
         weights = concept.weights(players)
         self.kind = concept.objective if weights is None else "linear"
         span = goal or Fraction(1)
         self.gain = [x / span for x in units]
-        high = [x + as_rational(up) for x, up in zip(top, level, strict=True)] if level is not None else top
+        high = [x + as_rational(up) for x, up in zip(top, baseline, strict=True)] if baseline is not None else top
         self.offset = [(x - min(high)) / span for x in high]
         given = weights or [0.0] * len(units)
         largest = as_rational(max(map(abs, given)) or 1.0)
         self.weights = [as_rational(w) * x / (largest * span) for w, x in zip(given, units, strict=True)]
 
     def score(self, v: Sequence[Fraction]) -> Score:
-        """What is compared: the objective, then each player's utility; nothing when any equilibrium will do."""
+        """The objective, then each player's utility; empty if any equilibrium will do."""
         return self.best_case([(x, x) for x in v])
 
     def best_case(self, intervals: Sequence[Interval]) -> Score:
-        """No score of utilities within these intervals is better."""
+        """A bound: no score of utilities within these intervals is better."""
         if self.kind is None:
             return ()
         upper = [hi for _, hi in intervals]
@@ -82,10 +83,10 @@ class Preference:
         return (first, *upper)
 
     def targets(self, reach: Sequence[Reach]) -> list[Fraction]:
-        """The best utilities of two players; an end that is only approached stands for what its player has at the centre instead.
+        """The best utilities of two players; an end that is only approached counts as the centre.
 
-        Where the objective is attained all the same, it is kept: a player who need not be at an open end stays where the other's
-        utility decides.
+        If the objective is attained all the same, it is kept: a player who need not be at an open
+        end stays where the other's utility decides.
         """
         lower, upper = self._alike([r.low for r in reach]), self._alike([r.high for r in reach])
         bottom, top = max(lower), min(upper)
@@ -106,10 +107,10 @@ class Preference:
         return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
 
     def _own(self, alike: Sequence[Fraction], otherwise: Sequence[Fraction]) -> list[Fraction]:
-        """Back from one scale to each player's own; `otherwise` for a player who is indifferent throughout."""
+        """Utilities back on each player's own scale; `otherwise` for an indifferent player."""
         scales = zip(alike, otherwise, self.offset, self.gain, strict=True)
         return [(x - o) / g if g else other for x, other, o, g in scales]
 
     def _alike(self, v: Sequence[Fraction]) -> list[Fraction]:
-        """Utilities of the players on one scale."""
+        """The players' utilities on one scale."""
         return [o + g * x for o, g, x in zip(self.offset, self.gain, v, strict=True)]

@@ -1,22 +1,24 @@
-"""The linear program of one stage game (spec 4), in a form that every solver of it shares.
+"""The linear program of one stage game (spec 4), in a form that all its solvers share.
 
-Utilities are counted from the player's best, v_i = u_i - max_X u_i. A deviation out of X is valued at `floor` ranges below the worst.
-For weights y = (sigma, auxiliaries) >= 0:
+Utilities are counted from the player's best, v_i = u_i - max_X u_i. A deviation out of X is worth
+`floor` ranges less than the worst. For weights y = (sigma, auxiliaries) >= 0:
 
     maximise, lexicographically,  objective, v_1, ..., v_N   subject to   A y <= b,   sum(sigma) = 1
 
-    CCE, one row per player i and action d:               sum over X       of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
-    CE, one row per player i and actions a_i, d:          sum over X | a_i of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
-    egalitarian, auxiliary z:                             z - w_i.sigma <= o_i               maximise z
-    fair, auxiliaries lo and w = top - hi:                lo - w_i.sigma <= o_i,  w + w_i.sigma <= top - o_i    maximise lo + w
+    CCE, for each player i and d:     sum over X       of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
+    CE, for each player i, a_i and d: sum over X | a_i of sigma(a) (v~_i(d, a_-i) - v_i(a)) <= 0
+    egalitarian, auxiliary z:         z - w_i.sigma <= o_i;  maximise z
+    fair, auxiliaries lo, w:          lo - w_i.sigma <= o_i,  w + w_i.sigma <= top - o_i;
+                                      maximise lo + w, where w = top - hi
 
-where u_i + level_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. Utilities of a player that differ by no more than rounding
-(`numerics.NOISE` of their gross) count as equal, in every solver alike.
+where u_i + baseline_i = w_i + o_i + constant, with w_i >= 0 and o_i >= 0. In every solver, a
+player's utilities that differ only by rounding (`numerics.NOISE` of their gross) count as equal.
 
-A program says what each row and each level is counted in: a player's own unit (`stage.units`), so that no player's incentives drown in
-another's large numbers, and the objective's. Floats are divided by it; whole numbers stay as they are.
+Each constraint and each level has a unit: a player's own (`stage.units`), so that no player's
+incentives drown in another's large numbers, or the objective's. Floats are divided by it; whole
+numbers stay as they are.
 
-b >= 0 throughout. Always solvable when X is not empty (spec 4 has the proof).
+b >= 0 throughout. A solution exists if X is not empty (spec 4 has the proof).
 """
 
 from __future__ import annotations
@@ -34,27 +36,27 @@ from acegames.concepts import Correlated
 from acegames.numerics import OUTLIER
 
 Floats = NDArray[np.float64]
-Numbers = NDArray[Any]
-"""Floats, or objects that are whole numbers or Fractions."""
+Numbers = NDArray[Any]  # floats, or objects that are whole numbers or Fractions
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """maximise each of `levels` in turn, subject to A y <= b and the first `rows` weights summing to one, y >= 0."""
+    """Maximise each level in turn subject to A y <= b, y >= 0 and sum(y[:rows]) = 1."""
 
     rows: int  # number of joint actions; sigma = y[:rows]
     A: Numbers  # (J, rows + auxiliaries)
     b: Numbers  # (J,)
     levels: Numbers  # (L, rows + auxiliaries); none: any feasible point
-    row_unit: Numbers | int = 1  # (J,) what each row is counted in, and auxiliaries, which are in some rows only
+    row_unit: Numbers | int = 1  # (J,) of each constraint, and of the auxiliaries in it
     level_unit: Numbers | int = 1  # (L,)
-    depth: Numbers | None = None  # (rows,) units below a player's best, where outliers are, else 1; None: no outliers
+    # (rows,) units below a player's best at outliers, else 1; None: no outliers
+    depth: Numbers | None = None
 
     @property
     def slack_size(self) -> Numbers:
-        """How far each row's slack can change, about: a small price of a large slack still moves the objective.
+        """Roughly how far each slack can change: large slacks move the objective at small prices.
 
-        An outlier is played with a chance of one in its depth.
+        An outlier is played with probability one over its depth.
         """
         first = 0 if self.depth is None else int(np.argmin(self.depth))
         change = abs(self.A[:, : self.rows] - self.A[:, [first]])
@@ -64,7 +66,7 @@ class Program:
         return size
 
     def counted(self) -> Program:
-        """The same in units, for floats."""
+        """The same program in its units, for floats."""
         A, levels = self.A.copy(), self.levels.copy()
         A[:, : self.rows] /= np.reshape(self.row_unit, (-1, 1))
         levels[:, : self.rows] /= np.reshape(self.level_unit, (-1, 1))
@@ -77,13 +79,14 @@ def stage_program(
     concept: Correlated,
     players: tuple[Hashable, ...],
     blur: Numbers,
-    level: Numbers | None,
+    baseline: Numbers | None,
     unit: Numbers,
     goal: Any,
 ) -> Program:
-    """Build the program of one stage from its feasible joint actions, utilities and their rounding (R, N), their level and units (N,).
+    """Build the program of one stage; `blur` (R, N) is the rounding of the utilities.
 
-    `goal` is what the objective is counted in. All in floats; or all in whole numbers, which ranges times the floor must be as well.
+    `unit` (N,) and `goal` are the units of the utilities and of the objective. All numbers are
+    floats, or all are whole numbers, which ranges times the floor must be as well.
     """
     exact, cares = utility.dtype == object, unit > 0
     low, top = utility.min(axis=0), utility.max(axis=0)
@@ -107,8 +110,8 @@ def stage_program(
         first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
         levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
         return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
-    if level is not None:
-        low = low + level
+    if baseline is not None:
+        low = low + baseline
     fair = concept.objective == "fair"
     A, b, levels = _compare_players(v, ranges, low - low.min(), deviations, fair=fair)
     row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))
@@ -121,7 +124,7 @@ def as_rational(x: Any) -> Fraction:
 
 
 def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], int]:
-    """The numbers times their common denominator, and that."""
+    """The numbers times their common denominator, and the denominator."""
     denominator = math.lcm(*(x.denominator for x in numbers))
     return [x.numerator * (denominator // x.denominator) for x in numbers], denominator
 
@@ -129,7 +132,7 @@ def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], in
 def _compare_players(
     v: Numbers, gain: Numbers, offset: Numbers, deviations: Numbers, *, fair: bool
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """A, b and levels. Offsets are cut to where they matter: the lowest value is at most `least`, the highest at least `most`."""
+    """A, b and levels. Offsets stop mattering where the lowest is `least`, the highest `most`."""
     rows, n = v.shape
     alike = (v + gain).T
     least, most = (offset + gain).min(), offset.max()
@@ -149,7 +152,7 @@ def _compare_players(
 
 
 def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
-    """Give values of a player that follow each other within their blur (R, N) the lowest of them: what rounding broke is a tie again."""
+    """Set a player's values that follow each other within their blur (R, N) to the lowest."""
     merged = v.copy()
     for i in range(v.shape[1]):
         order = np.argsort(v[:, i], kind="stable")
@@ -162,9 +165,9 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
 def deviation_rows(
     action: NDArray[np.int32], v: Numbers, outside: Numbers, deviates: Sequence[bool], *, told: bool
 ) -> tuple[Numbers, NDArray[np.int64]]:
-    """The rows A of the incentive constraints A sigma <= 0 that can bind, and whose they are.
+    """The incentive constraints A sigma <= 0 that can bind, and the player of each.
 
-    `outside` (N,) is what a deviation out of X is worth; only players who deviate have rows.
+    `outside` (N,) is the value of a deviation out of X; only players who deviate have constraints.
     """
     rows = len(v)
     joint = [*map(tuple, action.tolist())]

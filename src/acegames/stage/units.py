@@ -1,9 +1,10 @@
-"""What a stage game's utilities are counted in. A penalty must not blind: in units of 1e9, nothing else would count.
+"""Units of a stage game's utilities: in units of a penalty of 1e9, nothing else would count.
 
-The unit of a player is the range of its utilities without outliers: those OUTLIER times as far below its best as its best quarter is. An
-answer that leaves a player M = sum over a of sigma(a) (max_X u_i - u_i(a)) below its best cannot let it gain more than M; where M is far
-smaller than the unit (COARSE), the stage is solved again in a multiple of M. Objectives are counted in their own range over joint
-actions, again without outliers. Where nothing is an outlier and answers are not extreme, units are ranges, as they are in most games.
+A player's unit is the range of its utilities without outliers, which are OUTLIER times as far below
+its best as its best quarter is. An answer that leaves a player M = sum over a of sigma(a)
+(max_X u_i - u_i(a)) below its best lets it gain at most M; if M is far smaller than the unit
+(COARSE), the stage is solved again in a multiple of M. An objective's unit is its range over joint
+actions, again without outliers. In most games, the units are simply the ranges.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ Floats = NDArray[np.float64]
 
 
 def first_units(utility: Floats, gross: Floats) -> Floats:
-    """The range of each player's utilities (R, N) without outliers, (N,); 0 where all is the same to it."""
+    """The range of each player's utilities (R, N) without outliers, (N,); 0 if all are equal."""
     top, low = utility.max(axis=0), utility.min(axis=0)
     found = [core_range(u, NOISE * g[u == u.max()].max()) for u, g in zip(utility.T, gross.T, strict=True)]
     return np.where(top - low > NOISE * gross.max(axis=0), found, 0.0)
 
 
 def core_range(values: Floats, noise: float) -> float:
-    """The range of values without outliers; 0 where it is rounding."""
+    """The range of values without outliers; 0 if it is only rounding."""
     shortfall, quarter = np.sort(values.max() - values), max(len(values) // 4, 1)
     span = float(shortfall[-1])
     if span <= noise:
@@ -40,16 +41,21 @@ def core_range(values: Floats, noise: float) -> float:
 
 
 def goal_range(
-    utility: Floats, gross: Floats, concept: Concept, players: tuple[Hashable, ...], level: Floats | None, unit: Floats
+    utility: Floats,
+    gross: Floats,
+    concept: Concept,
+    players: tuple[Hashable, ...],
+    baseline: Floats | None,
+    unit: Floats,
 ) -> float:
-    """What objectives are counted in: their range over joint actions that are no outlier for anyone. Rounding is no range."""
-    given, raised = concept.weights(players), utility if level is None else utility + level
+    """An objective's unit: its range, if more than rounding, over rows that are no outliers."""
+    given, raised = concept.weights(players), utility if baseline is None else utility + baseline
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
     largest = float((unit * counted).max())
     top = (raised if weights is None else utility).max(axis=0)
     usual = np.sort((gross * counted).sum(axis=1))[min(max(len(gross) // 4, 1), len(gross) - 1)]
-    noise = OUTLIER * NOISE * float((counted * np.abs(top)).sum() + usual)  # of what is no outlier, with a margin
+    noise = OUTLIER * NOISE * float((counted * np.abs(top)).sum() + usual)  # with a margin
     if weights is not None:
         values = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
     elif concept.objective == "fair":
@@ -61,7 +67,7 @@ def goal_range(
 
 
 def finer_units(utility: Floats, gross: Floats, sigma: Floats, unit: Floats) -> Floats | None:
-    """The units of another try, where the answer sigma (R,) leaves far less to gain than these; None where it does not."""
+    """Finer units if the answer sigma (R,) leaves far less to gain than these, or None."""
     played = sigma > 0
     missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
     noise = NOISE * (sigma[:, None] * gross)[played].sum(axis=0)
@@ -74,20 +80,21 @@ def finer_goal(
     gross: Floats,
     concept: Concept,
     players: tuple[Hashable, ...],
-    level: Floats | None,
+    baseline: Floats | None,
     unit: Floats,
     sigma: Floats,
     goal: float,
 ) -> float:
-    """What the objective is counted in at another try, where the answer leaves far less of it to gain than `goal`; else `goal`.
+    """The objective's unit for another try if the answer leaves far less to gain, else `goal`.
 
-    The most that can be gained: up to the best joint action of a linear objective, the lowest of the players' best, or a gap of zero.
+    At most, an answer gains up to the best joint action (linear), the lowest of the players' best
+    (egalitarian), or a gap of zero (fair).
     """
     if concept.objective is None:
         return goal
     given, played = concept.weights(players), sigma > 0
     weights = None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
-    raised = utility if level is None else utility + level
+    raised = utility if baseline is None else utility + baseline
     mean = (sigma[:, None] * raised)[played].sum(axis=0)
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
     noise = OUTLIER * NOISE * float((sigma[:, None] * gross * counted)[played].sum())
@@ -100,7 +107,7 @@ def finer_goal(
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:
-    """The sum of weights times rows, one after the other: the same bits wherever it runs, which a library's product does not promise."""
+    """The weighted sum of rows, added in order: a library's product may differ in its last bits."""
     total = np.zeros(rows.shape[1])
     for weight, row in zip(weights, rows, strict=True):
         total += weight * row

@@ -1,9 +1,9 @@
-"""Policies and games as plain tables: CSV, Parquet and data frames (see docs/with-other-libraries/interchange.md).
+"""Policies and games in CSV, Parquet and data frames (docs/with-other-libraries/interchange.md).
 
-A policy has the columns `t`, `state`, `spent_` and each constraint, one per player (its action),
-and `probability`; a line for each joint action that may be played at each (t, state, spent) that
-feasible play reaches. A game is the long table of `MarkovGame.to_table`. Numbers are exact. CSV
-needs no package, the others need the extra `tables`.
+A policy table has the columns `t`, `state`, `spent_` and each constraint, one column per player
+(its action) and `probability`, and one line per joint action that may be played at each reached
+(t, state, spent). A game table is that of `MarkovGame.to_table`. Numbers are exact. CSV needs no
+package, the others need the extra `tables`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_policy(policy: Policy | Solution, path: Source) -> int:
     """Write the policy to `.csv` or `.parquet`; returns the number of lines.
 
     Raises:
-        TooLarge: the policy is so large that it does not hold the list of its pairs.
+        TooLarge: the policy is too large to hold the list of its pairs.
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
     policy = _policy(policy)
@@ -81,11 +81,11 @@ def write_policy(policy: Policy | Solution, path: Source) -> int:
 def read_policy(
     table: Any, game: MarkovGame, concept: Concept | None = None, *, tracker: CostTracker | None = None
 ) -> Policy:
-    """Read a policy of `game` from a table whose lines may come in any order.
+    """Read a policy of `game` from a table, whose lines may come in any order.
 
-    Its distributions are the table's to the last bit (under Nash, where a policy holds each
-    player's own probabilities, up to rounding); its values are computed from the game. `verify`
-    checks budgets and incentives, this does not.
+    Its distributions are the table's to the last bit (under Nash, where each player's own
+    probabilities are stored, up to rounding); its values are computed from the game. Budgets and
+    incentives are not checked; `verify` does that.
 
     Args:
         table: a path, a data frame, a pyarrow table or {column: values}, as from `write_policy`.
@@ -119,8 +119,8 @@ def game_frame(game: MarkovGame) -> Any:
 def write_game(game: MarkovGame, path: Source) -> int:
     """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
 
-    The rest (labels in order, horizon, initial states, budgets) goes into the Parquet file too;
-    with CSV, into a small file beside it, with `.json` appended to the name.
+    The rest (labels in order, horizon, initial states, budgets) goes into the Parquet file or, with
+    CSV, into a small file beside it, with `.json` appended to the name.
     """
     check_game(game)
     data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
@@ -134,25 +134,25 @@ def write_game(game: MarkovGame, path: Source) -> int:
 
 
 def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
-    """Read a game that `write_game` wrote; it has the same digest, or BadFile is raised.
+    """Read a game that `write_game` wrote; BadFile if its digest is not the same.
 
     Args:
         path: the `.csv` or `.parquet` file.
-        edited: True takes a table that was changed since, for what it says now.
+        edited: True accepts a table that was changed since.
     """
     return _named(path, lambda: _read_game(path, edited))
 
 
 def _frame(columns: dict[str, Any]) -> Any:
-    """A data frame of these very values; pandas would put NaN for a label that is None."""
+    """A data frame of exactly these values; pandas would turn a label of None into NaN."""
     for name in columns:
-        label_to_data("column", name)  # says what is wrong with the name, if anything
+        label_to_data("column", name)  # raises if the name is no label
     pandas = optional("pandas", "data frames", "tables")
     return pandas.DataFrame({name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()})
 
 
 def _policy(given: Any) -> Policy:
-    """A policy, or that of a solution."""
+    """The policy, or the policy of a solution."""
     policy = given.policy if isinstance(given, Solution) else given
     if not isinstance(policy, Policy):
         raise InvalidOption(f"policy: got {type(given).__name__}, must be a policy or what `solve` returned")
@@ -165,7 +165,7 @@ def _game_pieces(game: MarkovGame) -> Iterator[list[Any]]:
 
 
 def _cost_cells(values: tuple[Any, ...]) -> Any:
-    """Costs as whole numbers where all are, else as text: exact numbers, distributions as JSON."""
+    """Costs as whole numbers if all are, else as text: exact numbers, distributions as JSON."""
     if all(not isinstance(c, RandomCost) and c.denominator == 1 and abs(c) < 2**63 for c in values):
         return np.array([int(c) for c in values], dtype=np.int64)
     return objects([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else exactly(c) for c in values])
@@ -197,11 +197,11 @@ def _read_game(path: Source, edited: bool) -> MarkovGame:
 
 
 def _forget_game(path: Source) -> None:
-    """Remove what belonged to a game's table that is no longer there."""
+    """Remove the file beside a game's table that was overwritten."""
     try:
         _read_head(path)
     except BadFile:
-        return  # there is none, or it is somebody else's
+        return  # there is none, or it belongs to something else
     os.unlink(_beside(path))
 
 
@@ -226,7 +226,7 @@ def _read_head(path: Source) -> dict[str, Any]:
 
 
 def _translated(piece: Piece, names: Names) -> NumberedTable:
-    """The columns with labels, exact costs and numbers in place of the cells of a file."""
+    """The columns with labels, exact costs and numbers instead of a file's cells."""
     states = Known("state", names.states, in_file=True)
     readers: dict[str, Callable[[Any], Any]] = {"state": states.label, "next_state": states.label}
     for p, own in zip(names.players, names.actions, strict=True):
@@ -259,7 +259,7 @@ def _values(column: str, given: Any) -> list[Any]:
 
 
 def _named(path: Source, read: Callable[[], Found]) -> Found:
-    """Read a file; whatever is wrong in it is told as BadFile with its name."""
+    """Read a file; any error in it becomes a BadFile that names the file."""
     kind_of(path)
     try:
         return read()
