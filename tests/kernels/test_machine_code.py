@@ -58,7 +58,7 @@ def test_what_would_be_found():
 @pytest.mark.parametrize(
     "path",
     [
-        *(str(path.relative_to(SOURCES)) for path in sorted((SOURCES / "kernels").glob("*.py"))),
+        *(str(path.relative_to(SOURCES)) for path in sorted((SOURCES / "kernels").rglob("*.py"))),
         *("engines/local.py", "engines/nash.py", "engines/level.py", "stage/exact.py", "stage/nash.py"),
     ],
 )
