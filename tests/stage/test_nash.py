@@ -288,8 +288,8 @@ def test_what_floats_cannot_decide_is_decided_exactly(monkeypatch):
 
     def unsure(*args):
         searched = real(*args)
-        args[-1][:] = nash_kernels.UNSURE
-        args[-4][:] = 0
+        args[-1].status[:] = nash_kernels.UNSURE
+        args[-1].mixed_ptr[:] = 0
         return searched
 
     monkeypatch.setattr(nash_kernels, "solve_nash", unsure)

@@ -111,17 +111,18 @@ def workspace(R, N, actions, correlated):
 
 
 @inlined
-def _stage(g, written, choices, work):
+def enter_stage(g, written, choices, row, position):
+    """Stage game g; fills its rows and their inverse."""
     first, begin, end = written.first_row[g], written.ptr[g], written.ptr[g + 1]
     for j in range(end - begin):
-        work.row[j] = written.row[begin + j] - first
-        work.position[work.row[j]] = j
+        row[j] = written.row[begin + j] - first
+        position[row[j]] = j
     tables = choices.action[first:], choices.deviation[first:], choices.first_action
-    return Stage(written.utility[begin:end], work.row, work.position, *tables)
+    return Stage(written.utility[begin:end], row, position, *tables)
 
 
 @inlined
-def _leave(stage):
+def leave_stage(stage):
     """Forget where the rows of a stage are."""
     for j in range(len(stage.utility)):
         stage.position[stage.row[j]] = -1
@@ -141,10 +142,10 @@ def pure_answer(g, written, choices, goal, work):
         return True
     if goal.kind in (EGALITARIAN, FAIR):
         return False
-    stage = _stage(g, written, choices, work)
+    stage = enter_stage(g, written, choices, work.row, work.position)
     work.chosen[0] = _best_pure(stage, goal.terms, work)
     stable = _pure_is_stable(work.chosen[0], stage, work.unit)
-    _leave(stage)
+    leave_stage(stage)
     return stable
 
 
@@ -200,18 +201,23 @@ def _best_pure(stage, terms, work):
 @inlined
 def _pure_is_stable(a, stage, unit):
     """Whether no player gains by a feasible deviation from joint action a."""
-    u = stage.utility
-    N = len(unit)
-    for i in range(N):
-        if unit[i] == 0.0:
-            continue
-        for target in range(stage.first_action[i], stage.first_action[i + 1]):
-            to = stage.deviation[stage.row[a], target]
-            if to >= 0 and stage.position[to] >= 0:
-                other = stage.position[to]
-                if u[other, i] - u[a, i] > NOISE * max(u[a, N + i], u[other, N + i]):
-                    return False
-    return True
+    stable = True
+    for i in range(len(unit)):
+        stable = stable and (unit[i] == 0.0 or not gains_alone(a, i, stage))
+    return stable
+
+
+@inlined
+def gains_alone(a, i, stage):
+    """Whether player i gains, beyond rounding, by a feasible deviation from a."""
+    u, gross = stage.utility, len(stage.first_action) - 1 + i
+    for target in range(stage.first_action[i], stage.first_action[i + 1]):
+        to = stage.deviation[stage.row[a], target]
+        if to >= 0 and stage.position[to] >= 0:
+            other = stage.position[to]
+            if u[other, i] - u[a, i] > NOISE * max(u[a, gross], u[other, gross]):
+                return True
+    return False
 
 
 # -- by programs ----------------------------------------------------------------------------------
@@ -225,9 +231,9 @@ def by_programs(g, written, choices, goal, work):
     Returns PURE (the joint action is work.chosen[0]), MIXED (the distribution is work.sigma), or
     UNCERTIFIED.
     """
-    stage = _stage(g, written, choices, work)
+    stage = enter_stage(g, written, choices, work.row, work.position)
     status = _attempts(stage, goal, work)
-    _leave(stage)
+    leave_stage(stage)
     return status
 
 

@@ -18,7 +18,7 @@ def solve_written(written, count, choices, goal, widest, answers):
     for g in range(count):
         status = PURE
         if len(actions) == 1:
-            work.chosen[0] = _best(written, g)
+            work.chosen[0] = best_row(written, g)
         elif not pure_answer(g, written, choices, goal, work):
             status = by_programs(g, written, choices, goal, work)
             programs += 1
@@ -34,7 +34,7 @@ def solve_written(written, count, choices, goal, widest, answers):
 
 
 @inner
-def _best(written, g):
+def best_row(written, g):
     """The only player's best row; the first of several."""
     best = written.ptr[g]
     for r in range(written.ptr[g], written.ptr[g + 1]):

@@ -51,19 +51,23 @@ def solve_stages(
     from acegames.kernels import nash as kernel
 
     number, n = len(stages.cell), choices.action.shape[1]
+    entries = number * int(choices.first_action[-1]) if n == 2 else 0
+    solved = kernel.Equilibria(
+        value=np.zeros((number, stages.utility.shape[1])),
+        status=np.empty(number, np.int64),
+        pure=np.empty(number, np.int64),
+        mixed_ptr=np.empty(number + 1, np.int64),
+        mixed_action=np.empty(entries, np.int64),
+        mixed_prob=np.empty(entries),
+    )
     goal = goal_of(concept, players, baseline)
-    pure, status = np.empty(number, np.int64), np.empty(number, np.int64)
-    values = np.zeros((number, stages.utility.shape[1]))
-    wide = int(choices.first_action[-1]) if n == 2 else 0
-    mixed_ptr = np.empty(number + 1, np.int64)
-    action, prob = np.empty(number * wide, np.int64), np.empty(number * wide)
+    goal = goal._replace(terms=_fixed(goal.terms))
     searched = kernel.solve_nash(
-        Written(*map(_fixed, stages)), Choices(*map(_fixed, choices)), goal.kind, goal.terms, SUPPORT_PAIRS, values, pure,
-        mixed_ptr, action, prob, status,
-    )  # fmt: skip
-    used = int(mixed_ptr[-1])
-    entries = (mixed_ptr, action[:used].copy(), prob[:used].copy())
-    found = Mixtures(values[:, :n], values[:, n:], pure, *entries, int(searched), 0, (), ())
+        Written(*map(_fixed, stages)), Choices(*map(_fixed, choices)), goal, SUPPORT_PAIRS, solved
+    )
+    values, status, pure, ptr, action, prob = solved
+    mixed = (ptr, action[: ptr[-1]].copy(), prob[: ptr[-1]].copy())
+    found = Mixtures(values[:, :n], values[:, n:], pure, *mixed, int(searched), 0, (), ())
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(stages, choices, concept))
     if not len(open_stages):
         return found
