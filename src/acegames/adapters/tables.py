@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
+
+from acegames.system.deprecation import deprecated
 
 
 def __getattr__(name: str) -> Any:
     """A name of `acegames.files.tables`, with a DeprecationWarning."""
     from acegames.files import tables
 
-    warnings.warn("acegames.adapters.tables is now acegames.files.tables", DeprecationWarning, stacklevel=2)
+    deprecated("acegames.adapters.tables", "acegames.files.tables")
     return getattr(tables, name)

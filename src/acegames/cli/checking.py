@@ -93,8 +93,8 @@ def frontier(
         list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
-    concept: opt.Kind | None = None,
-    objective: opt.Objective | None = None,
+    concept: opt.OptionalKind = None,
+    objective: opt.OptionalObjective = None,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",

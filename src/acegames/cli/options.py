@@ -34,11 +34,14 @@ Against = Annotated[
         "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
     ),
 ]
-Kind = Annotated[str, typer.Option(help=f"{concept_words()}.", autocompletion=concepts)]
-Objective = Annotated[
-    str,
-    typer.Option(help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives),
-]
+_KIND = typer.Option(help=f"{concept_words()}.", autocompletion=concepts)
+_OBJECTIVE = typer.Option(
+    help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives
+)
+Kind = Annotated[str, _KIND]
+OptionalKind = Annotated[str | None, _KIND]
+Objective = Annotated[str, _OBJECTIVE]
+OptionalObjective = Annotated[str | None, _OBJECTIVE]
 Epsilon = Annotated[
     str | None,
     typer.Option(
@@ -145,7 +148,10 @@ def read_engine(name: str, threads: int | None, memory: str | None) -> Engine:
     if name not in ENGINES:
         raise ace.InvalidOption(f"--engine {name}: must be {' or '.join(ENGINES)}")
     limits = {"threads": threads, "memory": None if memory is None else read_bytes(memory)}
-    engine: Engine = ENGINES[name](**limits if name == "local" else {})
+    given = {option: limit for option, limit in limits.items() if limit is not None}
+    if given and name != "local":
+        raise ace.InvalidOption(f"--{next(iter(given))}: goes with --engine local, the {name} engine takes no limits")
+    engine: Engine = ENGINES[name](**given)
     return engine
 
 

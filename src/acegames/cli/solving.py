@@ -87,10 +87,9 @@ def solve(
 def _not_needed(run: str) -> str:
     """Says which part of a checkpoint may be deleted once its solution is written."""
     folder, others = os.path.dirname(run), other_runs(run)
-    if not others:
-        return f"The checkpoint in {folder} is not needed for this any more and may be deleted."
+    said = f"{run} is not needed for this any more and may be deleted"
     held = "another solve" if len(others) == 1 else f"{len(others)} other solves"
-    return f"{run} is not needed for this any more and may be deleted; {folder} holds layers of {held} too."
+    return f"{said}; {folder} holds layers of {held} too." if others else f"{said}."
 
 
 def bracket(

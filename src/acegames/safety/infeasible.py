@@ -7,6 +7,7 @@ from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain_array
+from acegames.model.words import number
 from acegames.safety.frontier import Frontier
 
 __all__ = ["infeasible", "infeasible_as_counted"]
@@ -20,7 +21,8 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
     shown = [
-        ", ".join(f"{c!r}: {b}" for c, b in zip(game.constraints, row, strict=True)) for row in minimal[:3].tolist()
+        ", ".join(f"{c!r}: {number(b)}" for c, b in zip(game.constraints, row, strict=True))
+        for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
     last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""

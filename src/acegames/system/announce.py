@@ -17,10 +17,11 @@ def announce(module: str = "written", main: str = "solve_written") -> None:
     `main` is the kernel of the module of `acegames.kernels` that takes longest.
     """
     kept = getattr(import_module(f"acegames.kernels.{module}"), main)._cache
+    what = "kernels for Nash equilibria" if module == "nash" else "numerical kernels"
     if kept.cache_path is None:
         log.warning(
-            "acegames: compiling its numerical kernels, which takes about 15 seconds in every process, because neither "
-            "the installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
+            f"acegames: compiling its {what}, which takes about 15 seconds in every process, because neither the "
+            "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
     elif not (hasattr(kept, "holds_any") and kept.holds_any()):
-        log.warning("acegames: compiling its numerical kernels, once per installation; this takes about 15 seconds")
+        log.warning(f"acegames: compiling its {what}, once per installation; this takes about 15 seconds")

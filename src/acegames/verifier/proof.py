@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -37,6 +36,7 @@ from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import write_parts
 from acegames.system.container import little_bytes
+from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.verifier import Certificate, verify
 from acegames.verifier.counted import Counted
@@ -83,7 +83,7 @@ class Proof:
 
 def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
     """The former name of `prove`."""
-    warnings.warn("certify is called prove now; the old name goes in version 0.2", DeprecationWarning, stacklevel=2)
+    deprecated("acegames.certify", "acegames.prove")
     return prove(solution, path, tol=tol)
 
 
