@@ -34,7 +34,8 @@ else:  # hidden from type checkers, so that they know which names there are
             from acegames.system.deprecation import deprecated
 
             deprecated("acegames.Report", "acegames.OnProgress")
-            name = "OnProgress"
+            globals()["Report"] = importlib.import_module("acegames.engines").OnProgress  # warn once
+            return globals()["Report"]
         front = importlib.import_module("acegames.front")
         globals().update({public: getattr(front, public) for public in ("__all__", *front.__all__)})
         if name in globals():

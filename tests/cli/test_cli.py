@@ -502,7 +502,7 @@ def test_bad_game_files():
     for name in files:
         for verb in ("check", "frontier", "solve"):
             assert name in fails(verb, name)
-    assert ".ace for a solution" in fails("check", "other.txt")
+    assert ".ace (solutions)" in fails("check", "other.txt")
     os.mkdir("folder.yaml")
     assert "folder.yaml: a folder" in fails("check", "folder.yaml")
     if hasattr(os, "mkfifo"):

@@ -719,6 +719,8 @@ def test_a_policy_larger_than_memory_stays_on_disk(folder, tmp_path):
 
 def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "WAITING_BYTES", 2**16)
+    monkeypatch.setattr(estimates, "RUN_CELLS", 64)
+    monkeypatch.setattr("acegames.engines.local.RUN", 64)
     game, whole = random_game(6, 20, 60), ace.estimate(random_game(6, 20, 60), CONCEPT)
     assert whole.policy > 5 * whole.working
     limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)

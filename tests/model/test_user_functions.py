@@ -129,13 +129,13 @@ def test_progress_and_engine(solver):
         solver(described(), progress=lambda p: 1 + "x")
 
 
-def test_an_engine_must_take_a_shelf_only_where_layers_are_stored(tmp_path):
+def test_an_engine_must_take_a_store_only_where_layers_are_stored(tmp_path):
     class Half:
         def solve(self, game, lattice, concept, progress):
             return ace.ReferenceEngine().solve(game, lattice, concept, progress)
 
     assert ace.solve(described(), engine=Half()).values == pytest.approx([2.0])
-    with pytest.raises(ace.InvalidOption, match=r"engine\.solve: takes .* is called as .*shelf"):
+    with pytest.raises(ace.InvalidOption, match=r"engine\.solve: takes .* is called as .*store"):
         ace.solve(described(), engine=Half(), checkpoint=tmp_path / "run")
 
 

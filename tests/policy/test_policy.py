@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-import json
 import math
 import os
 import zipfile
@@ -19,7 +17,8 @@ import acegames as ace
 import oracle
 from acegames import BadFile, InvalidOption, UnknownPair
 from acegames.model.numbers import exact
-from damaged_files import DAMAGES, behaves, rewritten
+from acegames.system import container
+from damaged_files import DAMAGES, behaves, contents, rewritten
 
 
 def chicken(horizon=3, budget=2, initial="road", player="red"):
@@ -540,13 +539,13 @@ def drop(key):
 
 
 HEADERS = {
-    "another version": put("version", 2),
+    "another version": put("version", 3),
     "version zero": put("version", 0),
     "version as text": put("version", "1"),
     "no version": drop("version"),
     "foreign format": put("format", "somebody-else"),
     "no format": drop("format"),
-    "no members": drop("members"),
+    "no arrays": drop("arrays"),
     "no units": drop("units"),
     "no concept": drop("concept"),
     "unknown concept": put("concept", {"kind": "NE", "objective": None, "floor": 1}),
@@ -588,8 +587,7 @@ def test_hostile_headers(tmp_path, files, name):
 def test_damaged_arrays(tmp_path, files, mixed, damage):
     """Each array of the file in turn: refused, or what is left is still a policy (of other values, say)."""
     path, asked, refused = tmp_path / "hostile", pairs(mixed.game), 0
-    with zipfile.ZipFile(io.BytesIO(files["policy"])) as archive:
-        names = [n.removesuffix(".npy") for n in archive.namelist() if n != "header.json"]
+    names = list(contents(files["policy"])[1])
     assert names
     for name in names:
         with np.errstate(invalid="ignore"):
@@ -604,8 +602,7 @@ def test_damaged_arrays(tmp_path, files, mixed, damage):
 @pytest.mark.parametrize("junk", [None, True, -1, 0.5, 10**30, "x", [], {}, [[]], [None], [-1], ["x", "x"]], ids=repr)
 def test_junk_in_the_header(tmp_path, files, mixed, junk):
     path, asked, refused = tmp_path / "hostile", pairs(mixed.game), 0
-    with zipfile.ZipFile(io.BytesIO(files["policy"])) as archive:
-        keys = list(json.loads(archive.read("header.json")))
+    keys = [*contents(files["policy"])[0], "arrays"]
     for key in keys:
         path.write_bytes(rewritten(files["policy"], put(key, junk)))
         loaded = accepted(ace.Policy.load, path)
@@ -700,15 +697,15 @@ def failing_replace(monkeypatch):
 
 
 def failing_write(monkeypatch):
-    write, calls = np.lib.format.write_array, []
+    as_bytes, calls = container.little_bytes, []
 
-    def fail(file, array, **kwargs):
+    def fail(array):
         calls.append(1)
         if len(calls) > 3:
             raise OSError(28, "No space left on device")
-        return write(file, array, **kwargs)
+        return as_bytes(array)
 
-    monkeypatch.setattr(np.lib.format, "write_array", fail)
+    monkeypatch.setattr(container, "little_bytes", fail)
 
 
 @pytest.mark.parametrize("failure", [failing_replace, failing_write])

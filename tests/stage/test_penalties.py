@@ -322,7 +322,7 @@ def test_what_a_penalty_leaves_of_a_policy_in_a_checkpoint(tmp_path):
     for name, solution in (("plain", plain), ("again", again)):
         solution.save(tmp_path / name)
     assert (tmp_path / "plain").read_bytes() == (tmp_path / "again").read_bytes()
-    assert run.is_dir()
+    assert run.is_file()
 
 
 # -- what the objective and the ties are worth beside penalties ----------------------------------------------------------

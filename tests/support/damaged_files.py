@@ -3,28 +3,39 @@
 import io
 import json
 import math
-import zipfile
+import tempfile
 
 import numpy as np
 
 from acegames import UnknownPair
+from acegames.system import container
+from acegames.system.headers import described
+
+
+def contents(content):
+    """Header and arrays of a file."""
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        block = container.read_block(file, 0, "file")
+        block.load(file)
+    return block.header, {name: np.array(block[name]) for name in block}
 
 
 def rewritten(content, change=None, arrays=None):
-    """The archive with a changed header or changed arrays, correct as a zip."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
-        for member in old.namelist():
-            data = old.read(member)
-            if member == "header.json" and change:
-                header = json.loads(data)
-                change(header)
-                data = json.dumps(header).encode()
-            if arrays and member.removesuffix(".npy") in arrays:
-                buffer = io.BytesIO()
-                np.save(buffer, arrays[member.removesuffix(".npy")](np.load(io.BytesIO(data))))
-                data = buffer.getvalue()
-            new.writestr(member, data)
+    """The file with a changed header or changed arrays, and checksums that are right."""
+    header, held = contents(content)
+    held |= {name: damage(held[name]) for name, damage in (arrays or {}).items() if name in held}
+    header["arrays"] = described(held)
+    if change:
+        change(header)
+    told = json.dumps(header).encode()
+    length, out = sum(-(-array.nbytes // 8) * 8 for array in held.values()), io.BytesIO()
+    out.write(bytes(container._before_data(len(told), length)))
+    rest = told + np.fromiter(container._write_pages(out, held), "<u4").tobytes()
+    out.write(bytes(-out.tell() % 64))
+    out.seek(0)
+    digest = container._digest(len(told), length, rest)
+    out.write(container.HEAD.pack(container.MAGIC, len(told), length, digest) + rest)
     return out.getvalue()
 
 

@@ -185,7 +185,7 @@ TERMINATED = """
 import os, signal, sys
 import acegames as ace
 from acegames import cli
-from acegames.system import atomic as store
+from acegames.system import atomic
 
 ace.solve(ace.catalog.get("intersection")).save("solved.ace")
 print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, sorted(os.listdir()))
@@ -193,7 +193,7 @@ true = os.fsync
 
 def terminated(handle):
     true(handle)
-    print(any(name.endswith(container.TEMPORARY_END) for name in os.listdir()), end=" ")
+    print(any(name.endswith(atomic.TEMPORARY_END) for name in os.listdir()), end=" ")
     signal.raise_signal(signal.SIGTERM)
 
 os.fsync = terminated

@@ -142,7 +142,7 @@ def test_a_level_changes_no_choice(concept, engine):
     plain, high = near(0.0, 2.0**-40), near(1.0, 2.0**-40)
     one, other = (ace.solve(game, concept, engine=engine) for game in (plain, high))
     assert not levelled(plain).taken.any()
-    assert (levelled(high).ahead != 0).all()
+    assert (levelled(high).to_go != 0).all()
     assert np.abs(other.values - 4 - one.values).max() <= 1e-15 * 8
     for t, layer in enumerate(other.policy.layers):
         assert layer.code.tobytes() == one.policy.layers[t].code.tobytes()
@@ -173,7 +173,7 @@ def test_levels_that_change_with_time_are_compared_as_they_add_up(concept):
     turns = tuple(replace(shared, reward=shared.reward + up) for up in ([1.0, 0.0], [0.0, 1.0]))
     game = replace(plain, layers=turns, layer_at=(0, 1, 0, 1))
     found = [ace.solve(game, concept, engine=engine) for engine in (ace.LocalEngine(), families.ReferenceEngine())]
-    assert levelled(game).ahead.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
+    assert levelled(game).to_go.tolist() == [[2, 2], [1, 2], [1, 1], [0, 1]]
     assert levelled(game).above.tolist() == [[0, 0], [0, 1], [0, 0], [0, 1]]
     assert np.abs(found[0].values - found[1].values).max() <= 2.0**-48
     assert all(ace.verify(game, x.policy, concept).ok for x in found)

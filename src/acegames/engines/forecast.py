@@ -20,7 +20,9 @@ from acegames.system.machine import available_memory, processors
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
 FIXED_BYTES = 384 * 2**20  # interpreter, libraries, and compiling, which takes more than the compiled code
 WAITING_BYTES = 128 * 2**20  # layers that a checkpoint writes together
-RUN_CELLS = 8192  # stage games that a thread takes at a time, and writes out together for `Nash`
+RUN_CELLS = 8192  # stage games that a thread writes out and solves at a time, at most
+BLOCK_BYTES = 8 * 2**20  # memory that these may take
+LEAST_CELLS = 16  # but so many are always taken together
 DEVIATION_BYTES = 96  # of temporaries per joint action while the table of deviations is made
 DEVIATION_SECONDS = 1e-7  # per entry of that table
 RESERVE = 16  # one in so many bytes: what the allocator keeps
@@ -77,7 +79,7 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
     each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
-    busy = min(workers, -(-int(space.totals.max()) // RUN_CELLS))
+    busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
     seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
     return Estimate(pairs, cells, working, policy, seconds, workers, space.dense, tables=tables)
@@ -107,10 +109,20 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
     n, rows = len(space.game.players), space.tables.widest[0]
     if n == 1 and space.dense:
         return 0
-    written = min(RUN_CELLS, int(space.totals.max())) * (rows * 8 * (2 * n + 3) + 48)
+    written = min(block_cells(space), int(space.totals.max())) * _written_bytes(space)
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if concept.told else a for a in counts)
     return written + (0 if concept.product else 16 * (wide + 2) * (rows + 3))
+
+
+def block_cells(space: Space) -> int:
+    """How many cells a thread solves at a time: their stage games fit into BLOCK_BYTES."""
+    return max(min(RUN_CELLS, BLOCK_BYTES // _written_bytes(space)), LEAST_CELLS)
+
+
+def _written_bytes(space: Space) -> int:
+    """Bytes of one written stage game and its answer, at most."""
+    return space.tables.widest[0] * 8 * (2 * len(space.game.players) + 3) + 48
 
 
 def _filed(space: Space, cells: int) -> int:

@@ -23,7 +23,15 @@ from acegames.engines.answers import Answers, LayerAnswers, joined
 from acegames.engines.backward import LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, solve_block
-from acegames.engines.forecast import RUN_CELLS, WAITING_BYTES, Estimate, check_limits, estimate_space, on_disk
+from acegames.engines.forecast import (
+    RUN_CELLS,
+    WAITING_BYTES,
+    Estimate,
+    block_cells,
+    check_limits,
+    estimate_space,
+    on_disk,
+)
 from acegames.engines.layer_store import InMemory, LayerStore, SolvedLayer
 from acegames.engines.none_found import failed
 from acegames.engines.stages import Programs, Searches, choices_of
@@ -144,21 +152,22 @@ def _solver(
     space: Space, lattice: Lattice, concept: Concept, base: Baseline, pool: ThreadPoolExecutor
 ) -> LayerSolver[Floats]:
     players, widest = space.game.players, space.tables.widest[0]
+    run = min(RUN, block_cells(space))
     if len(players) == 1:
         if space.dense and int(space.totals.max()) <= RUN_ALONE:
             return OnePlayer(space)
         programs = Programs(concept, players, choices_of(space, concept), widest, base)
-        return Threads(space, lattice, concept, base, programs, pool, RUN_ALONE)
+        return Threads(space, lattice, concept, base, programs, pool, RUN_ALONE if space.dense else run)
     if not concept.product:
         programs = Programs(concept, players, choices_of(space, concept), widest, base)
-        return Threads(space, lattice, concept, base, programs, pool, RUN)
+        return Threads(space, lattice, concept, base, programs, pool, run)
     announce("nash", "solve_nash")
     if isinstance(concept, Nash) and concept.backend is not None:
         from acegames.stage.backend import load
 
         load(concept.backend)  # a missing package is told before the work
     searches = Searches(concept, players, choices_of(space, concept), base)
-    return Threads(space, lattice, concept, base, searches, pool, RUN)
+    return Threads(space, lattice, concept, base, searches, pool, run)
 
 
 class _Values:

@@ -78,12 +78,13 @@ def _taking_the_old_order(function: Callable[P, Bracket]) -> Callable[P, Bracket
 
     @functools.wraps(function)
     def wrapped(*given: Any, **named: Any) -> Bracket:
-        game, *more = given if given else (named.pop("game"),)
-        if len(more) > 1 or (more and not isinstance(more[0], Concept | None)):
+        call: Any = function
+        game, *more = given or (None,)
+        if more and "epsilon" not in named and not isinstance(more[0], Concept | None | type | str):
             deprecated("bracket(game, epsilon, concept)", "bracket(game, concept, epsilon=epsilon)")
             named["epsilon"], *more = more
-        call: Any = function
-        found: Bracket = call(game, *more, **named)
+            given = (game, *more)
+        found: Bracket = call(*given, **named)
         return found
 
     return wrapped

@@ -180,7 +180,8 @@ class NashStageSolver:
         counts = batch.action.max(axis=0).astype(np.int64) + 1
         group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
         first_action = np.concatenate([[0], np.cumsum(counts)])
-        choices = Choices(batch.action, deviation_table(group, batch.action, counts), first_action)
+        who = concept.deviators(players)
+        choices = Choices(batch.action, deviation_table(group, batch.action, counts, who), first_action)
         found = solve_stages(written(batch), choices, concept, players, batch.baseline)
         sigma = np.zeros(len(batch.utility))
         pure = np.flatnonzero(found.pure >= 0)

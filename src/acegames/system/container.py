@@ -160,7 +160,7 @@ def read_block(file: IO[bytes], at: int, path: str) -> Block:
         raise BadFile("not an acegames file, or damaged or truncated")
     _, told, length, digest = HEAD.unpack(head)
     begin = at + _before_data(told, length)
-    if told > HEADER or begin + length > size:
+    if told > HEADER or begin + _padded(length, 64) > size:
         raise BadFile(f"truncated, or damaged: it declares {told} + {length} bytes, in a file of {size}")
     rest = file.read(told + 4 * -(-length // PAGE))
     if _digest(told, length, rest) != digest:
