@@ -723,7 +723,7 @@ def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("acegames.engines.local.RUN", 64)
     game, whole = random_game(6, 20, 60), ace.estimate(random_game(6, 20, 60), CONCEPT)
     assert whole.policy > 5 * whole.working
-    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 3 * whole.policy // 4)
     with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* would do"):
         ace.solve(game, CONCEPT, engine=limited)
     again, _ = solve(folder, game, engine=limited)
@@ -772,7 +772,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0
-    assert "The checkpoint in kept is not needed for this any more and may be deleted" in result.stdout
+    assert "is not needed for this any more and may be deleted" in " ".join(result.stdout.split())
     assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
     assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
 

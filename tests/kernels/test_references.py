@@ -49,7 +49,7 @@ def test_there_are_functions_of_each_kind():
     kinds = [kind for kind, _ in functions().values()]
     assert {"kernel", "inner", "inlined", "making"} <= set(kinds)
     handing = {name for name, (kind, node) in functions().items() if kind in UNCOUNTED and hands_out_arrays(node)}
-    assert "stage._start" in handing and "stage._stage" in handing
+    assert "stage._start" in handing and "stage.enter_stage" in handing
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda x: f"{x.parent.name}/{x.name}")

@@ -341,7 +341,7 @@ def test_damaged_product_files(tmp_path, content, crossing, damage):
     ],
 )
 def test_records_that_are_no_strategies_are_refused(tmp_path, content, change):
-    (tmp_path / "p").write_bytes(rewritten(content, arrays={"0/mixed_action": change}))
+    (tmp_path / "p").write_bytes(rewritten(content, arrays={"0/mixed_row": change}))
     with pytest.raises(BadFile, match="out of range"):
         ace.Policy.load(tmp_path / "p")
 
@@ -358,7 +358,7 @@ def test_records_that_leave_the_joint_actions_are_refused(tmp_path):
         "0/code": lambda a: np.zeros_like(a),
         "0/mixed_pair": lambda a: np.array([0]),
         "0/mixed_ptr": lambda a: np.array([0, 4]),
-        "0/mixed_action": lambda a: np.arange(4, dtype=np.uint32),
+        "0/mixed_row": lambda a: np.arange(4, dtype=np.uint32),
         "0/mixed_prob": lambda a: np.full(4, 0.5),
     }
     (tmp_path / "q").write_bytes(rewritten((tmp_path / "p").read_bytes(), arrays=arrays))

@@ -7,7 +7,7 @@ layer what some of its boxes need, so that a block can travel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from acegames.safety.space import Space
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Steps`: the game's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +79,19 @@ def empty_room(data: LayerData, cells: int) -> Room:
     )
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:
     """Write out and solve the stage games of the cells begin .. end-1, counted from the first."""
     room = empty_room(data, end - begin) if room is None else room
+    if data.reward.flags.writeable:  # it has travelled: kernels are compiled for tables that are read-only
+        step = data.step._replace(**{name: read_only(getattr(data.step, name)) for name in TABLES})
+        data = replace(data, step=step, reward=read_only(data.reward))
     if data.marks is not None and data.reward.shape[1] == 1:
         from acegames.kernels.dense import solve_alone
 

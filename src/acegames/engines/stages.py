@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
-from acegames.engines.blocks import Room
+from acegames.engines.blocks import Room, read_only
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Written
 from acegames.policy.filing import Mixed
@@ -53,7 +53,8 @@ class Programs:
         row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
         answers = records.Answers(*room, cell, ptr, row, prob, opened)
         goal = goal_of(self.concept, self.players, self.base.above[t])
-        mixed, bad, programs = solve_written(written, count, self.choices, goal, self.widest, answers)
+        choices = self.choices._replace(action=read_only(self.choices.action))
+        mixed, bad, programs = solve_written(written, count, choices, goal, self.widest, answers)
         used = int(ptr[mixed])
         found = Mixed(cell[:mixed].copy(), np.diff(ptr[: mixed + 1]), row[:used].copy(), prob[:used].copy())
         stages = tuple(self._open(written, int(g)) for g in opened[:bad])

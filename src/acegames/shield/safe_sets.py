@@ -58,7 +58,8 @@ class Sealed:
 def _sealed_again(value: Any) -> Any:
     """Arrays, also in tuples and dicts, sealed."""
     if isinstance(value, tuple):
-        return tuple(map(_sealed_again, value))
+        parts = map(_sealed_again, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     if isinstance(value, dict):
         return {key: _sealed_again(part) for key, part in value.items()}
     return sealed(value) if isinstance(value, np.ndarray) else value
