@@ -102,7 +102,7 @@ class Concept:
         return OBJECTIVES.get(self.objective, WEIGHTED) if named else WEIGHTED
 
     def deviators(self, players: tuple[Hashable, ...]) -> tuple[bool, ...]:
-        """Whether each player may deviate."""
+        """Whether each player may deviate; of concepts with `product` all must."""
         return (True,) * len(players)
 
     def weights(self, players: tuple[Hashable, ...]) -> tuple[float, ...] | None:

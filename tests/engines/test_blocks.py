@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import blocks
+from acegames.engines import blocks, forecast
 from acegames.engines.baseline import baseline, with_gross
 from acegames.engines.stages import Programs, Searches, choices_of
 from acegames.safety.explore import explore
@@ -76,3 +76,16 @@ def test_a_block_may_be_any_run_of_cells():
         left, right = (blocks.solve_block(data, *x, solver) for x in ((0, middle), (middle, data.cells)))
         assert np.concatenate([left.value, right.value]).tobytes() == whole.value.tobytes()
         assert (np.concatenate([left.mixed.at, right.mixed.at + middle]) == whole.mixed.at).all()
+
+
+def test_blocks_are_cut_by_memory_where_states_have_many_joint_actions():
+    """The stage games of a block are written out; with thousands of joint actions each they must be few."""
+    rng = np.random.default_rng(3)
+    cost = rng.integers(0, 40_000, size=(1, 60, 60, 1))
+    cost[0, 0, 0] = 0
+    transition, reward = np.ones((1, 60, 60, 1)), rng.normal(size=(1, 60, 60, 2))
+    game = ace.MarkovGame.from_arrays(transition, reward, cost, [50_000], horizon=3)
+    told = ace.estimate(game, ace.CCE(), engine=ace.LocalEngine(threads=16))
+    assert told.memory < 2**30
+    space = ace.LocalEngine().plan(game, lattice(game))
+    assert forecast.LEAST_CELLS < forecast.block_cells(space) < 100

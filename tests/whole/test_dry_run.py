@@ -155,3 +155,21 @@ def test_objectives_and_kernels_share_their_numbers():
     numbers = {"welfare": records.LINEAR, "egalitarian": records.EGALITARIAN, "fair": records.FAIR, None: records.ANY}
     assert {word: x.kernel for word, x in OBJECTIVES.items()} == numbers
     assert {word for word, x in OBJECTIVES.items() if x.compares} == {"egalitarian", "fair"}
+
+
+@dataclass(frozen=True)
+class OneSidedNash(ace.Nash):
+    """Independent play in which one player alone may deviate."""
+
+    player: Hashable = "nobody"
+    words = Words("one-sided Nash", "Only one player may deviate.")
+
+    def deviators(self, players):
+        return tuple(p == self.player for p in players)
+
+
+def test_a_product_concept_with_other_deviators_is_refused():
+    """The search for independent play knows no others: it would solve another concept."""
+    crossing = ace.catalog.get("intersection")
+    with pytest.raises(ace.InvalidOption, match="all must be able to deviate"):
+        ace.solve(crossing, OneSidedNash(player="north"))

@@ -120,6 +120,8 @@ def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, chec
     check_game(game)
     asked = CCE() if concept is None else check_concept(concept)
     asked.weights(game.players)  # an unknown objective is refused here
+    if asked.product and not all(asked.deviators(game.players)):
+        raise InvalidOption(f"concept: got {asked!r:.60}, of independent players all must be able to deviate")
     if engine is not None:
         if not callable(getattr(engine, "solve", None)):
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
