@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 
-__all__ = ["StageBatch", "StageSolver", "StageStrategies"]
+__all__ = ["Stage", "StageBatch", "StageSolver", "StageStrategies"]
+
+
+class Stage(NamedTuple):
+    """One stage game, and the concept that is asked for; the fields are as in `StageBatch`."""
+
+    action: NDArray[np.int32]  # (R, N)
+    utility: NDArray[Any]  # (R, N) floats, or whole numbers
+    concept: Concept
+    players: tuple[Hashable, ...]
+    gross: NDArray[np.float64]  # (R, N)
+    baseline: NDArray[Any] | None  # (N,) as the utilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +41,12 @@ class StageBatch:
     def rounded(self) -> NDArray[np.float64]:
         """The gross utilities (R, N), which rounding errors are a share of."""
         return np.abs(self.utility) if self.gross is None else self.gross
+
+    def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:
+        """One of the stage games."""
+        rows = slice(self.ptr[g], self.ptr[g + 1])
+        gross = np.abs(self.utility[rows]) if self.gross is None else self.gross[rows]
+        return Stage(self.action[rows], self.utility[rows], concept, players, gross, self.baseline)
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -15,15 +15,16 @@ import io
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import BACKENDS, Nash
+from acegames.concepts import BACKENDS
 from acegames.errors import AceError
 from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
+from acegames.stage import Stage
 from acegames.stage.preference import Preference, better
 from acegames.stage.program import as_rational
 from acegames.stage.units import first_units, goal_range
@@ -43,32 +44,24 @@ def load(backend: str) -> Any:
     return optional(module, f"Nash equilibria with backend={backend!r}", extra)
 
 
-def ask_backend(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Nash,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None = None,
-) -> list[dict[int, float]] | None:
+def ask_backend(stage: Stage, backend: str) -> list[dict[int, float]] | None:
     """Each player's {action: probability} at a product stage; None if no candidate is accepted.
 
     Two players get the best equilibrium that was found, by the objective, and None also where there
     are too many supports to enumerate. Three or more players get the first equilibrium.
     """
-    assert concept.backend is not None
-    own = [np.unique(column) for column in action.T]
+    utility, players = stage.utility, stage.players
+    own = [np.unique(column) for column in stage.action.T]
     payoffs = np.moveaxis(utility.reshape(*map(len, own), len(players)), -1, 0)
-    top, unit = utility.max(axis=0), first_units(utility, gross)
+    top, unit = utility.max(axis=0), first_units(stage)
     shape = (len(players), *(1,) * len(players))
     scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
     scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
     best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
-    goal = as_rational(goal_range(utility, gross, concept, players, baseline, unit))
-    preference = Preference(concept, players, best_of, units, goal, baseline)
+    preference = Preference(stage, best_of, units, as_rational(goal_range(stage, unit)))
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # equal payoffs stay equal despite rounding
-    for candidate in _candidates(concept.backend, tidy, preference.kind is not None):
+    for candidate in _candidates(backend, tidy, preference.kind is not None):
         profile = polished(scaled, candidate)
         if profile is None:
             continue

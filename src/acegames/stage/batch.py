@@ -127,6 +127,5 @@ class BatchStageSolver:
         sigma[first + found.mixed_row[:used]] = found.mixed_prob[:used]
         for g in opened.tolist():
             own = slice(batch.ptr[g], batch.ptr[g + 1])
-            stage = (batch.action[own], batch.utility[own], concept, players, batch.rounded[own])
-            sigma[own] = solve_exactly(*stage, batch.baseline)
+            sigma[own] = solve_exactly(*batch.stage(g, concept, players))
         return StageStrategies(sigma, int(programs), int(bad))

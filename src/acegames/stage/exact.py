@@ -20,8 +20,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Correlated
+from acegames.concepts import Concept
 from acegames.numerics import NOISE, TIE
+from acegames.stage import Stage
 from acegames.stage.program import Floats, Program, common_denominator, stage_program
 from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
 
@@ -34,43 +35,35 @@ STEEPEST = 50  # pivots before Bland's rule; most programs take fewer than ten
 def solve_exactly(
     action: NDArray[np.int32],
     utility: Floats,
-    concept: Correlated,
+    concept: Concept,
     players: tuple[Hashable, ...],
     gross: Floats | None = None,
     baseline: Floats | None = None,
 ) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    sizes = np.abs(utility) if gross is None else gross
-    unit = first_units(utility, sizes)
-    stage = (utility, sizes, concept, players, baseline)
-    goal = goal_range(*stage, unit)
+    stage = Stage(action, utility, concept, players, np.abs(utility) if gross is None else gross, baseline)
+    unit = first_units(stage)
+    goal = goal_range(stage, unit)
     for _ in range(TRIES):
-        sigma = _solved(action, *stage, unit, goal)
-        finer, closer = finer_units(utility, sizes, sigma, unit), finer_goal(*stage, unit, sigma, goal)
+        sigma = _solved(stage, unit, goal)
+        finer, closer = finer_units(stage, unit, sigma), finer_goal(stage, unit, sigma, goal)
         if finer is None and closer == goal:
             break
         unit, goal = unit if finer is None else finer, closer
     return sigma
 
 
-def _solved(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Correlated,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None,
-    unit: Floats,
-    goal: float,
-) -> Floats:
+def _solved(stage: Stage, unit: Floats, goal: float) -> Floats:
     """Solve one stage in given units."""
-    given = [utility, unit, np.array([goal])] + ([] if baseline is None else [baseline])
+    baseline = stage.baseline
+    given = [stage.utility, unit, np.array([goal])] + ([] if baseline is None else [baseline])
     times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
-    times *= float(concept.floor).as_integer_ratio()[1]
-    program = stage_program(
-        action, _whole(utility, times), concept, players, _whole(NOISE * gross, times),
-        None if baseline is None else _whole(baseline, times), _whole(unit, times), int(_whole(np.array([goal]), times)[0]),
-    )  # fmt: skip
+    times *= float(stage.concept.floor).as_integer_ratio()[1]
+    whole = stage._replace(
+        utility=_whole(stage.utility, times), baseline=None if baseline is None else _whole(baseline, times)
+    )
+    units = _whole(unit, times), int(_whole(np.array([goal]), times)[0])
+    program = stage_program(whole, _whole(NOISE * stage.gross, times), *units)
     best = _best_point(program)
     if best is None:  # outliers are played with more than a tiny probability
         best = _best_point(program, strict=False)

@@ -7,15 +7,15 @@ program itself, or else computed again in exact arithmetic.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Correlated
 from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
-from acegames.stage import StageBatch, StageStrategies
+from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
 from acegames.stage.program import Floats, Program, stage_program
@@ -45,15 +45,15 @@ class HighsStageSolver:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):
             return ExactNashSolver().solve(batch, concept, players)
-        sigma, gross = np.zeros(len(batch.utility)), batch.rounded
+        sigma = np.zeros(len(batch.utility))
         programs = repaired = 0
-        for first, last in zip(batch.ptr[:-1].tolist(), batch.ptr[1:].tolist(), strict=True):
+        for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
             utility = batch.utility[first:last]
             if utility.shape[1] == 1 or len(utility) == 1:  # one player or one row: the best row
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
-            stage = (batch.action[first:last], utility, concept, players, gross[first:last], batch.baseline)
-            found = self._solve_stage(*stage)
+            stage = batch.stage(g, concept, players)
+            found = self._solve_stage(stage)
             programs += 1
             if found is None:
                 repaired += 1
@@ -61,28 +61,19 @@ class HighsStageSolver:
             sigma[first:last] = found
         return StageStrategies(sigma, programs, repaired)
 
-    def _solve_stage(
-        self,
-        action: NDArray[np.int32],
-        utility: Floats,
-        concept: Correlated,
-        players: tuple[Hashable, ...],
-        gross: Floats,
-        baseline: Floats | None,
-    ) -> Floats | None:
+    def _solve_stage(self, stage: Stage) -> Floats | None:
         """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
-        unit = first_units(utility, gross)
-        if (unit < np.where(unit > 0, np.ptp(utility, axis=0), 0)).any():
+        unit = first_units(stage)
+        if (unit < np.where(unit > 0, np.ptp(stage.utility, axis=0), 0)).any():
             return None
-        goal = goal_range(utility, gross, concept, players, baseline, unit)
-        program = stage_program(action, utility, concept, players, NOISE * gross, baseline, unit, goal)
+        goal = goal_range(stage, unit)
+        program = stage_program(stage, NOISE * stage.gross, unit, goal)
         sigma = self._solve_program(program.counted())
-        if sigma is None or finer_units(utility, gross, sigma, unit) is not None:
+        if sigma is None or finer_units(stage, unit, sigma) is not None:
             return None
-        if finer_goal(utility, gross, concept, players, baseline, unit, sigma, goal) != goal:
+        if finer_goal(stage, unit, sigma, goal) != goal:
             return None
-        stable = _is_stable(action, utility, gross, sigma, concept.deviators(players), told_first=concept.told)
-        return sigma if stable else None
+        return sigma if _is_stable(stage, sigma) else None
 
     def _solve_program(self, program: Program) -> Floats | None:
         """Return sigma, or None if an answer could not be certified."""
@@ -136,20 +127,13 @@ class HighsStageSolver:
             self._highs.changeRowBounds(row, *bounds)
 
 
-def _is_stable(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    sigma: Floats,
-    deviates: tuple[bool, ...],
-    *,
-    told_first: bool,
-) -> bool:
+def _is_stable(stage: Stage, sigma: Floats) -> bool:
     """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
+    action, utility = stage.action, stage.utility
     position = {tuple(a): r for r, a in enumerate(action.tolist())}
-    missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ gross)
-    for i in np.flatnonzero(deviates).tolist():
-        for told in np.unique(action[:, i]) if told_first else [None]:
+    missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ stage.gross)
+    for i in np.flatnonzero(stage.concept.deviators(stage.players)).tolist():
+        for told in np.unique(action[:, i]) if stage.concept.told else [None]:
             played = np.flatnonzero((sigma > 0) & (True if told is None else action[:, i] == told))
             for d in np.unique(action[:, i]):
                 moved = ((*action[r, :i].tolist(), int(d), *action[r, i + 1 :].tolist()) for r in played)

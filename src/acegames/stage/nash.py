@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.kernels.records import Choices, Written
-from acegames.stage import StageBatch, StageStrategies
+from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.batch import deviation_table, goal_of, written
-from acegames.stage.nash_exact import is_product, solve_nash_exactly
+from acegames.stage.nash_exact import from_backend, is_product, joint, solve_nash_exactly
 from acegames.stage.units import weighted_sum
 
 Floats = NDArray[np.float64]
@@ -71,7 +71,13 @@ def solve_stages(
     open_stages = np.flatnonzero((status > kernel.MIXED) | _for_backend(stages, choices, concept))
     if not len(open_stages):
         return found
-    return _repaired(found, open_stages, status, stages, choices, concept, players, baseline)
+
+    def stage_at(g: int) -> Stage:
+        rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
+        utility, gross = np.hsplit(stages.utility[rows], 2)
+        return Stage(choices.action[stages.row[rows]], utility, concept, players, gross, baseline)
+
+    return _repaired(found, {g: int(status[g]) for g in open_stages.tolist()}, stage_at, choices.first_action)
 
 
 def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
@@ -90,71 +96,44 @@ def _fixed(array: Any) -> NDArray[Any]:
 
 
 def _repaired(
-    found: Mixtures,
-    open_stages: Ints,
-    status: Ints,
-    stages: Written,
-    choices: Choices,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None,
+    found: Mixtures, status: dict[int, int], stage_at: Callable[[int], Stage], first_action: Ints
 ) -> Mixtures:
-    """Decide by the backend or in exact arithmetic what the kernel left open."""
+    """Decide by the backend or in exact arithmetic what the kernel left open; `status` by stage."""
     from acegames.kernels import nash as kernel
 
     without, too_large, repaired = [], [], 0
     entries: dict[int, list[tuple[int, float]]] = {}
-    for g in open_stages.tolist():
-        rows = slice(int(stages.ptr[g]), int(stages.ptr[g + 1]))
-        action, utility = choices.action[stages.row[rows]], stages.utility[rows]
-        own, gross = np.hsplit(utility, 2)
-        mixtures = _from_backend(action, own, gross, concept, players, baseline)
-        if mixtures is None and status[g] <= kernel.MIXED:
+    for g, left in status.items():
+        stage = stage_at(g)
+        mixtures = from_backend(stage)
+        if mixtures is None and left <= kernel.MIXED:
             continue  # the kernel's answer stands
-        if mixtures is None and status[g] == kernel.TOO_MANY and not (concept.objective is None and is_product(action)):
+        any_will_do = stage.concept.objective is None and is_product(stage.action)
+        if mixtures is None and left == kernel.TOO_MANY and not any_will_do:
             too_large.append(g)
             continue
         # with more players, the kernel's comparisons decide unless it says that it is unsure
-        if mixtures is None and (len(players) == 2 or status[g] == kernel.UNSURE):
+        if mixtures is None and (len(stage.players) == 2 or left == kernel.UNSURE):
             repaired += 1
             try:
-                exact = solve_nash_exactly(action, own, gross, concept, players, baseline)
+                mixtures = solve_nash_exactly(stage)
             except TooLarge:
                 too_large.append(g)
                 continue
-            mixtures = exact
         if mixtures is None:
             without.append(g)
             continue
-        entries[g] = []
-        chance = np.ones(len(action))
-        for i, mixture in enumerate(mixtures):
-            entries[g] += [(int(choices.first_action[i]) + a, p) for a, p in mixture.items()]
-            chance *= [mixture.get(a, 0.0) for a in action[:, i].tolist()]
-        worth = weighted_sum(chance.tolist(), utility)
-        found.values[g], found.gross[g] = np.split(worth, 2)
-        found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(players) else -1
+        first = first_action.tolist()
+        entries[g] = [(first[i] + a, p) for i, mixture in enumerate(mixtures) for a, p in mixture.items()]
+        chance = joint(stage.action, mixtures)
+        found.values[g] = weighted_sum(chance.tolist(), stage.utility)
+        found.gross[g] = weighted_sum(chance.tolist(), stage.gross)
+        found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(stage.players) else -1
     found.pure[[*without, *too_large]] = -1
     mixed = {g: e for g, e in entries.items() if found.pure[g] < 0}
     merged = _merged(found, mixed, [*entries, *without, *too_large])
     values = (found.values, found.gross, found.pure)
     return Mixtures(*values, *merged, found.searched, repaired, tuple(without), tuple(too_large))
-
-
-def _from_backend(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None,
-) -> list[dict[int, float]] | None:
-    """One stage by the backend; None if there is none, it cannot be asked, or it finds nothing."""
-    if not isinstance(concept, Nash) or concept.backend is None or not is_product(action):
-        return None
-    from acegames.stage.backend import ask_backend
-
-    return ask_backend(action, utility, gross, concept, players, baseline)
 
 
 def _merged(

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
-from acegames.stage import StageBatch, StageStrategies
+from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import Dictionary
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, better
@@ -69,59 +69,43 @@ class _Pair:
     choices: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def solve_nash_exactly(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None = None,
-) -> list[dict[int, float]] | None:
+def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
     """Return each player's mixture, or None without an equilibrium (three or more players: pure).
 
     Raises:
         TooLarge: there are more than EXACT_PAIRS pairs of supports to try.
     """
-    unit, stage = first_units(utility, gross), (utility, gross, concept, players, baseline)
-    goal = goal_range(*stage, unit)
+    unit = first_units(stage)
+    goal = goal_range(stage, unit)
     for _ in range(TRIES):
-        exact = _solved(action, *stage, unit, goal)
+        exact = _solved(stage, unit, goal)
         if exact is None:
             return None
         found = as_floats(exact)
-        sigma = joint(action, found)
-        finer, closer = finer_units(utility, gross, sigma, unit), finer_goal(*stage, unit, sigma, goal)
+        sigma = joint(stage.action, found)
+        finer, closer = finer_units(stage, unit, sigma), finer_goal(stage, unit, sigma, goal)
         if finer is None and closer == goal:
             break
         unit, goal = unit if finer is None else finer, closer
     return found
 
 
-def _solved(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None,
-    units: Floats,
-    goal: float,
-) -> list[Mixture] | None:
+def _solved(stage: Stage, units: Floats, goal: float) -> list[Mixture] | None:
     """Solve one stage in given units."""
-    rational = np.array([[as_rational(x) for x in row] for row in utility.tolist()], dtype=object)
-    top, n = rational.max(axis=0), len(players)
+    rational = np.array([[as_rational(x) for x in row] for row in stage.utility.tolist()], dtype=object)
+    top, gross, n = rational.max(axis=0), stage.gross, len(stage.players)
     unit = [as_rational(x) for x in units.tolist()]
     per = [x or Fraction(1) for x in unit]
     v = (rational - top) / per * [int(x > 0) for x in unit]
     noise = [as_rational(NOISE * gross[(v[:, i] >= -1).astype(bool), i].max()) for i in range(n)]
     ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
     v = merge_equal(v, np.array([ties] * len(v), dtype=object))
-    cells = {tuple(a): tuple(row) for a, row in zip(action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(concept, players, top.tolist(), unit, as_rational(goal), baseline)
+    cells = {tuple(a): tuple(row) for a, row in zip(stage.action.tolist(), v.tolist(), strict=True)}
+    preference = Preference(stage, top.tolist(), unit, as_rational(goal))
     pure = _best_pure(cells, preference)
     if n != 2:
         return None if pure is None else [{a: Fraction(1)} for a in pure]
-    product = is_product(action)
+    product = is_product(stage.action)
     constant = product and _constant_sum(rational, gross, unit)
     if pure is not None and (
         constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
@@ -132,12 +116,10 @@ def _solved(
         return [_maximin(first), _maximin(second)]
     if product and preference.kind is None:
         return _any(first, second)
-    search = _Search(first, second, preference, ties)
     incumbent = None if pure is None else [{a: Fraction(1)} for a in pure]
     score = None if pure is None else preference.score(cells[pure])
-    return search.best(incumbent, score, as_rational(LEAST_PROBABILITY)) or _Search(
-        first, second, preference, [Fraction(0)] * 2
-    ).best(None, None, Fraction(0))
+    found = _Search(first, second, preference, ties).best(incumbent, score, as_rational(LEAST_PROBABILITY))
+    return found or _Search(first, second, preference, [Fraction(0)] * 2).best(None, None, Fraction(0))
 
 
 def as_floats(mixtures: Sequence[Mixture]) -> list[dict[int, float]]:
@@ -154,15 +136,15 @@ class ExactNashSolver:
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return a Nash equilibrium of each stage that has one."""
-        sigma, gross = np.zeros(len(batch.utility)), batch.rounded
+        sigma = np.zeros(len(batch.utility))
         without, too_large, programs = [], [], 0
         for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
-            action, utility = batch.action[first:last], batch.utility[first:last]
+            utility, stage = batch.utility[first:last], batch.stage(g, concept, players)
             if utility.shape[1] == 1 or len(utility) == 1:
                 sigma[first + int(utility[:, 0].argmax())] = 1.0
                 continue
             try:
-                found = _one_stage(action, utility, gross[first:last], concept, players, batch.baseline)
+                found = _one_stage(stage)
             except TooLarge:
                 too_large.append(g)
                 continue
@@ -170,30 +152,25 @@ class ExactNashSolver:
             if found is None:
                 without.append(g)
             else:
-                sigma[first:last] = joint(action, found)
+                sigma[first:last] = joint(stage.action, found)
         return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
 
 
-def _one_stage(
-    action: NDArray[np.int32],
-    utility: Floats,
-    gross: Floats,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None,
-) -> list[dict[int, float]] | None:
-    """By the backend first, if it may be asked (three or more players: last), and exactly."""
+def _one_stage(stage: Stage) -> list[dict[int, float]] | None:
+    """By the backend, if it may be asked, or exactly; three or more players in the other order."""
+    if len(stage.players) == 2:
+        return from_backend(stage) or solve_nash_exactly(stage)
+    return solve_nash_exactly(stage) or from_backend(stage)
+
+
+def from_backend(stage: Stage) -> list[dict[int, float]] | None:
+    """One stage by the backend; None if there is none, it cannot be asked, or it finds nothing."""
+    concept = stage.concept
+    if not isinstance(concept, Nash) or concept.backend is None or not is_product(stage.action):
+        return None
     from acegames.stage.backend import ask_backend
 
-    nash = concept if isinstance(concept, Nash) and concept.backend is not None and is_product(action) else None
-    if nash is not None and len(players) == 2:
-        found = ask_backend(action, utility, gross, nash, players, baseline)
-        if found is not None:
-            return found
-    exact = solve_nash_exactly(action, utility, gross, concept, players, baseline)
-    if exact is not None or nash is None or len(players) == 2:
-        return exact
-    return ask_backend(action, utility, gross, nash, players, baseline)
+    return ask_backend(stage, concept.backend)
 
 
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:

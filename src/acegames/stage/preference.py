@@ -6,15 +6,12 @@ best, u_i = top_i + unit_i v_i. Scores are compared entry by entry, within TIE.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
-from acegames.concepts import Concept
 from acegames.numerics import TIE
+from acegames.stage import Stage
 from acegames.stage.program import as_rational
 
 SAME = Fraction(TIE)  # a float would turn sums into floats
@@ -46,17 +43,9 @@ class Reach:
 class Preference:
     """An objective at one stage."""
 
-    def __init__(
-        self,
-        concept: Concept,
-        players: tuple[Hashable, ...],
-        top: Sequence[Fraction],
-        units: Sequence[Fraction],
-        goal: Fraction,
-        baseline: NDArray[np.float64] | None = None,
-    ) -> None:
-        weights = concept.weights(players)
-        self.kind = concept.objective if weights is None else "linear"
+    def __init__(self, stage: Stage, top: Sequence[Fraction], units: Sequence[Fraction], goal: Fraction) -> None:
+        weights, baseline = stage.concept.weights(stage.players), stage.baseline
+        self.kind = stage.concept.objective if weights is None else "linear"
         span = goal or Fraction(1)
         self.gain = [x / span for x in units]
         high = [x + as_rational(up) for x, up in zip(top, baseline, strict=True)] if baseline is not None else top

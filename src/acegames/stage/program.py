@@ -24,7 +24,7 @@ b >= 0 throughout. A solution exists if X is not empty (spec 4 has the proof).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Correlated
 from acegames.numerics import OUTLIER
+from acegames.stage import Stage
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # floats, or objects that are whole numbers or Fractions
@@ -73,21 +73,13 @@ class Program:
         return Program(self.rows, A, self.b / self.row_unit, levels, depth=self.depth)
 
 
-def stage_program(
-    action: NDArray[np.int32],
-    utility: Numbers,
-    concept: Correlated,
-    players: tuple[Hashable, ...],
-    blur: Numbers,
-    baseline: Numbers | None,
-    unit: Numbers,
-    goal: Any,
-) -> Program:
+def stage_program(stage: Stage, blur: Numbers, unit: Numbers, goal: Any) -> Program:
     """Build the program of one stage; `blur` (R, N) is the rounding of the utilities.
 
     `unit` (N,) and `goal` are the units of the utilities and of the objective. All numbers are
     floats, or all are whole numbers, which ranges times the floor must be as well.
     """
+    utility, concept, players = stage.utility, stage.concept, stage.players
     exact, cares = utility.dtype == object, unit > 0
     low, top = utility.min(axis=0), utility.max(axis=0)
     ranges = (top - low) * cares
@@ -95,7 +87,7 @@ def stage_program(
     part, of = float(concept.floor).as_integer_ratio()
     below = ranges * part // of if exact else ranges * float(concept.floor)
     deviations, owner = deviation_rows(
-        action, v, -ranges - below - ~cares, concept.deviators(players), told=concept.told
+        stage.action, v, -ranges - below - ~cares, concept.deviators(players), told=concept.told
     )
     per, goal, nothing = np.where(cares, unit, 1), goal or 1, np.zeros(len(deviations), dtype=int)
     depth = (-v // per).max(axis=1)
@@ -110,8 +102,8 @@ def stage_program(
         first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
         levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
         return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
-    if baseline is not None:
-        low = low + baseline
+    if stage.baseline is not None:
+        low = low + stage.baseline
     fair = concept.objective == "fair"
     A, b, levels = _compare_players(v, ranges, low - low.min(), deviations, fair=fair)
     row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))
