@@ -705,7 +705,7 @@ else:
     arrays = [a for layer in solution.policy.layers for a in vars(layer).values() if hasattr(a, "nbytes")]
     print(sum(a.nbytes for a in arrays) // 2**20)
 """
-ROOM = 44  # MiB
+ROOM = 40  # MiB
 
 
 @pytest.mark.slow
@@ -719,11 +719,11 @@ def test_a_policy_larger_than_memory_stays_on_disk(folder, tmp_path):
 
 def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "WAITING_BYTES", 2**16)
-    monkeypatch.setattr(estimates, "RUN_CELLS", 64)
-    monkeypatch.setattr("acegames.engines.local.RUN", 64)
+    monkeypatch.setattr(estimates, "RUN_CELLS", 16)
+    monkeypatch.setattr("acegames.engines.local.RUN", 16)
     game, whole = random_game(6, 20, 60), ace.estimate(random_game(6, 20, 60), CONCEPT)
     assert whole.policy > 5 * whole.working
-    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 3 * whole.policy // 4)
+    limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)
     with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* would do"):
         ace.solve(game, CONCEPT, engine=limited)
     again, _ = solve(folder, game, engine=limited)
@@ -772,7 +772,8 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch):
     assert sorted(os.listdir(".")) == ["kept", "plain.ace"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0
-    assert "is not needed for this any more and may be deleted" in " ".join(result.stdout.split())
+    said = "".join(result.stdout.split())
+    assert "kept/run-" in said and ".layersisnotneededforthisanymoreandmaybedeleted" in said
     assert Path("kept.ace").read_bytes() == Path("plain.ace").read_bytes()
     assert json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["file"] == "kept.ace"
 
