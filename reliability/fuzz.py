@@ -138,22 +138,27 @@ def at(document, path):
     return document
 
 
+def copied(document):
+    """A document that can be changed without changing where it came from."""
+    return json.loads(json.dumps(document))
+
+
 def changed(document, rng):
     """A copy of a document with a few things in it changed."""
-    document = json.loads(json.dumps(document))
+    document = copied(document)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
         found = list(places(document))[1:]
         if not found:
-            return rng.choice(OTHERS)
+            return copied(rng.choice(OTHERS))
         path = rng.choice(found)
         parent, key = at(document, path[:-1]), path[-1]
         kind = rng.randrange(8)
         if kind == 0:
             del parent[key]
         elif kind == 1:
-            parent[key] = json.loads(json.dumps(at(document, rng.choice(found))))
+            parent[key] = copied(at(document, rng.choice(found)))
         elif kind == 2 and isinstance(parent, list):
-            parent.insert(key, json.loads(json.dumps(parent[rng.randrange(len(parent))])))
+            parent.insert(key, copied(parent[rng.randrange(len(parent))]))
         elif kind == 3 and isinstance(parent, dict):
             parent[rng.choice(TEXTS)] = parent.pop(key)
         elif kind == 4:
@@ -172,7 +177,7 @@ def other(value, rng):
     if isinstance(value, str) and value and rng.random() < 0.5:
         k = rng.randrange(len(value))
         return rng.choice((value[:k], value[k:], value[:k] + rng.choice(TEXTS) + value[k:], value * 3, value.upper()))
-    return rng.choice((*TEXTS, *NUMBERS, *OTHERS))
+    return copied(rng.choice((*TEXTS, *NUMBERS, *OTHERS)))
 
 
 def changed_bytes(content, rng):

@@ -105,6 +105,14 @@ def test_changed_documents(loaders, kind, seed):
     loaders.load(kind, json.dumps(fuzz.changed(json.loads(start), rng)).encode())
 
 
+def test_changing_documents_leaves_what_is_put_into_them_as_it_is():
+    """Once a list among them contained itself, and every later document with it."""
+    before, rng = json.dumps(fuzz.OTHERS), random.Random(0)
+    for _ in range(2_000):
+        fuzz.changed({"a": [1, {"b": []}]}, rng)
+    assert json.dumps(fuzz.OTHERS) == before
+
+
 @pytest.mark.parametrize("kind", ["yaml", "nfg"])
 @PLENTY
 @given(seed=st.integers(0, 2**32))
