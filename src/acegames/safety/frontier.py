@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.amounts import LARGEST, common_unit
@@ -158,7 +160,7 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
     return minimal_elements(both.reshape(len(left) * len(right), left.shape[1]))
 
 
-def minimal_elements(points: Antichain) -> Antichain:
+def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
     """Minimal elements, each once, in lexicographic order."""
     if len(points) == 1 or points.shape[1] == 0:
         return points[:1]
@@ -167,7 +169,8 @@ def minimal_elements(points: Antichain) -> Antichain:
     points = points[np.lexsort(points.T[::-1])]
     if points.shape[1] == 2:  # sorted by the first: keep what is lower in the second than everything before
         lower = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
-        return points[np.append(True, lower)]
+        stairs: NDArray[Any] = points[np.append(True, lower)]
+        return stairs
     kept: list[Ints] = []
     while len(points):  # the first in lexicographic order is minimal; drop all that it beats
         kept.append(points[0])

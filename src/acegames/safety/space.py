@@ -54,11 +54,11 @@ class Tables:
         rows = pointers([len(x.reward) for x in game.layers])
         outs = pointers([len(x.prob) for x in game.layers])
         return Tables(
-            _frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
-            _joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
-            *(_joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")),
-            _frozen(costs),
-            _frozen(np.array(game.layer_at, dtype=np.int64)),
+            row_ptr=_frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
+            out_ptr=_joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
+            **{f: _joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")},
+            cost=_frozen(costs),
+            layer_at=_frozen(np.array(game.layer_at, dtype=np.int64)),
         )
 
     @cached_property
