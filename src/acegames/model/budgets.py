@@ -55,12 +55,8 @@ def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) 
     labels = check_labels("constraints", range(width) if constraints is None else constraints)
     if len(labels) != width:
         raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
-    if len(rows) == 1:  # one entry per constraint, which may be `almost_sure`
-        return labels, _by_column(labels, rows[0], horizon)
-    return labels, tuple(
-        tuple(_bound(f"budget of {label!r} at t={t}", v) for label, v in zip(labels, row, strict=True))
-        for t, row in enumerate(rows)
-    )
+    # one entry per constraint, which may be `almost_sure`, or the schedule of each
+    return labels, _by_column(labels, rows[0] if len(rows) == 1 else list(zip(*rows, strict=True)), horizon)
 
 
 def _rows(budget: Any, horizon: int) -> list[list[Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.model.numbers import probability
+from acegames.model.written import unknown
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 from acegames.system.limits import SAME_HASH
 
@@ -99,7 +100,7 @@ def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[i
     start, index = read_initial(initial), {s: i for i, s in enumerate(states)}
     for state in start:
         if state not in index:
-            raise InvalidGame(f"initial: unknown state {state!r}")
+            raise InvalidGame(f"initial: {unknown('state', state, states)}")
     total = math.fsum(start.values())
     if abs(total - 1) > PROBABILITY_SUM:
         raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Bools, Ints
-from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
-from acegames.model.checks import Label, check_horizon, check_labels, place
-from acegames.model.costs.random import Cost, is_distribution, read_cost
+from acegames.model.checks import Label, check_horizon, check_labels
+from acegames.model.costs.random import Cost
 from acegames.model.numbers import TINIEST
 
 if TYPE_CHECKING:
@@ -145,9 +146,7 @@ def _check_distribution(
     bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
     if len(bad):
         r, k = map(int, bad[0])
-        state, *acts = map(int, rows[r])
-        labels = [names.actions[i][a] for i, a in enumerate(acts)]
-        spot = place(times[0], names.states[state], labels, every_t=len(times) > 1)
+        spot = names.place(times[0], rows[r, 0], rows[r, 1:], every_t=len(times) > 1)
         raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
 
 
@@ -200,7 +199,7 @@ def _check_states(allowed: Bools, names: Names) -> None:
     stuck = np.argwhere(~allowed.reshape(*allowed.shape[:2], -1).any(axis=-1))
     if len(stuck):
         t, s = map(int, stuck[0])
-        spot = place(t, names.states[s], every_t=len(allowed) == 1)
+        spot = names.place(t, s, every_t=len(allowed) == 1)
         raise InvalidGame(f"{spot}: no legal joint action, every state needs one")
 
 
@@ -214,26 +213,12 @@ def _cost_codes(
         used = np.asarray(used.any(axis=0, keepdims=True))
     codes = np.zeros(costs.shape, dtype=np.int64)
     tables: list[list[Cost]] = []
+
+    def wrong(constraint: Label, entry: int, problem: str) -> InvalidGame:
+        t, s, *acts, _ = np.argwhere(used)[entry]
+        return InvalidGame(f"{names.place(t, s, acts, every_t=len(costs) == 1)}: cost of {constraint!r}: {problem}")
+
     for m, label in enumerate(names.constraints):
-        column = costs[..., m]
-        if column.dtype == object:
-            entries = column[used].tolist()
-            keys = [("drawn", id(v)) if is_distribution(v) else v for v in entries]  # it need not be hashable
-            distinct = list(dict(zip(keys, entries, strict=True)).values())
-            position = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-            codes[..., m][used] = [position[key] for key in keys]
-        else:
-            found, inverse = np.unique(column[used], return_inverse=True)
-            distinct = list(found)
-            codes[..., m][used] = inverse.reshape(-1)
-        table = []
-        for k, value in enumerate(distinct):
-            try:
-                table.append(read_cost(value))
-            except ValueError as error:
-                at, s, *acts = map(int, np.argwhere(used & (codes[..., m] == k))[0][:-1])
-                labels = [names.actions[i][a] for i, a in enumerate(acts)]
-                spot = place(at, names.states[s], labels, every_t=len(costs) == 1)
-                raise InvalidGame(f"{spot}: cost of {label!r}: {error}") from None
+        table, codes[..., m][used] = read_costs(costs[..., m][used], partial(wrong, label))
         tables.append(table)
     return tables, codes

@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.checks import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
 from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
+
+if TYPE_CHECKING:
+    from acegames.model.checks import Label
 
 SCALARS = (str, int, float, bool, type(None))
 

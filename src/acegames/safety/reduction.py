@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.model.arrays import owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.safety.feasible import Feasibility, feasibility
@@ -56,7 +57,7 @@ class Reduction:
                     row_state=np.repeat(here, np.diff(layer.row_ptr)),
                     row_action=table.action[layer.row],
                     reward=table.reward[layer.row],
-                    out_row=np.repeat(np.arange(len(layer.row)), np.diff(layer.out_ptr)),
+                    out_row=owners(layer.out_ptr),
                     prob=layer.prob,
                     next_state=there[layer.next_pair],
                     cost=np.empty((len(layer.prob), 0), dtype=np.int64),
