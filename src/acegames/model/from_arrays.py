@@ -77,7 +77,9 @@ def game_from_arrays(
     m = len(labels)
     moves = _timed("transition", moves, (*shape, shape[0]), horizon)
     rewards = _timed("reward", rewards, (*shape, n), horizon)
-    allowed = _timed("legal", _mask(legal, shape), shape, horizon)
+    allowed = _timed("legal", _numbers("legal", np.ones(shape, bool) if legal is None else legal, None), shape, horizon)
+    if allowed.dtype != bool:
+        raise InvalidGame(f"legal has entries of type {allowed.dtype}, must be bool (True means allowed)")
     if cost is not None and budget is None and np.size(cost):
         raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
     if cost is None:
@@ -93,40 +95,36 @@ def game_from_arrays(
         k = chances.shape[-1] if chances.ndim else 0
         chances = _timed("cost_prob", chances, (*shape, k), horizon)
         costs = _timed("cost", costs, (*shape, k, m), horizon)
-    names = Names(
-        _labels("players", players, n),
-        _labels("states", states, shape[0]),
-        _action_labels(actions, shape[1:]),
-        labels,
-    )
+    who, where = _labels("players", players, n), _labels("states", states, shape[0])
+    names = Names(who, where, _action_labels(actions, shape[1:]), labels)
     values, codes = _cost_codes(costs, chances, allowed, names)
-    _check_states(allowed, names)
     parts = (moves, rewards, allowed, chances, codes)
     timed = max(map(len, parts)) > 1
     layers = [
-        _raw_layer(
-            *(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names
-        )
-        for t in range(horizon if timed else 1)
+        _raw_layer(names, times, *(p[times[0] if len(p) > 1 else 0] for p in parts))
+        for times in ([(t,) for t in range(horizon)] if timed else [tuple(range(horizon))])
     ]
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def _raw_layer(
-    moves: NDArray[Any],
-    rewards: NDArray[Any],
-    allowed: NDArray[Any],
-    chances: NDArray[Any],
-    codes: NDArray[Any],
-    *,
-    times: tuple[int, ...],
-    names: Names,
-) -> RawLayer:
+def _raw_layer(names: Names, times: tuple[int, ...], *tables: NDArray[Any]) -> RawLayer:
+    moves, rewards, allowed, chances, codes = tables
+
+    def where(*state_and_action: Any) -> str:
+        return names.place(times[0], *state_and_action, every_t=len(times) > 1)
+
+    stuck = np.flatnonzero(~allowed.reshape(len(allowed), -1).any(axis=1))
+    if len(stuck):
+        raise InvalidGame(f"{where(stuck[0])}: no legal joint action, every state needs one")
     rows = np.argwhere(allowed)  # (R, 1+N)
     at = tuple(rows.T)
     moves, chances, codes = moves[at], chances[at], codes[at]  # (R, S), (R, K), (R, K, M)
-    _check_distribution("cost_prob", chances, rows, times, names)
-    _check_distribution("transition", moves, rows, times, names)
+    for what, probs in (("cost_prob", chances), ("transition", moves)):
+        bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
+        if len(bad):
+            r, k = bad[0]
+            spot = where(rows[r, 0], rows[r, 1:])
+            raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
     out_row, nxt, k = np.nonzero((moves[:, :, None] > 0) & (chances[:, None, :] > 0))
     return RawLayer(
         times=times,
@@ -138,16 +136,6 @@ def _raw_layer(
         next_state=nxt,
         cost=codes[out_row, k],
     )
-
-
-def _check_distribution(
-    what: str, probs: NDArray[Any], rows: NDArray[Any], times: tuple[int, ...], names: Names
-) -> None:
-    bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
-    if len(bad):
-        r, k = map(int, bad[0])
-        spot = names.place(times[0], rows[r, 0], rows[r, 1:], every_t=len(times) > 1)
-        raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
 
 
 def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
@@ -171,15 +159,6 @@ def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int)
     raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}")
 
 
-def _mask(legal: Any, shape: tuple[int, ...]) -> Bools:
-    if legal is None:
-        return np.ones(shape, dtype=bool)
-    mask = _numbers("legal", legal, None)
-    if mask.dtype != bool:
-        raise InvalidGame(f"legal has entries of type {mask.dtype}, must be bool (True means allowed)")
-    return mask
-
-
 def _labels(what: str, given: Sequence[Label] | None, count: int) -> tuple[Label, ...]:
     labels = check_labels(what, range(count) if given is None else given)
     if len(labels) != count:
@@ -193,14 +172,6 @@ def _action_labels(given: Sequence[Sequence[Label]] | None, counts: tuple[int, .
     if len(given) != len(counts):
         raise InvalidGame(f"actions: label lists for {len(given)} players, the arrays have {len(counts)} players")
     return tuple(_labels(f"actions of player {i}", g, k) for i, (g, k) in enumerate(zip(given, counts, strict=True)))
-
-
-def _check_states(allowed: Bools, names: Names) -> None:
-    stuck = np.argwhere(~allowed.reshape(*allowed.shape[:2], -1).any(axis=-1))
-    if len(stuck):
-        t, s = map(int, stuck[0])
-        spot = names.place(t, s, every_t=len(allowed) == 1)
-        raise InvalidGame(f"{spot}: no legal joint action, every state needs one")
 
 
 def _cost_codes(

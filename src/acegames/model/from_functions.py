@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
@@ -94,26 +95,23 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
     values, codes = code_costs(vectors, len(names.constraints))
     state_index = {s: i for i, s in enumerate(names.states)}
     action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
-    layers, used = [], 0
-    for times, blocks in tables:
+    sizes = [sum(len(outs) for block in blocks.values() for _, outs in block.values()) for _, blocks in tables]
+    layers = []
+    for (times, blocks), cost in zip(tables, np.split(codes, np.cumsum(sizes)[:-1]), strict=True):
         rows = [(s, a, r, outs) for s, block in blocks.items() for a, (r, outs) in block.items()]
-        flat = [(r, p, state_index[nxt]) for r, (*_, outs) in enumerate(rows) for p, nxt, _ in outs]
-        n = len(names.players)
+        acts = [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows]
         layers.append(
             RawLayer(
                 times=tuple(times),
                 row_state=np.array([state_index[s] for s, *_ in rows], dtype=np.int64),
-                row_action=np.array(
-                    [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows], dtype=np.int64
-                ).reshape(-1, n),
-                reward=np.array([r for _, _, r, _ in rows], dtype=np.float64).reshape(-1, n),
-                out_row=np.array([r for r, _, _ in flat], dtype=np.int64),
-                prob=np.array([p for _, p, _ in flat], dtype=np.float64),
-                next_state=np.array([s for _, _, s in flat], dtype=np.int64),
-                cost=codes[used : used + len(flat)],
+                row_action=np.array(acts, dtype=np.int64),
+                reward=np.array([r for _, _, r, _ in rows], dtype=np.float64),
+                out_row=owners(pointers([len(outs) for *_, outs in rows])),
+                prob=np.array([p for *_, outs in rows for p, _, _ in outs], dtype=np.float64),
+                next_state=np.array([state_index[nxt] for *_, outs in rows for _, nxt, _ in outs], dtype=np.int64),
+                cost=cost,
             )
         )
-        used += len(flat)
     return layers, values
 
 
