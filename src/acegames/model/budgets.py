@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 
-__all__ = ["AtEnd", "Budgets", "almost_sure", "is_almost_sure", "read_budget"]
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
+__all__ = ["AtEnd", "Budgets", "almost_sure", "costless", "costless_sentence", "is_almost_sure", "read_budget"]
+__all__ += ["warn_of_costless"]
 
 Budgets = tuple[tuple[Bound, ...], ...]
 """H rows of M: the bound on the cumulative cost after acting at t."""
@@ -99,3 +104,23 @@ def _bound(what: str, value: Any) -> Bound:
         return exact_or_inf(value)
     except ValueError as error:
         raise InvalidGame(f"{what}: {error}; must be a finite number or inf") from None
+
+
+def costless(game: MarkovGame) -> list[Label]:
+    """Constraints that have a finite budget though no outcome ever costs anything of them."""
+    return [
+        label
+        for m, (label, costs) in enumerate(zip(game.constraints, game.cost_values, strict=True))
+        if any(not isinstance(row[m], float) for row in game.budgets) and not any(cost != 0 for cost in costs)
+    ]
+
+
+def costless_sentence(label: Label) -> str:
+    """The warning about such a constraint."""
+    return f"no outcome of the game ever costs anything of {label!r}, so its budget never binds"
+
+
+def warn_of_costless(game: MarkovGame) -> None:
+    """Warn of every costless constraint."""
+    for label in costless(game):
+        warnings.warn(costless_sentence(label), stacklevel=4)

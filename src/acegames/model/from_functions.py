@@ -89,16 +89,14 @@ def game_from_functions(
 
 def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
     """Return the raw layers of tables with disjoint times, and the cost values of their codes."""
-    vectors = (
-        cost for _, blocks in tables for block in blocks.values() for _, outs in block.values() for _, _, cost in outs
-    )
+    by_table = [[(s, a, *b[a]) for s, b in blocks.items() for a in b] for _, blocks in tables]
+    vectors = (cost for rows in by_table for *_, outs in rows for _, _, cost in outs)
     values, codes = code_costs(vectors, len(names.constraints))
+    ends = np.cumsum([sum(len(outs) for *_, outs in rows) for rows in by_table])
     state_index = {s: i for i, s in enumerate(names.states)}
     action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
-    sizes = [sum(len(outs) for block in blocks.values() for _, outs in block.values()) for _, blocks in tables]
     layers = []
-    for (times, blocks), cost in zip(tables, np.split(codes, np.cumsum(sizes)[:-1]), strict=True):
-        rows = [(s, a, r, outs) for s, block in blocks.items() for a, (r, outs) in block.items()]
+    for (times, _), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
         acts = [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows]
         layers.append(
             RawLayer(
@@ -139,17 +137,14 @@ class _Questions:
 
     def block(self, t: int, state: Label) -> Block:
         spot = place(t, state)
-        given = self.actions(t, state)
-        if any(isinstance(c, str) for c in given):
-            raise InvalidGame(f"{spot}: actions {given!r}, must be one sequence of labels per player, not text")
-        choices = [tuple(c) for c in given]
-        if len(choices) != len(self.players):
-            raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
-        for player, seen, i in zip(self.players, self.seen, range(len(choices)), strict=True):
-            choices[i] = check_labels(f"{spot}: actions of player {player!r}", choices[i])
-            if not choices[i]:
+        given, choices = list(self.actions(t, state)), []
+        if len(given) != len(self.players):
+            raise InvalidGame(f"{spot}: actions for {len(given)} players, there are {len(self.players)}")
+        for player, labels, seen in zip(self.players, given, self.seen, strict=True):
+            choices.append(check_labels(f"{spot}: actions of player {player!r}", labels))
+            if not choices[-1]:
                 raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
-            seen.update(dict.fromkeys(choices[i]))
+            seen.update(dict.fromkeys(choices[-1]))
         joint = [a for a in itertools.product(*choices) if self.legal is None or self.legal(t, state, a)]
         if not joint:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")

@@ -168,9 +168,6 @@ def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
 def check_game(game: Any) -> None:
     """Raise InvalidGame with a hint unless `game` is a MarkovGame."""
     if not isinstance(game, MarkovGame):
-        hint = (
-            "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
-            if isinstance(game, str)
-            else ""
-        )
-        raise InvalidGame(f"game: got {type(game).__name__} {game!r:.60}, must be a MarkovGame{hint}")
+        hint = "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
+        told = f"got {type(game).__name__} {game!r:.60}, must be a MarkovGame"
+        raise InvalidGame(f"game: {told}{hint if isinstance(game, str) else ''}")

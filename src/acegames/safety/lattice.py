@@ -55,8 +55,6 @@ def lattice(game: MarkovGame) -> Lattice:
                 f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
-        for t, row in enumerate(game.budgets):
-            bound = row[m]
-            exactly = most if isinstance(bound, float) else math.floor(bound / units[m])
-            budget[t, m] = max(min(exactly, most), -most - 1)
+        bounds = (most if isinstance(row[m], float) else math.floor(row[m] / units[m]) for row in game.budgets)
+        budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]
     return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget)
