@@ -62,25 +62,24 @@ def game_from_table(
         raise InvalidGame(f"actions: label lists for {len(actions)} players, there are {len(who)}")
     limits, budgets = read_budget(budget, constraints, horizon)
     prizes = [f"reward_{p}" for p in who]
-    in_one = prizes if rewards is None else []
-    others = ["state", *who, "probability", "next_state", *in_one]
+    others = ["state", *who, "probability", "next_state", *(prizes if rewards is None else [])]
     spendings = cost_columns(others, limits)
     happen = Columns("outcomes", outcomes, [*others, *spendings])
     worth = happen if rewards is None else Columns("rewards", rewards, ["state", *who, *prizes])
     by_state = Numbering("states", states)
     by_action = [Numbering(f"actions of player {p!r}", actions[i] if actions else None) for i, p in enumerate(who)]
-    state, next_state = by_state.number(happen, "state"), by_state.number(happen, "next_state")
-    tables = [(happen, state)] if worth is happen else [(happen, state), (worth, by_state.number(worth, "state"))]
-    acts = [
-        np.stack([own.number(table, p) for own, p in zip(by_action, who, strict=True)], axis=1) for table, _ in tables
-    ]
+
+    def places(table: Columns) -> Ints:
+        acts = (own.number(table, p) for own, p in zip(by_action, who, strict=True))
+        return np.stack([by_state.number(table, "state"), *acts], axis=1)
+
+    keys, next_state = places(happen), by_state.number(happen, "next_state")
+    keys = keys if worth is happen else np.concatenate([keys, places(worth)])
     names = Names(who, by_state.labels(), tuple(index.labels() for index in by_action), limits)
-    joint = _joint_numbers(names, np.concatenate([s for _, s in tables]), np.concatenate(acts))
-    lines = [
-        _Lines(names, table.times(horizon), s, a, j)
-        for (table, s), a, j in zip(tables, acts, np.split(joint, [happen.length]), strict=False)
-    ]
-    spoken, valued = lines[0], lines[-1]
+    joint = _joint_numbers(names, keys)
+    L = happen.length
+    spoken = _Lines(names, happen.times(horizon), keys[:L], joint[:L])
+    valued = spoken if worth is happen else _Lines(names, worth.times(horizon), keys[L:], joint[L:])
     reward = np.stack([worth.floats(prize) for prize in prizes], axis=1)
     if rewards is None:
         valued, reward = _once(valued, reward, worth, prizes)
@@ -92,11 +91,11 @@ def game_from_table(
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def _joint_numbers(names: Names, state: Ints, action: Ints) -> Ints:
+def _joint_numbers(names: Names, keys: Ints) -> Ints:
     """Return one number per line, equal where state and joint action are, small by renumbering."""
-    joint = state
+    joint = keys[:, 0]
     for i, labels in enumerate(names.actions):
-        _, joint = np.unique(joint * len(labels) + action[:, i], return_inverse=True)
+        _, joint = np.unique(joint * len(labels) + keys[:, 1 + i], return_inverse=True)
     return joint.reshape(-1).astype(np.int64)
 
 
@@ -106,21 +105,20 @@ class _Lines:
 
     names: Names
     t: Ints | None  # (L,) None when the table holds at every time
-    state: Ints  # (L,)
-    action: Ints  # (L, N)
-    joint: Ints  # (L,) one number for each (state, joint action), the same in both tables
+    key: Ints  # (L, 1+N) state and joint action
+    joint: Ints  # (L,) one number for each key, the same in both tables
 
     def by_time(self, horizon: int) -> list[Ints]:
         """Return the lines that hold at each t."""
         if self.t is None:
-            return [np.arange(len(self.state))] * horizon
+            return [np.arange(len(self.key))] * horizon
         order = np.argsort(self.t, kind="stable")
         return np.split(order, np.searchsorted(self.t[order], np.arange(1, horizon)))
 
     def place(self, line: int, times: tuple[int, ...] = ()) -> str:
         t = int(self.t[line]) if self.t is not None else times[0] if times else None
         every = self.t is None and len(times) != 1
-        return self.names.place(t, self.state[line], self.action[line], every_t=every)
+        return self.names.place(t, self.key[line, 0], self.key[line, 1:], every_t=every)
 
 
 def _once(lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> tuple[_Lines, Floats]:
@@ -134,7 +132,7 @@ def _once(lines: _Lines, reward: Floats, table: Columns, prizes: list[str]) -> t
         other_line = f"line {table.line(int(before[line]))} of the same joint action"
         raise table.wrong(prizes[i], line, f"{reward[line, i]}, but {other_line} says {reward[before[line], i]}")
     t = None if lines.t is None else lines.t[first]
-    return _Lines(lines.names, t, lines.state[first], lines.action[first], lines.joint[first]), reward[first]
+    return _Lines(lines.names, t, lines.key[first], lines.joint[first]), reward[first]
 
 
 def _raw_layers(
@@ -159,9 +157,8 @@ def _raw_layers(
             spot = spoken.place(int(lines[first[missing[0]]]), times)
             raise InvalidGame(f"{spot}: no line of rewards, each legal action needs one")
         used[worth[at]] = True
-        state, action = spoken.state[lines[first]], spoken.action[lines[first]]
-        outs = {what: values[lines] for what, values in outcome.items()}
-        layers.append(RawLayer(times, state, action, reward[worth[at]], out_row.reshape(-1), **outs))
+        key, outs = spoken.key[lines[first]], {what: values[lines] for what, values in outcome.items()}
+        layers.append(RawLayer(times, key[:, 0], key[:, 1:], reward[worth[at]], out_row.reshape(-1), **outs))
     if not used.all():
         line = int(np.argmin(used))
         raise InvalidGame(f"{valued.place(line)}: rewards, line {line}: there are no outcomes for it")

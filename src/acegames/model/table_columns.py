@@ -61,7 +61,7 @@ class Columns:
         if extra:
             hint = "; a cost needs a budget under the same name" if what == "outcomes" else ""
             raise InvalidGame(f"{what}: the column {extra[0]!r} has no meaning here, drop it or rename it{hint}")
-        for column in [*needed, *(["t"] if self.has("t") else [])]:
+        for column in [*needed, *(["t"] if "t" in self.columns else [])]:
             if (length := len(self.get(column))) != self.length:
                 raise InvalidGame(f"{what}: column {column!r} has {length} lines, column 'state' has {self.length}")
 
@@ -76,10 +76,6 @@ class Columns:
                 odd = min(record.keys() ^ records[0].keys(), key=str)
                 raise InvalidGame(f"{self.what}, line {i}: the column {odd!r} is there or missing unlike in line 0")
         return {c: [record[c] for record in records] for c in (records[0] if records else ())}
-
-    def has(self, column: str) -> bool:
-        """Whether the table has this column."""
-        return column in self.columns
 
     def get(self, column: Label) -> Any:
         """Return a column, found by its label or by the text of its label."""
@@ -118,7 +114,7 @@ class Columns:
 
     def times(self, horizon: int) -> Ints | None:
         """Return the column `t` as whole numbers in 0 .. H-1, None when there is none."""
-        if not self.has("t"):
+        if "t" not in self.columns:
             return None
         t = self.floats("t")
         wrong = np.flatnonzero(~((t >= 0) & (t < horizon) & (t == np.floor(t))))

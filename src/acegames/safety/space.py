@@ -137,13 +137,10 @@ class Space:
     def following(self, t: int) -> Following:
         """The layer of time t for kernels that step into it."""
         layer = self.layers[t]
-        height = self.heights(t) if self.height is not None else np.zeros(0, dtype=np.int32)
+        height = np.zeros(0, dtype=np.int32)
+        if self.height is not None:
+            height = self.height[self.line_start[t] : self.line_start[t + 1]]
         return Following(layer.slots(len(self.game.states)), layer.lo, layer.size, layer.base, layer.line, height)
-
-    def heights(self, t: int) -> NDArray[np.int32]:
-        """The height map of time t."""
-        assert self.height is not None
-        return self.height[self.line_start[t] : self.line_start[t + 1]]
 
     @cached_property
     def totals(self) -> Ints:
