@@ -51,12 +51,10 @@ def _step_back(table: Layer, cost: Ints, at_least: Ints, after: _Needs, reached:
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost))
     joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (R, M)
     acting = np.flatnonzero(np.diff(table.row_ptr))
-    lowest = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
     single = np.full_like(after.single, NOTHING)
-    single[acting] = lowest
+    single[acting] = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
     owner = owners(table.row_ptr)
-    reaches_chain = np.isin(table.next_state, list(after.chains))
-    plural = np.logical_or.reduceat(reaches_chain, table.out_ptr[:-1])  # (R,)
+    plural = np.logical_or.reduceat(np.isin(table.next_state, list(after.chains)), table.out_ptr[:-1])  # (R,)
     attained = (joined == single[owner]).all(axis=1) & ~plural
     settled = np.zeros(len(single), dtype=bool)
     settled[owner[attained]] = True
