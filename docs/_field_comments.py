@@ -39,7 +39,7 @@ def _comment(source: str) -> str:
 
 
 class StaticMethods(griffe.Extension):
-    """Documents `from_arrays = staticmethod(game_from_arrays)` in a class as the function that it is."""
+    """Documents `from_arrays = staticmethod(game_from_arrays)` and `to_table = game_to_table` in a class as functions."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
         """Put functions in place of such attributes, wherever they are in the package."""
@@ -49,8 +49,10 @@ class StaticMethods(griffe.Extension):
             modules += [m for m in module.modules.values() if not m.is_alias]
             for cls in module.classes.values():
                 for name, attr in () if cls.is_alias else list(cls.attributes.items()):
-                    called = attr.value if isinstance(attr.value, griffe.ExprCall) else None
-                    if called is not None and str(called.function) == "staticmethod":
-                        function = copy.copy(pkg.modules_collection[called.arguments[0].canonical_path])
+                    meant = attr.value
+                    if isinstance(meant, griffe.ExprCall) and str(meant.function) == "staticmethod":
+                        meant = meant.arguments[0]
+                    if isinstance(meant, griffe.ExprName) and meant.canonical_path.rpartition(".")[2].startswith("game_"):
+                        function = copy.copy(pkg.modules_collection[meant.canonical_path])
                         function.name, function.lineno = name, attr.lineno
                         cls.set_member(name, function)

@@ -317,3 +317,23 @@ def test_player_counts_and_constraint_counts_are_free():
             initial="s",
         )
         assert (len(game.players), len(game.constraints), len(game.layers[0].reward)) == (n, m, 2**n)
+
+
+def one_player(players=("p",), **change):
+    told = {
+        "actions": lambda t, s: [["stay"] for _ in players],
+        "outcomes": lambda t, s, a: [(1.0, s, {"far": 2**60 + 1, "fine": 0.5})],
+        "reward": lambda t, s, a: [0.0 for _ in players],
+        "budget": {"far": 2**62, "fine": 3},
+    }
+    return MarkovGame.from_functions(players=players, horizon=2, initial="s", **told | change)
+
+
+def test_a_game_of_functions_needs_a_player():
+    with pytest.raises(InvalidGame, match="players: a game needs at least one player"):
+        one_player(players=())
+
+
+def test_arrays_keep_long_whole_costs_beside_fractions():
+    game = one_player()
+    assert MarkovGame.from_arrays(**game.to_arrays()).digest == game.digest

@@ -15,7 +15,7 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, escape, out, say_written, solve_with_bar, working
 from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
 from acegames.concepts import Concept
-from acegames.model.costless import costless, costless_sentence
+from acegames.model.budgets import costless, costless_sentence
 
 QUICK = 100_000
 """Below this many stage games the value of a budget is shown without being asked for."""

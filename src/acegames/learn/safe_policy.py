@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import LARGEST, read_amounts
+from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
-from acegames.model.starts import UNSAID, first_state
 from acegames.model.user_functions import check_function
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker, Spent

@@ -8,8 +8,9 @@ same content gives the same arrays and the same digest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Ints, pointers
+from acegames.model.arrays import Ints, in_order, look_up, pointers
 from acegames.model.budgets import Budgets
 from acegames.model.checks import Label, initial_distribution, place
-from acegames.model.costs.random import Cost, cost_order
+from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
 from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
@@ -50,6 +51,11 @@ class Names(NamedTuple):
     actions: tuple[tuple[Label, ...], ...]
     constraints: tuple[Label, ...]
 
+    def place(self, t: int | None, state: Any, action: Iterable[Any] | None = None, *, every_t: bool = False) -> str:
+        """The place of a state and of a joint action, given by numbers, for an error message."""
+        labels = None if action is None else [own[int(a)] for own, a in zip(self.actions, action, strict=True)]
+        return place(t, self.states[int(state)], labels, every_t=every_t)
+
 
 def assemble(
     names: Names,
@@ -73,22 +79,22 @@ def assemble(
         raise InvalidGame("players: a game needs at least one player")
     start = initial_distribution(initial, names.states)
     values, codes = _canonical_costs(cost_values, layers)
-    store = _Shared()
+    known: dict[bytes, NDArray[Any]] = {}
     distinct: dict[tuple[int, ...], int] = {}
     built: list[Layer] = []
     layer_at = [-1] * horizon
     for raw in sorted(layers, key=lambda r: r.times):
-        layer = store.share(_canonical_layer(raw, names, codes, every_t=len(raw.times) == horizon))
+        found = _canonical_layer(raw, names, codes, every_t=len(raw.times) == horizon)
+        layer = Layer(*(_shared(known, getattr(found, f)) for f in LAYER_FIELDS))
         if settled:
             _check_settled(layer, raw)
-        key = tuple(id(getattr(layer, f)) for f in LAYER_FIELDS)
-        if settled and key in distinct:  # what is written has each layer once
-            raise InvalidGame(f"the layer of t={raw.times[0]} comes twice")
-        if key not in distinct:
-            distinct[key] = len(built)
+        k = distinct.setdefault(tuple(id(getattr(layer, f)) for f in LAYER_FIELDS), len(built))
+        if k == len(built):
             built.append(layer)
+        elif settled:  # what is written has each layer once
+            raise InvalidGame(f"the layer of t={raw.times[0]} comes twice")
         for t in raw.times:
-            layer_at[t] = distinct[key]
+            layer_at[t] = k
     game = MarkovGame(*names, horizon, start, budgets, values, tuple(built), tuple(layer_at), name)
     _check_every_state_can_act(game)
     return game
@@ -111,34 +117,24 @@ def _canonical_costs(
 
 
 def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]], *, every_t: bool) -> Layer:
-    t = raw.times[0]
 
     def where(row: int) -> str:
-        labels = [names.actions[i][int(a)] for i, a in enumerate(raw.row_action[row])]
-        return place(t, names.states[int(raw.row_state[row])], labels, every_t=every_t)
+        return names.place(raw.times[0], raw.row_state[row], raw.row_action[row], every_t=every_t)
 
     _check_numbers(raw, names, where)
-    order = np.lexsort((*raw.row_action.T[::-1], raw.row_state))
-    keys = np.column_stack([raw.row_state, raw.row_action])[order]
-    twice = np.flatnonzero((keys[1:] == keys[:-1]).all(axis=1))
-    if len(twice):
-        raise InvalidGame(f"{where(int(order[twice[0]]))}: described twice")
+    order, new = in_order(np.column_stack([raw.row_state, raw.row_action]))
+    if not new.all():
+        raise InvalidGame(f"{where(int(order[np.argmin(new)]))}: described twice")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
 
     possible = raw.prob > 0
     out_row = rank[raw.out_row[possible].astype(np.int64)]
-    cost = np.column_stack(
-        [code[raw.cost[possible, m]] for m, code in enumerate(codes)] or [np.empty((len(out_row), 0), np.int32)]
-    )
-    next_state = raw.next_state[possible]
-    prob = raw.prob[possible].astype(np.float64)
-    sort = np.lexsort((*cost.T[::-1], next_state, out_row))
-    keys = np.column_stack([out_row, next_state, cost])[sort]
-    new = np.ones(len(keys), dtype=bool)
-    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    merged = np.add.reduceat(prob[sort], np.flatnonzero(new)) if len(keys) else prob[sort]
-    out_row = keys[new, 0]
+    keys = np.column_stack([out_row, raw.next_state[possible], look_up(codes, raw.cost[possible])])
+    sort, new = in_order(keys)
+    keys, prob = keys[sort[new]], raw.prob[possible].astype(np.float64)[sort]
+    merged = np.add.reduceat(prob, np.flatnonzero(new)) if len(prob) else prob
+    out_row = keys[:, 0]
 
     totals = np.bincount(out_row, weights=merged, minlength=len(order))
     off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
@@ -152,24 +148,19 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
         reward=raw.reward[order].astype(np.float64) + 0.0,
         out_ptr=pointers(np.bincount(out_row, minlength=len(order))),
         prob=merged / scale[out_row],
-        next_state=keys[new, 1].astype(np.int32),
-        cost=keys[new, 2:].astype(np.int32),
+        next_state=keys[:, 1].astype(np.int32),
+        cost=keys[:, 2:].astype(np.int32),
     )
 
 
 def _check_settled(layer: Layer, raw: RawLayer) -> None:
-    pairs = (
-        (layer.action, raw.row_action),
-        (layer.reward, raw.reward),
-        (layer.prob, raw.prob),
-        (layer.next_state, raw.next_state),
-        (layer.cost, raw.cost),
-    )
-    if not all(np.array_equal(found, given) for found, given in pairs):
+    found: list[NDArray[Any]] = [layer.action, layer.reward, layer.prob, layer.next_state, layer.cost]
+    given = [raw.row_action, raw.reward, raw.prob, raw.next_state, raw.cost]
+    if not all(map(np.array_equal, found, given)):
         raise InvalidGame(f"{place(raw.times[0])}: rows and outcomes are not in order")
 
 
-def _check_numbers(raw: RawLayer, names: Names, where: Any) -> None:
+def _check_numbers(raw: RawLayer, names: Names, where: Callable[[int], str]) -> None:
     bad = np.argwhere(~np.isfinite(raw.reward))
     if len(bad):
         row, i = map(int, bad[0])
@@ -190,37 +181,51 @@ def _check_every_state_can_act(game: MarkovGame) -> None:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
 
 
-class _Shared:
-    """Makes equal arrays one read-only object, so that stationary parts are stored once."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, NDArray[Any]] = {}
-
-    def share(self, layer: Layer) -> Layer:
-        return Layer(*(self._one(getattr(layer, f)) for f in LAYER_FIELDS))
-
-    def _one(self, array: NDArray[Any]) -> NDArray[Any]:
-        array = np.ascontiguousarray(array)
-        key = hashlib.sha256(repr((array.dtype.str, array.shape)).encode() + array.tobytes()).digest()
-        if key not in self._known:
-            array.setflags(write=False)
-            self._known[key] = array
-        return self._known[key]
+def _shared(known: dict[bytes, NDArray[Any]], array: NDArray[Any]) -> NDArray[Any]:
+    """The one read-only array of all that are equal, so that stationary parts are stored once."""
+    array = np.ascontiguousarray(array)
+    array.setflags(write=False)
+    key = hashlib.sha256(repr((array.dtype.str, array.shape)).encode() + array.tobytes()).digest()
+    return known.setdefault(key, array)
 
 
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:
     """Return per-constraint value lists and (K, M) codes for a sequence of exact cost vectors."""
-    tables: list[dict[Any, int]] = [{} for _ in range(width)]
-    values: list[list[Cost]] = [[] for _ in range(width)]
-    codes = []
-    for vector in vectors:
-        codes.append([table.setdefault(_key(c), len(table)) for table, c in zip(tables, vector, strict=True)])
-        for m, code in enumerate(codes[-1]):
-            if code == len(values[m]):
-                values[m].append(vector[m])
-    return values, np.array(codes, dtype=np.int64).reshape(len(codes), width)
+    given = list(vectors)
+    columns = [_distinct([vector[m] for vector in given]) for m in range(width)]
+    codes = np.array([codes for _, codes in columns], dtype=np.int64).reshape(width, len(given))
+    return [values for values, _ in columns], codes.T
 
 
-def _key(cost: Cost) -> Any:
+def read_costs(given: Any, wrong: Callable[[int, str], InvalidGame]) -> tuple[list[Cost], Ints]:
+    """The distinct costs of a list or an array, and which of them each entry is.
+
+    `wrong` makes the error for the number of an entry and what is wrong with it.
+    """
+    distinct: Iterable[Any]
+    if not isinstance(given, list) and np.asarray(given).dtype.kind in "biuf":
+        distinct, codes = np.unique(given, return_inverse=True)
+    else:  # an array of whole numbers beside floats would round them
+        distinct, codes = _distinct(given if isinstance(given, list) else np.asarray(given).tolist())
+    found = []
+    for k, value in enumerate(distinct):
+        try:
+            found.append(read_cost(value))
+        except ValueError as error:
+            raise wrong(int(np.argmax(codes == k)), str(error)) from None
+    return found, codes.reshape(-1)
+
+
+def _distinct(costs: list[Any]) -> tuple[list[Any], Ints]:
+    """The distinct costs in order of appearance, and which of them each one is."""
+    keys = list(map(_key, costs))
+    numbers = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    codes = np.fromiter(map(numbers.__getitem__, keys), dtype=np.int64, count=len(keys))
+    return list(dict(zip(keys, costs, strict=True)).values()), codes
+
+
+def _key(cost: Any) -> Hashable:
     """The key of a cost in a dict: numbers by their text, since a file can choose their hashes."""
-    return str(cost) if isinstance(cost, Fraction) else cost
+    if isinstance(cost, (Fraction, Decimal)):
+        return ("exact", str(cost))
+    return cost if isinstance(cost, (int, float, np.number, RandomCost)) else ("object", id(cost))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 
-__all__ = ["AtEnd", "Budgets", "almost_sure", "is_almost_sure", "read_budget"]
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
+
+__all__ = ["AtEnd", "Budgets", "almost_sure", "costless", "costless_sentence", "is_almost_sure", "read_budget"]
+__all__ += ["warn_of_costless"]
 
 Budgets = tuple[tuple[Bound, ...], ...]
 """H rows of M: the bound on the cumulative cost after acting at t."""
@@ -55,12 +60,8 @@ def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) 
     labels = check_labels("constraints", range(width) if constraints is None else constraints)
     if len(labels) != width:
         raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
-    if len(rows) == 1:  # one entry per constraint, which may be `almost_sure`
-        return labels, _by_column(labels, rows[0], horizon)
-    return labels, tuple(
-        tuple(_bound(f"budget of {label!r} at t={t}", v) for label, v in zip(labels, row, strict=True))
-        for t, row in enumerate(rows)
-    )
+    # one entry per constraint, which may be `almost_sure`, or the schedule of each
+    return labels, _by_column(labels, rows[0] if len(rows) == 1 else list(zip(*rows, strict=True)), horizon)
 
 
 def _rows(budget: Any, horizon: int) -> list[list[Any]]:
@@ -103,3 +104,23 @@ def _bound(what: str, value: Any) -> Bound:
         return exact_or_inf(value)
     except ValueError as error:
         raise InvalidGame(f"{what}: {error}; must be a finite number or inf") from None
+
+
+def costless(game: MarkovGame) -> list[Label]:
+    """Constraints that have a finite budget though no outcome ever costs anything of them."""
+    return [
+        label
+        for m, (label, costs) in enumerate(zip(game.constraints, game.cost_values, strict=True))
+        if any(not isinstance(row[m], float) for row in game.budgets) and not any(cost != 0 for cost in costs)
+    ]
+
+
+def costless_sentence(label: Label) -> str:
+    """The warning about such a constraint."""
+    return f"no outcome of the game ever costs anything of {label!r}, so its budget never binds"
+
+
+def warn_of_costless(game: MarkovGame) -> None:
+    """Warn of every costless constraint."""
+    for label in costless(game):
+        warnings.warn(costless_sentence(label), stacklevel=4)

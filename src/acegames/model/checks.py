@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from acegames.errors import InvalidGame
+from acegames.errors import InvalidGame, InvalidOption, UnknownPair
 from acegames.model.numbers import probability
+from acegames.model.written import show, unknown
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 from acegames.system.limits import SAME_HASH
 
 Label = Hashable
 JointAction = tuple[Label, ...]
+
+UNSAID: Any = object()  # an argument that was left out, where None may be a label
 
 
 def place(
@@ -40,7 +43,7 @@ def check_horizon(horizon: Any) -> int:
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels as plain hashable Python values, each once."""
     if isinstance(labels, str):
-        raise InvalidGame(f"{kind}: got the text {labels!r}, must be a sequence of labels such as [{labels!r}]")
+        raise InvalidGame(f"{kind}: {labels!r}, must be a sequence of labels such as [{labels!r}], not text")
     seen: dict[Label, None] = {}
     for label in check_hashes(kind, [plain_label(kind, raw) for raw in labels]):
         if label in seen:
@@ -99,9 +102,21 @@ def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[i
     start, index = read_initial(initial), {s: i for i, s in enumerate(states)}
     for state in start:
         if state not in index:
-            raise InvalidGame(f"initial: unknown state {state!r}")
+            raise InvalidGame(f"initial: {unknown('state', state, states)}")
     total = math.fsum(start.values())
     if abs(total - 1) > PROBABILITY_SUM:
         raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")
     scale = total if abs(total - 1) > PROBABILITY_RENORMALISE else 1.0
     return tuple(sorted((index[s], p / scale) for s, p in start.items()))
+
+
+def first_state(states: Sequence[Label], initial: Iterable[tuple[int, float]], said: Label) -> Label:
+    """The initial state that was said to have occurred, or the only one there is."""
+    starts = [states[s] for s, _ in initial]
+    if said is UNSAID:
+        if len(starts) > 1:
+            raise InvalidOption(f"start: {len(starts)} initial states, say which one occurred: start(state=...)")
+        return starts[0]
+    if said not in starts:
+        raise UnknownPair(f"start: {said!r} is not an initial state of the game: {show(starts)}")
+    return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Bools, Ints
-from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
-from acegames.model.checks import Label, check_horizon, check_labels, place
-from acegames.model.costs.random import Cost, is_distribution, read_cost
+from acegames.model.checks import Label, check_horizon, check_labels
+from acegames.model.costs.random import Cost
 from acegames.model.numbers import TINIEST
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def game_from_arrays(
     m = len(labels)
     moves = _timed("transition", moves, (*shape, shape[0]), horizon)
     rewards = _timed("reward", rewards, (*shape, n), horizon)
-    allowed = _timed("legal", _mask(legal, shape), shape, horizon)
+    allowed = _timed("legal", _numbers("legal", np.ones(shape, bool) if legal is None else legal, None), shape, horizon)
+    if allowed.dtype != bool:
+        raise InvalidGame(f"legal has entries of type {allowed.dtype}, must be bool (True means allowed)")
     if cost is not None and budget is None and np.size(cost):
         raise InvalidGame("cost: given, but there is no budget; give one number per constraint")
     if cost is None:
@@ -92,40 +95,36 @@ def game_from_arrays(
         k = chances.shape[-1] if chances.ndim else 0
         chances = _timed("cost_prob", chances, (*shape, k), horizon)
         costs = _timed("cost", costs, (*shape, k, m), horizon)
-    names = Names(
-        _labels("players", players, n),
-        _labels("states", states, shape[0]),
-        _action_labels(actions, shape[1:]),
-        labels,
-    )
+    who, where = _labels("players", players, n), _labels("states", states, shape[0])
+    names = Names(who, where, _action_labels(actions, shape[1:]), labels)
     values, codes = _cost_codes(costs, chances, allowed, names)
-    _check_states(allowed, names)
     parts = (moves, rewards, allowed, chances, codes)
     timed = max(map(len, parts)) > 1
     layers = [
-        _raw_layer(
-            *(p[t if len(p) > 1 else 0] for p in parts), times=(t,) if timed else tuple(range(horizon)), names=names
-        )
-        for t in range(horizon if timed else 1)
+        _raw_layer(names, times, *(p[times[0] if len(p) > 1 else 0] for p in parts))
+        for times in ([(t,) for t in range(horizon)] if timed else [tuple(range(horizon))])
     ]
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
-def _raw_layer(
-    moves: NDArray[Any],
-    rewards: NDArray[Any],
-    allowed: NDArray[Any],
-    chances: NDArray[Any],
-    codes: NDArray[Any],
-    *,
-    times: tuple[int, ...],
-    names: Names,
-) -> RawLayer:
+def _raw_layer(names: Names, times: tuple[int, ...], *tables: NDArray[Any]) -> RawLayer:
+    moves, rewards, allowed, chances, codes = tables
+
+    def where(*state_and_action: Any) -> str:
+        return names.place(times[0], *state_and_action, every_t=len(times) > 1)
+
+    stuck = np.flatnonzero(~allowed.reshape(len(allowed), -1).any(axis=1))
+    if len(stuck):
+        raise InvalidGame(f"{where(stuck[0])}: no legal joint action, every state needs one")
     rows = np.argwhere(allowed)  # (R, 1+N)
     at = tuple(rows.T)
     moves, chances, codes = moves[at], chances[at], codes[at]  # (R, S), (R, K), (R, K, M)
-    _check_distribution("cost_prob", chances, rows, times, names)
-    _check_distribution("transition", moves, rows, times, names)
+    for what, probs in (("cost_prob", chances), ("transition", moves)):
+        bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
+        if len(bad):
+            r, k = bad[0]
+            spot = where(rows[r, 0], rows[r, 1:])
+            raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
     out_row, nxt, k = np.nonzero((moves[:, :, None] > 0) & (chances[:, None, :] > 0))
     return RawLayer(
         times=times,
@@ -137,18 +136,6 @@ def _raw_layer(
         next_state=nxt,
         cost=codes[out_row, k],
     )
-
-
-def _check_distribution(
-    what: str, probs: NDArray[Any], rows: NDArray[Any], times: tuple[int, ...], names: Names
-) -> None:
-    bad = np.argwhere(~((probs >= 0) & np.isfinite(probs)))
-    if len(bad):
-        r, k = map(int, bad[0])
-        state, *acts = map(int, rows[r])
-        labels = [names.actions[i][a] for i, a in enumerate(acts)]
-        spot = place(times[0], names.states[state], labels, every_t=len(times) > 1)
-        raise InvalidGame(f"{spot}: {what} {k} is {probs[r, k]}, must be a probability of at least 0")
 
 
 def _numbers(what: str, value: Any, dtype: Any) -> NDArray[Any]:
@@ -172,15 +159,6 @@ def _timed(what: str, array: NDArray[Any], shape: tuple[int, ...], horizon: int)
     raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} or {(horizon, *shape)}")
 
 
-def _mask(legal: Any, shape: tuple[int, ...]) -> Bools:
-    if legal is None:
-        return np.ones(shape, dtype=bool)
-    mask = _numbers("legal", legal, None)
-    if mask.dtype != bool:
-        raise InvalidGame(f"legal has entries of type {mask.dtype}, must be bool (True means allowed)")
-    return mask
-
-
 def _labels(what: str, given: Sequence[Label] | None, count: int) -> tuple[Label, ...]:
     labels = check_labels(what, range(count) if given is None else given)
     if len(labels) != count:
@@ -196,14 +174,6 @@ def _action_labels(given: Sequence[Sequence[Label]] | None, counts: tuple[int, .
     return tuple(_labels(f"actions of player {i}", g, k) for i, (g, k) in enumerate(zip(given, counts, strict=True)))
 
 
-def _check_states(allowed: Bools, names: Names) -> None:
-    stuck = np.argwhere(~allowed.reshape(*allowed.shape[:2], -1).any(axis=-1))
-    if len(stuck):
-        t, s = map(int, stuck[0])
-        spot = place(t, names.states[s], every_t=len(allowed) == 1)
-        raise InvalidGame(f"{spot}: no legal joint action, every state needs one")
-
-
 def _cost_codes(
     costs: NDArray[Any], chances: NDArray[Any], allowed: Bools, names: Names
 ) -> tuple[list[list[Cost]], Ints]:
@@ -214,26 +184,12 @@ def _cost_codes(
         used = np.asarray(used.any(axis=0, keepdims=True))
     codes = np.zeros(costs.shape, dtype=np.int64)
     tables: list[list[Cost]] = []
+
+    def wrong(constraint: Label, entry: int, problem: str) -> InvalidGame:
+        t, s, *acts, _ = np.argwhere(used)[entry]
+        return InvalidGame(f"{names.place(t, s, acts, every_t=len(costs) == 1)}: cost of {constraint!r}: {problem}")
+
     for m, label in enumerate(names.constraints):
-        column = costs[..., m]
-        if column.dtype == object:
-            entries = column[used].tolist()
-            keys = [("drawn", id(v)) if is_distribution(v) else v for v in entries]  # it need not be hashable
-            distinct = list(dict(zip(keys, entries, strict=True)).values())
-            position = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-            codes[..., m][used] = [position[key] for key in keys]
-        else:
-            found, inverse = np.unique(column[used], return_inverse=True)
-            distinct = list(found)
-            codes[..., m][used] = inverse.reshape(-1)
-        table = []
-        for k, value in enumerate(distinct):
-            try:
-                table.append(read_cost(value))
-            except ValueError as error:
-                at, s, *acts = map(int, np.argwhere(used & (codes[..., m] == k))[0][:-1])
-                labels = [names.actions[i][a] for i, a in enumerate(acts)]
-                spot = place(at, names.states[s], labels, every_t=len(costs) == 1)
-                raise InvalidGame(f"{spot}: cost of {label!r}: {error}") from None
+        table, codes[..., m][used] = read_costs(costs[..., m][used], partial(wrong, label))
         tables.append(table)
     return tables, codes

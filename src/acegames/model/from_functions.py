@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.errors import InvalidGame
+from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
@@ -88,32 +89,27 @@ def game_from_functions(
 
 def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
     """Return the raw layers of tables with disjoint times, and the cost values of their codes."""
-    vectors = (
-        cost for _, blocks in tables for block in blocks.values() for _, outs in block.values() for _, _, cost in outs
-    )
+    by_table = [[(s, a, *b[a]) for s, b in blocks.items() for a in b] for _, blocks in tables]
+    vectors = (cost for rows in by_table for *_, outs in rows for _, _, cost in outs)
     values, codes = code_costs(vectors, len(names.constraints))
+    ends = np.cumsum([sum(len(outs) for *_, outs in rows) for rows in by_table])
     state_index = {s: i for i, s in enumerate(names.states)}
     action_index = [{a: i for i, a in enumerate(labels)} for labels in names.actions]
-    layers, used = [], 0
-    for times, blocks in tables:
-        rows = [(s, a, r, outs) for s, block in blocks.items() for a, (r, outs) in block.items()]
-        flat = [(r, p, state_index[nxt]) for r, (*_, outs) in enumerate(rows) for p, nxt, _ in outs]
-        n = len(names.players)
+    layers = []
+    for (times, _), rows, cost in zip(tables, by_table, np.split(codes, ends[:-1]), strict=True):
+        acts = [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows]
         layers.append(
             RawLayer(
                 times=tuple(times),
                 row_state=np.array([state_index[s] for s, *_ in rows], dtype=np.int64),
-                row_action=np.array(
-                    [[index[x] for index, x in zip(action_index, a, strict=True)] for _, a, *_ in rows], dtype=np.int64
-                ).reshape(-1, n),
-                reward=np.array([r for _, _, r, _ in rows], dtype=np.float64).reshape(-1, n),
-                out_row=np.array([r for r, _, _ in flat], dtype=np.int64),
-                prob=np.array([p for _, p, _ in flat], dtype=np.float64),
-                next_state=np.array([s for _, _, s in flat], dtype=np.int64),
-                cost=codes[used : used + len(flat)],
+                row_action=np.array(acts, dtype=np.int64),
+                reward=np.array([r for _, _, r, _ in rows], dtype=np.float64),
+                out_row=owners(pointers([len(outs) for *_, outs in rows])),
+                prob=np.array([p for *_, outs in rows for p, _, _ in outs], dtype=np.float64),
+                next_state=np.array([state_index[nxt] for *_, outs in rows for _, nxt, _ in outs], dtype=np.int64),
+                cost=cost,
             )
         )
-        used += len(flat)
     return layers, values
 
 
@@ -141,17 +137,14 @@ class _Questions:
 
     def block(self, t: int, state: Label) -> Block:
         spot = place(t, state)
-        given = self.actions(t, state)
-        if any(isinstance(c, str) for c in given):
-            raise InvalidGame(f"{spot}: actions {given!r}, must be one sequence of labels per player, not text")
-        choices = [tuple(c) for c in given]
-        if len(choices) != len(self.players):
-            raise InvalidGame(f"{spot}: actions for {len(choices)} players, there are {len(self.players)}")
-        for player, seen, i in zip(self.players, self.seen, range(len(choices)), strict=True):
-            choices[i] = check_labels(f"{spot}: actions of player {player!r}", choices[i])
-            if not choices[i]:
+        given, choices = list(self.actions(t, state)), []
+        if len(given) != len(self.players):
+            raise InvalidGame(f"{spot}: actions for {len(given)} players, there are {len(self.players)}")
+        for player, labels, seen in zip(self.players, given, self.seen, strict=True):
+            choices.append(check_labels(f"{spot}: actions of player {player!r}", labels))
+            if not choices[-1]:
                 raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
-            seen.update(dict.fromkeys(choices[i]))
+            seen.update(dict.fromkeys(choices[-1]))
         joint = [a for a in itertools.product(*choices) if self.legal is None or self.legal(t, state, a)]
         if not joint:
             raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")

@@ -34,6 +34,8 @@ from acegames.model.from_table import game_from_table
 from acegames.model.layers import LAYER_FIELDS, Layer, reachable_states
 from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
+from acegames.model.to_arrays import game_to_arrays
+from acegames.model.to_table import game_to_table
 
 __all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
 __all__ += ["check_game", "exact_costs", "place", "reachable_states"]
@@ -63,32 +65,8 @@ class MarkovGame:
     from_arrays = staticmethod(game_from_arrays)
     from_functions = staticmethod(game_from_functions)
     from_table = staticmethod(game_from_table)
-
-    def to_arrays(self) -> dict[str, Any]:
-        """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
-
-        Where next state and cost are both random, probabilities may differ in the last bit.
-
-        Raises:
-            InvalidOption: dense arrays cannot hold the game: the cost depends on the next state, or
-                a state has no action at some time.
-            TooLarge: an array would take more than a gigabyte.
-        """
-        from acegames.model.to_arrays import to_arrays
-
-        return to_arrays(self)
-
-    def to_table(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The game as one long table {column: values}, and the other arguments of `from_table`.
-
-        With `table, rest = game.to_table()`, `MarkovGame.from_table(table, **rest)` is the same
-        game. There is a line for each outcome, with the columns `t` (where the game depends on
-        time), `state`, one per player (its action), `next_state`, `probability`, `reward_` and each
-        player, and one per constraint (its cost), named as `from_table` wants it.
-        """
-        from acegames.model.to_table import to_table
-
-        return to_table(self)
+    to_arrays = game_to_arrays
+    to_table = game_to_table
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the game to `.yaml`, `.yml`, `.json` or `.npz`; `acegames.load` reads it back."""
@@ -107,6 +85,11 @@ class MarkovGame:
     def joint_action(self, indices: Iterable[int]) -> JointAction:
         """Labels of a joint action given by one index per player."""
         return tuple(labels[int(i)] for labels, i in zip(self.actions, indices, strict=True))
+
+    def place(self, t: int, row: int) -> str:
+        """Time, state and joint action of a row for an error message."""
+        state = int(np.searchsorted(self.layer(t).row_ptr, row, "right")) - 1
+        return place(t, self.states[state], self.joint_action(self.layer(t).action[row]))
 
     def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
         """Indices of a joint action given by labels; KeyError when a label is unknown."""
@@ -171,7 +154,9 @@ def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
     for m, values in enumerate(game.cost_values):
         drawn = [k for k, cost in enumerate(values) if isinstance(cost, RandomCost)]
         if drawn:
-            spot = _first_place(game, m, drawn[0])
+            t = next(t for t in range(game.horizon) if drawn[0] in game.layer(t).cost[:, m])
+            outcome = np.argmax(game.layer(t).cost[:, m] == drawn[0])
+            spot = game.place(t, int(np.searchsorted(game.layer(t).out_ptr, outcome, "right")) - 1)
             raise InvalidOption(
                 f"constraint {game.constraints[m]!r}: the cost at {spot} is drawn from {cost_text(values[drawn[0]])}. "
                 "Exact methods count whole units of cost and need numbers; solve approximately: solve(game, epsilon=...), "
@@ -180,23 +165,9 @@ def exact_costs(game: MarkovGame) -> tuple[tuple[Fraction, ...], ...]:
     return tuple(tuple(c for c in values if not isinstance(c, RandomCost)) for values in game.cost_values)
 
 
-def _first_place(game: MarkovGame, constraint: int, code: int) -> str:
-    for t in range(game.horizon):
-        layer = game.layer(t)
-        outcome = np.flatnonzero(layer.cost[:, constraint] == code)
-        if len(outcome):
-            row = int(np.searchsorted(layer.out_ptr, outcome[0], "right")) - 1
-            state = int(np.searchsorted(layer.row_ptr, row, "right")) - 1
-            return place(t, game.states[state], game.joint_action(layer.action[row]))
-    raise AssertionError("every cost value occurs")
-
-
 def check_game(game: Any) -> None:
     """Raise InvalidGame with a hint unless `game` is a MarkovGame."""
     if not isinstance(game, MarkovGame):
-        hint = (
-            "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
-            if isinstance(game, str)
-            else ""
-        )
-        raise InvalidGame(f"game: got {type(game).__name__} {game!r:.60}, must be a MarkovGame{hint}")
+        hint = "; acegames.load(path) reads one from a file, acegames.catalog.get(name) builds a ready one"
+        told = f"got {type(game).__name__} {game!r:.60}, must be a MarkovGame"
+        raise InvalidGame(f"game: {told}{hint if isinstance(game, str) else ''}")

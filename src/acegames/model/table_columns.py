@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Floats, Ints
-from acegames.model.checks import Label, check_labels
-from acegames.model.costs.random import Cost, is_distribution, read_cost
+from acegames.model.assemble import read_costs
+from acegames.model.checks import Label, check_labels, plain_label
+from acegames.model.costs.random import Cost
 from acegames.model.numbers import probability
 from acegames.model.written import show, unknown
 
@@ -59,7 +61,7 @@ class Columns:
         if extra:
             hint = "; a cost needs a budget under the same name" if what == "outcomes" else ""
             raise InvalidGame(f"{what}: the column {extra[0]!r} has no meaning here, drop it or rename it{hint}")
-        for column in [*needed, *(["t"] if self.has("t") else [])]:
+        for column in [*needed, *(["t"] if "t" in self.columns else [])]:
             if (length := len(self.get(column))) != self.length:
                 raise InvalidGame(f"{what}: column {column!r} has {length} lines, column 'state' has {self.length}")
 
@@ -74,10 +76,6 @@ class Columns:
                 odd = min(record.keys() ^ records[0].keys(), key=str)
                 raise InvalidGame(f"{self.what}, line {i}: the column {odd!r} is there or missing unlike in line 0")
         return {c: [record[c] for record in records] for c in (records[0] if records else ())}
-
-    def has(self, column: str) -> bool:
-        """Whether the table has this column."""
-        return column in self.columns
 
     def get(self, column: Label) -> Any:
         """Return a column, found by its label or by the text of its label."""
@@ -116,7 +114,7 @@ class Columns:
 
     def times(self, horizon: int) -> Ints | None:
         """Return the column `t` as whole numbers in 0 .. H-1, None when there is none."""
-        if not self.has("t"):
+        if "t" not in self.columns:
             return None
         t = self.floats("t")
         wrong = np.flatnonzero(~((t >= 0) & (t < horizon) & (t == np.floor(t))))
@@ -128,40 +126,7 @@ class Columns:
     def costs(self, column: Label) -> tuple[list[Cost], Ints]:
         """Return the distinct costs of a column, and for each line which of them it has."""
         given = self.get(column)
-        # A list may mix whole numbers and floats, which an array would round to floats.
-        array = np.empty(0, dtype=object) if isinstance(given, (list, tuple)) else np.asarray(given)
-        distinct: Iterable[Any]
-        if array.dtype.kind in "biuf":
-            distinct, codes = np.unique(array, return_inverse=True)
-        else:
-            values, index = self.values(column), dict[Any, int]()
-            keys = [
-                ("drawn", id(v)) if is_distribution(v) else v for v in values
-            ]  # a distribution need not be hashable
-            codes = self._number(column, index, values=keys)
-            distinct = list(dict(zip(keys, values, strict=True)).values())
-        found = []
-        for k, value in enumerate(distinct):
-            try:
-                found.append(read_cost(value))
-            except ValueError as error:
-                raise self.wrong(column, int(np.flatnonzero(codes == k)[0]), str(error)) from None
-        return found, codes.reshape(-1).astype(np.int64)
-
-    def _number(
-        self, column: Label, index: dict[Any, int], *, grow: bool = True, values: list[Any] | None = None
-    ) -> Ints:
-        """Return each line's number in `index`; new values are added to it, or else get -1."""
-        values = self.values(column) if values is None else values
-        try:
-            if not grow:
-                return np.fromiter((index.get(v, -1) for v in values), dtype=np.int64, count=len(values))
-            return np.fromiter((index.setdefault(v, len(index)) for v in values), dtype=np.int64, count=len(values))
-        except TypeError:
-            for i, value in enumerate(values):
-                if getattr(type(value), "__hash__", None) is None:
-                    raise self.wrong(column, i, f"{show(value)} cannot be hashed") from None
-            raise InvalidGame(f"{self.what}, column {column!r}: holds values that cannot be hashed") from None
+        return read_costs(given if hasattr(given, "dtype") else list(given), partial(self.wrong, column))
 
     def line(self, line: int) -> int:
         """The number of a line in messages."""
@@ -181,11 +146,19 @@ class Numbering:
 
     def number(self, table: Columns, column: Label) -> Ints:
         """Return the number of the label in each line of a column."""
-        before = len(self.index)
-        codes = table._number(column, self.index, grow=not self.fixed)
+        values, before = table.values(column), len(self.index)
+        try:
+            numbers = (
+                self.index.get(v, -1) if self.fixed else self.index.setdefault(v, len(self.index)) for v in values
+            )
+            codes = np.fromiter(numbers, dtype=np.int64, count=len(values))
+        except TypeError:
+            for line, value in enumerate(values):
+                plain_label(f"{table.what}, line {table.line(line)}, column {column!r}", value)
+            raise
         if self.fixed and (codes < 0).any():
             line = int(np.argmax(codes < 0))
-            raise table.wrong(column, line, unknown("label", table.values(column)[line], self.index))
+            raise table.wrong(column, line, unknown("label", values[line], self.index))
         for label in list(self.index)[before:]:
             if _is_missing(label):
                 line = int(np.argmax(codes == self.index[label]))

@@ -26,7 +26,7 @@ class Tails:
     def text(self, horizon: int) -> str:
         """The bounds in a sentence."""
         return (
-            f"Infinite play, discounted by {_short(self.gamma)} (costs by {_short(self.cost_gamma)}), was cut after {horizon} steps; "
+            f"Infinite play, discounted by {float(self.gamma):.6g} (costs by {float(self.cost_gamma):.6g}), was cut after {horizon} steps; "
             f"whatever legal play comes later changes no value by more than {max(self.reward):.3g}, lets no deviation gain more than "
             f"{max(self.gain):.3g}, and adds at most {max(map(float, self.cost), default=0.0):.3g} to any constraint."
         )
@@ -41,7 +41,3 @@ class Tails:
             "gain": list(self.gain),
             "cost": [str(c) for c in self.cost],
         }
-
-
-def _short(rate: Fraction) -> str:
-    return f"{float(rate):.6g}"

@@ -2,112 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.arrays import Ints, owners
-from acegames.model.costs.random import RandomCost
-from acegames.model.game import Layer, MarkovGame, place
-from acegames.model.numbers import plain
+from acegames.model.arrays import Ints, owners, pointers
+from acegames.model.checks import place
+from acegames.model.layers import Layer
 from acegames.model.to_table import check_no_tails, numbers, rest_of
 from acegames.numerics import ARRAY_PRODUCT
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
 LARGEST = 2**30
 """Bytes of the largest array."""
 
 
-def to_arrays(game: MarkovGame) -> dict[str, Any]:
-    """See `MarkovGame.to_arrays`."""
+def game_to_arrays(game: MarkovGame) -> dict[str, Any]:
+    """The game as dense arrays: `MarkovGame.from_arrays(**game.to_arrays())` is the same game.
+
+    Where next state and cost are both random, probabilities may differ in the last bit.
+
+    Raises:
+        InvalidOption: dense arrays cannot hold the game: the cost depends on the next state, or
+            a state has no action at some time.
+        TooLarge: an array would take more than a gigabyte.
+    """
     check_no_tails(game)
-    tables = [_Table(game, k) for k in range(len(game.layers))]
-    widest = max(table.widest for table in tables)
+    for k, layer in enumerate(game.layers):
+        if not np.diff(layer.row_ptr).all():
+            spot = place(game.layer_at.index(k), game.states[int(np.argmin(np.diff(layer.row_ptr)))])
+            raise InvalidOption(
+                f"{spot}: cannot occur and has no joint action, but dense arrays need one in every state at every time; use to_table"
+            )
+    ranks = [_ranks(layer) for layer in game.layers]
+    widest = max(int(rank.max()) for rank in ranks) + 1
     counts = (len(game.layers), len(game.states), *map(len, game.actions))
     size = 8 * int(np.prod([float(c) for c in counts])) * max(len(game.states), widest * len(game.constraints))
     if size > LARGEST:
         raise TooLarge(f"dense arrays would take {size:.2g} bytes, the limit is {LARGEST}; use to_table")
-    found = rest_of(game)
-    names = ("transition", "reward", "legal", *(("cost", "cost_prob") if game.constraints else ()))
-    layers = [table.dense(widest) for table in tables]
-    for name in names:
-        array = np.stack([layers[k][name] for k in (game.layer_at if len(layers) > 1 else (0,))])
-        found[name] = array if len(layers) > 1 else array[0]
+    layers = [_dense(game, k, rank, widest) for k, rank in enumerate(ranks)]
+    stacked = {name: np.stack([layers[k][name] for k in game.layer_at]) for name in layers[0]}
+    return rest_of(game) | (stacked if len(layers) > 1 else layers[0])
+
+
+def _ranks(layer: Layer) -> Ints:
+    """The number of each outcome's cost vector among the distinct ones of its row."""
+    row = owners(layer.out_ptr)
+    distinct, which = np.unique(np.column_stack([row, layer.cost]), axis=0, return_inverse=True)
+    return which.reshape(-1) - np.searchsorted(distinct[:, 0], row)
+
+
+def _dense(game: MarkovGame, k: int, rank: Ints, widest: int) -> dict[str, NDArray[Any]]:
+    """The arrays of layer k, without a time axis; next state and cost must be independent."""
+    layer = game.layers[k]
+    row, rows = owners(layer.out_ptr), len(layer.reward)
+    moves, chances = np.zeros((rows, len(game.states))), np.zeros((rows, widest))
+    np.add.at(moves, (row, layer.next_state), layer.prob)
+    np.add.at(chances, (row, rank), layer.prob)
+    # With one next state or one cost, the other's probabilities are exactly the outcomes' own.
+    one_cost = (chances > 0).sum(axis=1) == 1
+    one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
+    chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0
+    whole = np.diff(layer.out_ptr) == (moves > 0).sum(axis=1) * (chances > 0).sum(axis=1)
+    apart = np.abs(moves[row, layer.next_state] * chances[row, rank] - layer.prob) > ARRAY_PRODUCT * layer.prob
+    wrong = np.union1d(np.flatnonzero(~whole), row[apart])
+    if len(wrong):
+        spot = game.place(game.layer_at.index(k), int(wrong[0]))
+        raise InvalidOption(f"{spot}: the cost depends on the next state, which arrays cannot say; use to_table")
+    found = {"transition": moves, "reward": layer.reward, "legal": np.ones(rows, dtype=bool)}
+    if game.constraints:
+        known = numbers([Fraction(0), *(cost for values in game.cost_values for cost in values)])
+        code = np.zeros((rows, widest, len(game.constraints)), dtype=np.int64)
+        code[row, rank] = layer.cost + 1 + pointers([len(values) for values in game.cost_values])[:-1]
+        found |= {"cost": known[code], "cost_prob": chances}
+    at = (owners(layer.row_ptr), *layer.action.T)
+    for name, array in found.items():
+        found[name] = np.zeros((len(game.states), *map(len, game.actions), *array.shape[1:]), array.dtype)
+        found[name][at] = array
     return found
-
-
-class _Table:
-    """One layer: for each row its next states and its costs, which must be independent."""
-
-    def __init__(self, game: MarkovGame, k: int) -> None:
-        self.game, self.layer, self.t = game, game.layers[k], game.layer_at.index(k)
-        layer: Layer = self.layer
-        if (np.diff(layer.row_ptr) == 0).any():
-            state = int(np.flatnonzero(np.diff(layer.row_ptr) == 0)[0])
-            raise InvalidOption(
-                f"{place(self.t, game.states[state])}: cannot occur and has no joint action, but dense arrays need one in every state at "
-                "every time; use to_table"
-            )
-        self.state = owners(layer.row_ptr)
-        self.row = owners(layer.out_ptr)
-        self.codes, self.place = self._distinct_costs()  # (D, M) and for each outcome its number within the row
-        self.widest = int(self.place.max()) + 1
-
-    def _distinct_costs(self) -> tuple[Ints, Ints]:
-        """The distinct cost vectors of each row, and which of them each outcome has."""
-        keys = np.column_stack([self.row, self.layer.cost]).astype(np.int64)
-        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
-        first = np.searchsorted(distinct[:, 0], np.arange(len(self.layer.reward)))
-        return distinct, inverse.reshape(-1) - first[self.row]
-
-    def dense(self, widest: int) -> dict[str, NDArray[Any]]:
-        """The arrays of this layer, without a time axis."""
-        game, layer = self.game, self.layer
-        shape = (len(game.states), *map(len, game.actions))
-        at = (self.state, *layer.action.T)
-        moves = np.zeros((len(layer.reward), len(game.states)))
-        np.add.at(moves, (self.row, layer.next_state), layer.prob)
-        chances = np.zeros((len(layer.reward), widest))
-        np.add.at(chances, (self.row, self.place), layer.prob)
-        # With one next state or one cost, the other's probabilities are exactly the outcomes' own.
-        one_cost = (chances > 0).sum(axis=1) == 1
-        one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
-        chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0
-        self._check_independent(moves, chances)
-        found: dict[str, NDArray[Any]] = {"legal": np.zeros(shape, dtype=bool)}
-        for name, rows, width in (("transition", moves, len(game.states)), ("reward", layer.reward, len(game.players))):
-            found[name] = np.zeros((*shape, width))
-            found[name][at] = rows
-        found["legal"][at] = True
-        if game.constraints:
-            found["cost_prob"] = np.zeros((*shape, widest))
-            found["cost_prob"][at] = chances
-            found["cost"] = self._costs(shape, at, widest)
-        return found
-
-    def _costs(self, shape: tuple[int, ...], at: tuple[Any, ...], widest: int) -> NDArray[Any]:
-        """The costs (S, A1..An, K, M), zero where there are fewer."""
-        rank = np.arange(len(self.codes)) - np.searchsorted(self.codes[:, 0], self.codes[:, 0])
-        where = (*(own[self.codes[:, 0]] for own in at), rank)
-        columns = []
-        for m, values in enumerate(self.game.cost_values):
-            known = numbers([0, *(c if isinstance(c, RandomCost) else plain(c) for c in values)])
-            code = np.zeros((*shape, widest), dtype=np.int64)
-            code[where] = 1 + self.codes[:, 1 + m]
-            columns.append(known[code])
-        exact = any(column.dtype == object for column in columns)
-        return np.stack([column.astype(object) if exact else column for column in columns], axis=-1)
-
-    def _check_independent(self, moves: NDArray[np.float64], chances: NDArray[np.float64]) -> None:
-        count = np.diff(self.layer.out_ptr)
-        whole = count == (moves > 0).sum(axis=1) * (chances > 0).sum(axis=1)
-        product = moves[self.row, self.layer.next_state] * chances[self.row, self.place]
-        apart = np.abs(product - self.layer.prob) > ARRAY_PRODUCT * self.layer.prob
-        wrong = np.union1d(np.flatnonzero(~whole), self.row[apart])
-        if len(wrong):
-            row = int(wrong[0])
-            where = place(
-                self.t, self.game.states[int(self.state[row])], self.game.joint_action(self.layer.action[row])
-            )
-            raise InvalidOption(f"{where}: the cost depends on the next state, which arrays cannot say; use to_table")

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
-from acegames.model.costs.random import RandomCost
-from acegames.model.game import MarkovGame
+from acegames.model.costs.random import Cost
 from acegames.model.numbers import plain
 from acegames.model.table_columns import check_columns, cost_columns
+
+if TYPE_CHECKING:
+    from acegames.model.game import MarkovGame
 
 CHUNK = 2**16  # lines that are looked at together
 
 
-def to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
-    """See `MarkovGame.to_table`."""
+def game_to_table(game: MarkovGame) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The game as one long table {column: values}, and the other arguments of `from_table`.
+
+    With `table, rest = game.to_table()`, `MarkovGame.from_table(table, **rest)` is the same
+    game. There is a line for each outcome, with the columns `t` (where the game depends on
+    time), `state`, one per player (its action), `next_state`, `probability`, `reward_` and each
+    player, and one per constraint (its cost), named as `from_table` wants it.
+    """
     check_no_tails(game)
-    costs = [numbers([c if isinstance(c, RandomCost) else plain(c) for c in values]) for values in game.cost_values]
+    costs = [numbers(values) for values in game.cost_values]
     pieces = table_pieces(game, objects(game.states), [objects(labels) for labels in game.actions], costs)
     columns = map(np.concatenate, zip(*pieces, strict=True))
     return dict(zip(column_names(game), columns, strict=True)), rest_of(game)
@@ -85,14 +94,12 @@ def check_no_tails(game: MarkovGame) -> None:
 
 def objects(values: Sequence[Any]) -> NDArray[Any]:
     """An array of the very objects, tuples too."""
-    found = np.empty(len(values), dtype=object)
-    for k, value in enumerate(values):
-        found[k] = value
-    return found
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
-def numbers(values: Sequence[Any]) -> NDArray[Any]:
-    """An array of exact numbers: whole numbers, or floats where these are exact, else objects."""
+def numbers(costs: Sequence[Cost]) -> NDArray[Any]:
+    """An array of costs: whole numbers, or floats where these are exact, else objects."""
+    values = [plain(c) if isinstance(c, Fraction) else c for c in costs]
     if all(type(v) is int and abs(v) < 2**63 for v in values):
         return np.array(values, dtype=np.int64)
     if all(type(v) is float or (type(v) is int and abs(v) <= 2**53) for v in values):

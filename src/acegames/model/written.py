@@ -12,12 +12,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from acegames.errors import BadFile, InvalidGame
-from acegames.model.checks import Label
 from acegames.model.numbers import Bound, exact, plain, probability, text
 from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
+
+if TYPE_CHECKING:
+    from acegames.model.checks import Label
 
 SCALARS = (str, int, float, bool, type(None))
 
@@ -80,9 +82,6 @@ def check_keys(where: str, given: Any, known: Sequence[str], required: Sequence[
         raise InvalidGame(f"{where}: the key {missing[0]!r} is missing")
 
 
-# -- labels ----------------------------------------------------------------------------------------
-
-
 def label_from_data(what: str, data: Any, depth: int = 0) -> Label:
     """Return the label that a parsed value stands for; lists become tuples."""
     if isinstance(data, (list, tuple)):
@@ -126,9 +125,6 @@ def _check_text(what: str, label: str) -> None:
         label.encode()
     except UnicodeEncodeError:
         raise InvalidGame(f"{what}: the label {label!r} is not valid Unicode text; relabel it") from None
-
-
-# -- numbers ---------------------------------------------------------------------------------------
 
 
 def read_exact(value: Any) -> Fraction:

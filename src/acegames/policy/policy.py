@@ -17,8 +17,8 @@ from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
 from acegames.model.arrays import Ints
+from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.starts import UNSAID, first_state
 from acegames.policy.layer import PolicyLayer, Reached, action_offsets, project
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.spending import Spending

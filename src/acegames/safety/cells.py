@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import Boxes
-
-Ints = NDArray[np.int64]
+from acegames.model.arrays import Ints, pointers
 
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
 
@@ -40,7 +39,7 @@ class Cells:
     @staticmethod
     def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
         """From the bits of several layers end to end, the k-th in blocks[k] : blocks[k+1]."""
-        counts = np.concatenate([[0], np.cumsum(_BITS_SET[bits].sum(axis=1, dtype=np.int64))])
+        counts = pointers(_BITS_SET[bits].sum(axis=1, dtype=np.int64))
         return [
             Cells(bits[a:b], counts[a : b + 1] - counts[a], None, int(counts[b] - counts[a]))
             for a, b in itertools.pairwise(blocks)

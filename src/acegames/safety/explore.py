@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import Listed
-from acegames.safety.cells import RANK_BLOCK, Cells, Ints
+from acegames.model.arrays import Bools, Ints, pointers
+from acegames.safety.cells import RANK_BLOCK, Cells
 from acegames.safety.space import Space
 from acegames.system.machine import available_memory
 
@@ -30,7 +30,11 @@ def explore(space: Space, memory: int | None = None) -> Space:
         TooLarge: when that takes more than `memory` bytes, by default what is free.
     """
     allowed = available_memory() if memory is None else memory
-    return _explore_dense(space, allowed) if space.dense else _explore_sparse(space, allowed)
+    states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
+    roots = space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+    if (roots < 0).any():
+        return space
+    return _explore_dense(space, roots, allowed) if space.dense else _explore_sparse(space, roots, allowed)
 
 
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
@@ -39,12 +43,6 @@ def _check_memory(needed: float, allowed: int, cells: int) -> None:
             f"finding the situations that safe play can reach takes {needed / 2**30:.3g} GiB for {cells:,} of them, "
             f"but only {allowed / 2**30:.3g} GiB can be used; coarser costs, fewer constraints or smaller budgets would help"
         )
-
-
-def _roots(space: Space) -> Ints:
-    """The cells of the initial states; -1 if a state cannot be played safely."""
-    states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    return space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
 
 
 def batches(totals: Ints) -> list[tuple[int, int]]:
@@ -57,7 +55,7 @@ def batches(totals: Ints) -> list[tuple[int, int]]:
     return found
 
 
-def _explore_dense(space: Space, allowed: int) -> Space:
+def _explore_dense(space: Space, roots: Ints, allowed: int) -> Space:
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H = space.game.horizon
@@ -69,34 +67,22 @@ def _explore_dense(space: Space, allowed: int) -> Space:
     boxes, steps, runs = space.all_boxes(height), space.all_steps, batches(space.totals[:-1])
     for t0, t1 in reversed(runs):
         heights_range(t0, t1, boxes, steps)
-    if not _roots_feasible(space, height):
+    top = space.layers[0]
+    box = np.searchsorted(top.base, roots, side="right") - 1
+    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
+    if (place > height[top.line[box] + line]).any():
         return space
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
-    marks[_roots(space)] = 1
-    bit_start = np.concatenate([[0], np.cumsum(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))])
+    marks[roots] = 1
+    bit_start = pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
-    low, high = _no_bounds(space)
+    bounds = (H, len(space.game.players))
+    low, high = np.full(bounds, np.inf), np.full(bounds, -np.inf)
     for t0, t1 in runs:
         marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, space.tables.reward, low, high)
     pack(marks, bits[bit_start[H] :])
-    blocks = bits.reshape(-1, RANK_BLOCK // 8)
-    cells = Cells.split(blocks, (bit_start // (RANK_BLOCK // 8)).tolist())
+    cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), (bit_start // (RANK_BLOCK // 8)).tolist())
     return replace(space, height=height, cells=tuple(cells), rewards=(low, high))
-
-
-def _no_bounds(space: Space) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The minimum and the maximum of an empty set, for each time and player."""
-    shape = (space.game.horizon, len(space.game.players))
-    return np.full(shape, np.inf), np.full(shape, -np.inf)
-
-
-def _roots_feasible(space: Space, height: NDArray[np.int32]) -> bool:
-    roots, top = _roots(space), space.layers[0]
-    if (roots < 0).any():
-        return False
-    box = np.searchsorted(top.base, roots, side="right") - 1
-    line, place = np.divmod(roots - top.base[box], top.size[box, -1])
-    return bool((place <= height[top.line[box] + line]).all())
 
 
 def listed(keys: Ints) -> Listed:
@@ -108,23 +94,16 @@ def listed(keys: Ints) -> Listed:
     return Listed(keys, table)
 
 
-def _explore_sparse(space: Space, allowed: int) -> Space:
+def _explore_sparse(space: Space, roots: Ints, allowed: int) -> Space:
     from acegames.kernels.sparse import sweep
 
-    H = space.game.horizon
-    roots = _roots(space)
-    if (roots < 0).any():
-        return space
-    keys = [np.sort(roots)]
-    number = 0
+    H, keys, number = space.game.horizon, [np.sort(roots)], 0
     for t in range(H):
         number += len(keys[t])
         _check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t]))
 
-    def swept(
-        t: int, wanted: NDArray[np.bool_], next_true: NDArray[np.bool_], played: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def swept(t: int, wanted: Bools, next_true: Bools, played: Bools) -> tuple[Bools, Bools]:
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
         layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1), listed(keys[t + 1]))
         sweep(keys[t], wanted, *layer, next_true, true, keep, played)
@@ -137,7 +116,7 @@ def _explore_sparse(space: Space, allowed: int) -> Space:
     if not true[0].all():
         return space
     keep, cells = true[0], []
-    low, high = _no_bounds(space)
+    low, high = np.empty((2, H, len(space.game.players)))
     for t in range(H):
         rows[:] = False
         keep_next = swept(t, keep, true[t + 1], rows)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from acegames.model.amounts import read_pair, to_units
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
 from acegames.safety.explore import explore
-from acegames.safety.frontier import Frontier
+from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
 
@@ -66,8 +66,7 @@ class Feasibility:
 
     def actions(self, t: int, state: Label, spent: Any) -> list[JointAction]:
         """FA_t(state, spent): the joint actions of feasible policies; KeyError outside FS_t."""
-        self._check_time(t, self.game.horizon - 1)
-        s, total = self._find(t, state, spent)
+        s, total = self._find(t, state, spent, self.game.horizon - 1)
         table, budget = self.game.layer(t), self.lattice.budget[t]
         cost = self.lattice.costs(table.cost)
         found = []
@@ -113,30 +112,23 @@ class Feasibility:
             raise InvalidOption(
                 f"curve: x={x}, y={y} must be two of the {len(self.game.constraints)} constraints, by number"
             )
-        points = self.minimal_budgets[:, [x, y]].astype(np.float64)
-        points = points[np.lexsort((points[:, 1], points[:, 0]))]
-        lowest = np.minimum.accumulate(points[:, 1])
-        stairs = points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
-        inner = np.column_stack([stairs[1:, 0], stairs[:-1, 1]])
-        corners = np.empty((2 * len(stairs) - 1, 2))
-        corners[0::2], corners[1::2] = stairs, inner
+        stairs = minimal_elements(self.minimal_budgets[:, [x, y]].astype(np.float64))
+        corners = np.repeat(stairs, 2, axis=0)[:-1]
+        corners[1::2, 0] = stairs[1:, 0]
         return corners
 
     def canonical(self, t: int, state: Label, spent: Any) -> Spent:
         """Return `spent` as `states` lists it; KeyError outside FS_t."""
-        return self.lattice.spent(self._find(t, state, spent)[1].tolist())
+        return self.lattice.spent(self._find(t, state, spent, self.game.horizon)[1].tolist())
 
     def _check_time(self, t: int, last: int) -> None:
         if not 0 <= t <= last:
             raise UnknownPair(f"t={t}: must be between 0 and {last}")
 
-    def _find(self, t: int, state: Label, spent: Any) -> tuple[int, NDArray[np.int64]]:
-        """Index of the state and whole units of what was spent."""
-
-        def to_whole(amounts: Any) -> tuple[int, ...]:
-            return to_units(self.game.constraints, self.lattice.units, amounts)
-
-        index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, to_whole)
+    def _find(self, t: int, state: Label, spent: Any, last: int) -> tuple[int, NDArray[np.int64]]:
+        """Index of the state and whole units of what was spent, up to time `last`."""
+        to_whole = partial(to_units, self.game.constraints, self.lattice.units)
+        index, total = read_pair(t, last, state, self.game.state_numbers, spent, to_whole)
         if not self.space.contains(t, np.array([index]), total).all():
             raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no feasible play comes here")
         return index, total[0]

@@ -16,17 +16,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.amounts import LARGEST, common_unit
+from acegames.model.arrays import Bools, Ints, look_up, owners
 from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound
 from acegames.model.words import to_digits
 
-Antichain = NDArray[np.int64]  # (k, M)
+Antichain = Ints  # (k, M)
 NOTHING = np.int64(-LARGEST)
 """Stands for minus infinity: no budget is needed."""
 MOST_ELEMENTS = 50_000
@@ -36,27 +38,23 @@ MOST_ELEMENTS = 50_000
 class _Needs:
     """The antichain of every state of one time: one element for most, `chains` for the others."""
 
-    single: NDArray[np.int64]  # (S, M)
+    single: Ints  # (S, M)
     chains: dict[int, Antichain]
-    reached: NDArray[np.bool_]  # (S,)
+    reached: Bools  # (S,)
 
     def of(self, state: int) -> Antichain:
         return self.chains.get(state, self.single[state : state + 1])
 
 
-def _step_back(
-    table: Layer, cost: NDArray[np.int64], at_least: NDArray[np.int64], after: _Needs, reached: NDArray[np.bool_]
-) -> _Needs:
+def _step_back(table: Layer, cost: Ints, at_least: Ints, after: _Needs, reached: Bools) -> _Needs:
     """One step of the recursion: by arrays for antichains of one element, one by one for others."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost))
     joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (R, M)
     acting = np.flatnonzero(np.diff(table.row_ptr))
-    lowest = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
     single = np.full_like(after.single, NOTHING)
-    single[acting] = lowest
-    owner = np.repeat(np.arange(len(single)), np.diff(table.row_ptr))
-    reaches_chain = np.isin(table.next_state, list(after.chains))
-    plural = np.logical_or.reduceat(reaches_chain, table.out_ptr[:-1])  # (R,)
+    single[acting] = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
+    owner = owners(table.row_ptr)
+    plural = np.logical_or.reduceat(np.isin(table.next_state, list(after.chains)), table.out_ptr[:-1])  # (R,)
     attained = (joined == single[owner]).all(axis=1) & ~plural
     settled = np.zeros(len(single), dtype=bool)
     settled[owner[attained]] = True
@@ -88,17 +86,38 @@ class Frontier:
     """
 
     def __init__(self, game: MarkovGame) -> None:
-        self._game, self._costs = game, exact_costs(game)
-        self.reference = [last_finite(column) for column in zip(*game.budgets, strict=True)]
-        self.units = [
-            common_unit([*values, *(b - ref for b in column if not isinstance(b, float))])
-            for values, column, ref in zip(self._costs, zip(*game.budgets, strict=True), self.reference, strict=True)
-        ]
-        self._need = self._backward()
+        self._game = game
+        columns = list(zip(*game.budgets, strict=True))
+        self.reference = [last_finite(column) for column in columns]
+        self.units: list[Fraction] = []
+        costs: list[Ints] = []  # whole units of each cost code
+        shift = np.zeros((game.horizon, len(columns)), dtype=np.int64)  # D_t
+        for m, (values, column) in enumerate(zip(exact_costs(game), columns, strict=True)):
+            shifts = [b - self.reference[m] if isinstance(b, Fraction) else Fraction(0) for b in column]
+            unit = common_unit([*values, *shifts])
+            whole, whole_shift = ([int(x / unit) for x in numbers] for numbers in (values, shifts))
+            extent = game.horizon * max(map(abs, whole)) + max(map(abs, whole_shift))
+            if extent >= LARGEST:
+                raise TooLarge(
+                    f"constraint {game.constraints[m]!r}: costs and budgets together need the unit {to_digits(unit)}, of which "
+                    f"{to_digits(extent)} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
+                )
+            self.units.append(unit)
+            costs.append(np.array(whole, dtype=np.int64))
+            shift[:, m] = whole_shift
+        bounded = np.array([[isinstance(b, Fraction) for b in row] for row in game.budgets], dtype=bool)
+        reach = reachable_states(game)
+        needs = [_Needs(np.full((len(game.states), len(columns)), NOTHING), {}, reach[-1])]
+        for t in reversed(range(game.horizon)):
+            table = game.layer(t)
+            cost = look_up(costs, table.cost)
+            at_least = np.where(bounded[t], cost - shift[t], NOTHING)
+            needs.append(_step_back(table, cost, at_least, needs[-1], reach[t]))
+        self._need = needs[::-1]
 
     def at_root(self) -> list[tuple[Bound, ...]]:
         """Minimal budgets of the whole game, enough for every initial state; inf without bounds."""
-        need = self._nothing()
+        need = np.full((1, len(self.units)), NOTHING)
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
         return self._budgets(need, math.inf)
@@ -119,53 +138,13 @@ class Frontier:
             for row in need[order].tolist()
         ]
 
-    def _nothing(self) -> Antichain:
-        return np.full((1, len(self.units)), NOTHING)
-
-    def _backward(self) -> list[_Needs]:
-        game = self._game
-        costs = [self._whole(m, values) for m, values in enumerate(self._costs)]
-        reach = reachable_states(game)
-        needs = [_Needs(np.full((len(game.states), len(self.units)), NOTHING), {}, reach[-1])]
-        for t in reversed(range(game.horizon)):
-            table = game.layer(t)
-            cost = np.column_stack(
-                [c[table.cost[:, m]] for m, c in enumerate(costs)] or [np.zeros((len(table.prob), 0), int)]
-            )
-            needs.append(_step_back(table, cost, self._at_least(t, cost), needs[-1], reach[t]))
-        return needs[::-1]
-
-    def _whole(self, m: int, values: tuple[Fraction, ...]) -> NDArray[np.int64]:
-        whole = [int(v / self.units[m]) for v in values]
-        extent = self._game.horizon * max(map(abs, whole)) + max(
-            [abs(int((b - self.reference[m]) / self.units[m])) for b in self._finite(m)] or [0]
-        )
-        if extent >= LARGEST:
-            raise TooLarge(
-                f"constraint {self._game.constraints[m]!r}: costs and budgets together need the unit {to_digits(self.units[m])}, of which "
-                f"{to_digits(extent)} do not fit into 64-bit integers; solve approximately, with costs rounded to a coarser unit"
-            )
-        return np.array(whole, dtype=np.int64)
-
-    def _finite(self, m: int) -> list[Fraction]:
-        column = [row[m] for row in self._game.budgets]
-        return [b for b in column if isinstance(b, Fraction)]
-
-    def _at_least(self, t: int, cost: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What each outcome needs at once: c' - D_t, or nothing if the budget is infinite."""
-        out = np.full_like(cost, NOTHING)
-        for m, (bound, ref, unit) in enumerate(zip(self._game.budgets[t], self.reference, self.units, strict=True)):
-            if isinstance(bound, Fraction):
-                out[:, m] = cost[:, m] - int((bound - ref) / unit)
-        return out
-
 
 def last_finite(column: tuple[Bound, ...]) -> Fraction:
     """The last finite entry of a schedule."""
     return next((b for b in reversed(column) if isinstance(b, Fraction)), Fraction(0))
 
 
-def _shift(need: Antichain, cost: NDArray[np.int64]) -> Antichain:
+def _shift(need: Antichain, cost: Ints) -> Antichain:
     return np.where(need == NOTHING, NOTHING, need + cost)
 
 
@@ -179,7 +158,7 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
     return minimal_elements(both.reshape(len(left) * len(right), left.shape[1]))
 
 
-def minimal_elements(points: Antichain) -> Antichain:
+def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
     """Minimal elements, each once, in lexicographic order."""
     if len(points) == 1 or points.shape[1] == 0:
         return points[:1]
@@ -187,10 +166,10 @@ def minimal_elements(points: Antichain) -> Antichain:
         return np.minimum.reduce(points, axis=0, keepdims=True)
     points = points[np.lexsort(points.T[::-1])]
     if points.shape[1] == 2:  # sorted by the first: keep what is lower in the second than everything before
-        lowest = np.minimum.accumulate(points[:, 1])
-        stairs: Antichain = points[np.concatenate([[True], points[1:, 1] < lowest[:-1]])]
+        lower = points[1:, 1] < np.minimum.accumulate(points[:, 1])[:-1]
+        stairs: NDArray[Any] = points[np.append(True, lower)]
         return stairs
-    kept: list[NDArray[np.int64]] = []
+    kept: list[Ints] = []
     while len(points):  # the first in lexicographic order is minimal; drop all that it beats
         kept.append(points[0])
         points = points[~(points >= points[0]).all(axis=1)]

@@ -14,12 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from acegames.model.arrays import Bools, Floats, Ints, in_order, owners, pointers, spans
 from acegames.model.game import MarkovGame
 from acegames.safety.lattice import Lattice
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +29,47 @@ class NodeLayer:
     row_ptr: Ints  # (P+1,) rows of pair p are row_ptr[p] : row_ptr[p+1]
     row: Ints  # (R,) index of the joint action in game.layer(t)
     out_ptr: Ints  # (R+1,)
-    prob: NDArray[np.float64]  # (K,)
+    prob: Floats  # (K,)
     next_pair: Ints  # (K,) index into the next layer
+
+    def with_rows(self, kept: Bools) -> NodeLayer:
+        """The same pairs with some of the rows."""
+        outs = np.repeat(kept, np.diff(self.out_ptr))
+        return replace(
+            self,
+            row_ptr=pointers(np.bincount(owners(self.row_ptr)[kept], minlength=len(self.state))),
+            row=self.row[kept],
+            out_ptr=pointers(np.diff(self.out_ptr)[kept]),
+            prob=self.prob[outs],
+            next_pair=self.next_pair[outs],
+        )
+
+    def with_pairs(self, kept: Bools) -> NodeLayer:
+        """Some of the pairs; the others have no rows."""
+        row_ptr = self.row_ptr[np.append(kept, True)]
+        return replace(self, state=self.state[kept], spent=self.spent[kept], row_ptr=row_ptr)
+
+    def all_outcomes(self, fine: Bools) -> Bools:
+        """Which rows have outcomes that are all fine."""
+        return np.logical_and.reduceat(fine, self.out_ptr[:-1]) if len(self.row) else np.zeros(0, dtype=bool)
 
 
 def feasible_graph(game: MarkovGame, lattice: Lattice) -> list[NodeLayer] | None:
     """Return the pruned layers t = 0 .. H, or None if an initial state has no feasible policy."""
     layers = _expand(game, lattice)
-    row_true, root_true = _evaluate(layers)
-    return _prune(layers, row_true) if root_true else None
+    true = np.ones(len(layers[-1].state), dtype=bool)
+    for t in reversed(range(game.horizon)):
+        layers[t] = layers[t].with_rows(layers[t].all_outcomes(true[layers[t].next_pair]))
+        true = np.diff(layers[t].row_ptr) > 0
+    if not true.all():
+        return None
+    kept = true
+    for t in range(game.horizon):
+        layer = layers[t].with_rows(kept[owners(layers[t].row_ptr)]).with_pairs(kept)
+        kept = np.zeros(len(layers[t + 1].state), dtype=bool)
+        kept[layer.next_pair] = True
+        layers[t] = replace(layer, next_pair=(np.cumsum(kept) - 1)[layer.next_pair])
+    return [*layers[:-1], layers[-1].with_pairs(kept)]
 
 
 def _expand(game: MarkovGame, lattice: Lattice) -> list[NodeLayer]:
@@ -48,93 +78,17 @@ def _expand(game: MarkovGame, lattice: Lattice) -> list[NodeLayer]:
     layers = []
     for t in range(game.horizon):
         table = game.layer(t)
-        row_cost = lattice.costs(table.cost)
-        row_ptr, row = _ranges(table.row_ptr[state], table.row_ptr[state + 1])
-        pair = np.repeat(np.arange(len(state)), np.diff(row_ptr))
-        out_ptr, out = _ranges(table.out_ptr[row], table.out_ptr[row + 1])
-        total = spent[np.repeat(pair, np.diff(out_ptr))] + row_cost[out]
-        safe = np.logical_and.reduceat((total <= lattice.budget[t]).all(axis=1), out_ptr[:-1]) if len(row) else row > 0
-        pick = np.repeat(safe, np.diff(out_ptr))
-        after, next_pair = _distinct(table.next_state[out[pick]].astype(np.int64), total[pick])
-        layers.append(
-            NodeLayer(
-                state,
-                spent,
-                row_ptr=np.searchsorted(pair[safe], np.arange(len(state) + 1)),
-                row=row[safe],
-                out_ptr=_pointers(np.diff(out_ptr)[safe]),
-                prob=table.prob[out[pick]],
-                next_pair=next_pair,
-            )
-        )
-        state, spent = after[:, 0], after[:, 1:]
-    nothing = np.zeros(0, dtype=np.int64)
-    ends = np.zeros(len(state) + 1, dtype=np.int64)
+        row, row_ptr = spans(table.row_ptr[state], table.row_ptr[state + 1])
+        out, out_ptr = spans(table.out_ptr[row], table.out_ptr[row + 1])
+        total = spent[owners(row_ptr)[owners(out_ptr)]] + lattice.costs(table.cost)[out]
+        every = NodeLayer(state, spent, row_ptr, row, out_ptr, table.prob[out], next_pair=np.arange(len(out)))
+        safe = every.with_rows(every.all_outcomes((total <= lattice.budget[t]).all(axis=1)))
+        outs = safe.next_pair  # as yet the numbers of the outcomes that are left
+        after = np.column_stack([table.next_state[out[outs]], total[outs]])
+        order, new = in_order(after)
+        next_pair = np.empty(len(order), dtype=np.int64)
+        next_pair[order] = np.cumsum(new) - 1
+        layers.append(replace(safe, next_pair=next_pair))
+        state, spent = after[order[new], 0], after[order[new], 1:]
+    nothing, ends = np.zeros(0, dtype=np.int64), np.zeros(len(state) + 1, dtype=np.int64)
     return [*layers, NodeLayer(state, spent, ends, nothing, ends[:1], np.zeros(0), nothing)]
-
-
-def _evaluate(layers: list[NodeLayer]) -> tuple[list[NDArray[np.bool_]], bool]:
-    """Return which rows are TRUE in each layer, and whether every root is."""
-    truth = np.ones(len(layers[-1].state), dtype=bool)
-    row_true = [np.zeros(0, dtype=bool)]
-    for layer in reversed(layers[:-1]):
-        ok = np.logical_and.reduceat(truth[layer.next_pair], layer.out_ptr[:-1]) if len(layer.row) else layer.row > 0
-        row_true.append(ok)
-        pair = np.repeat(np.arange(len(layer.state)), np.diff(layer.row_ptr))
-        truth = np.zeros(len(layer.state), dtype=bool)
-        truth[pair[ok]] = True
-    return row_true[::-1], bool(truth.all())
-
-
-def _prune(layers: list[NodeLayer], row_true: list[NDArray[np.bool_]]) -> list[NodeLayer]:
-    """Keep what the roots reach through TRUE rows."""
-    keep = np.ones(len(layers[0].state), dtype=bool)
-    pruned = []
-    for layer, after, true in zip(layers[:-1], layers[1:], row_true[:-1], strict=True):
-        pair = np.repeat(np.arange(len(layer.state)), np.diff(layer.row_ptr))
-        rows = true & keep[pair]
-        outs = np.repeat(rows, np.diff(layer.out_ptr))
-        keep_next = np.zeros(len(after.state), dtype=bool)
-        keep_next[layer.next_pair[outs]] = True
-        number = np.cumsum(keep_next) - 1
-        kept = np.flatnonzero(keep)
-        pruned.append(
-            NodeLayer(
-                layer.state[kept],
-                layer.spent[kept],
-                row_ptr=np.append(np.searchsorted(pair[rows], kept), rows.sum()),
-                row=layer.row[rows],
-                out_ptr=_pointers(np.diff(layer.out_ptr)[rows]),
-                prob=layer.prob[outs],
-                next_pair=number[layer.next_pair[outs]],
-            )
-        )
-        keep = keep_next
-    last = layers[-1]
-    return [
-        *pruned,
-        replace(last, state=last.state[keep], spent=last.spent[keep], row_ptr=np.zeros(keep.sum() + 1, dtype=np.int64)),
-    ]
-
-
-def _ranges(start: Ints, stop: Ints) -> tuple[Ints, Ints]:
-    """Return pointers and the concatenation of the ranges start[i] : stop[i]."""
-    length = stop - start
-    ptr = _pointers(length)
-    return ptr, np.arange(ptr[-1]) - np.repeat(ptr[:-1] - start, length)
-
-
-def _pointers(lengths: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _distinct(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct (state, spent) in lexicographic order, and the position of each."""
-    keys = np.column_stack([state, spent])
-    order = np.lexsort(keys.T[::-1])
-    keys = keys[order]
-    new = np.ones(len(keys), dtype=bool)
-    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
-    position = np.empty(len(keys), dtype=np.int64)
-    position[order] = np.cumsum(new) - 1
-    return keys[new], position

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.amounts import LARGEST, common_unit, from_units
+from acegames.model.arrays import Ints, look_up
 from acegames.model.game import MarkovGame, exact_costs
 from acegames.model.words import to_digits
 
@@ -27,15 +28,12 @@ class Lattice:
     """The integer form of a game's costs and budgets."""
 
     units: tuple[Fraction, ...]  # M
-    cost_units: tuple[NDArray[np.int64], ...]  # M arrays: whole units of each cost code
-    budget: NDArray[np.int64]  # (H, M)
+    cost_units: tuple[Ints, ...]  # M arrays: whole units of each cost code
+    budget: Ints  # (H, M)
 
-    def costs(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+    def costs(self, codes: NDArray[Any]) -> Ints:
         """Whole units of (K, M) cost codes."""
-        out = np.empty(codes.shape, dtype=np.int64)
-        for m, values in enumerate(self.cost_units):
-            out[..., m] = values[codes[..., m]]
-        return out
+        return look_up(self.cost_units, codes)
 
     def spent(self, units: Iterable[int]) -> tuple[int | float | Fraction, ...]:
         """Whole units as exact numbers in the user's units."""
@@ -57,8 +55,6 @@ def lattice(game: MarkovGame) -> Lattice:
                 f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
-        for t, row in enumerate(game.budgets):
-            bound = row[m]
-            exactly = most if isinstance(bound, float) else math.floor(bound / units[m])
-            budget[t, m] = max(min(exactly, most), -most - 1)
+        bounds = (most if isinstance(row[m], float) else math.floor(row[m] / units[m]) for row in game.budgets)
+        budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]
     return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget)

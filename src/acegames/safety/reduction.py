@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.model.arrays import owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.safety.feasible import Feasibility, feasibility
@@ -37,40 +38,35 @@ class Reduction:
     @cached_property
     def game(self) -> MarkovGame:
         """The action-constrained Markov game: states (state, spent), no constraints."""
-        layers = feasible_graph(self.original, self.feasibility.lattice)
+        game, states = self.original, dict[Label, int]()
+        layers = feasible_graph(game, self.feasibility.lattice)
         assert layers is not None
-        states: dict[Label, int] = {}
-        numbers = [
-            np.array(
-                [states.setdefault((s, as_label(spent)), len(states)) for s, spent in self.feasibility.states(t)],
-                dtype=np.int64,
+        numbers = []  # of the reduced game's states, at each time
+        for t in range(game.horizon + 1):
+            labels = [(s, as_label(spent)) for s, spent in self.feasibility.states(t)]
+            numbers.append(np.array([states.setdefault(label, len(states)) for label in labels], dtype=np.int64))
+        raw = [
+            RawLayer(
+                times=(t,),
+                row_state=numbers[t][owners(layer.row_ptr)],
+                row_action=game.layer(t).action[layer.row],
+                reward=game.layer(t).reward[layer.row],
+                out_row=owners(layer.out_ptr),
+                prob=layer.prob,
+                next_state=numbers[t + 1][layer.next_pair],
+                cost=np.empty((len(layer.prob), 0), dtype=np.int64),
             )
-            for t in range(len(layers))
+            for t, layer in enumerate(layers[:-1])
         ]
-        raw = []
-        for t, (layer, here, there) in enumerate(zip(layers[:-1], numbers[:-1], numbers[1:], strict=True)):
-            table = self.original.layer(t)
-            raw.append(
-                RawLayer(
-                    times=(t,),
-                    row_state=np.repeat(here, np.diff(layer.row_ptr)),
-                    row_action=table.action[layer.row],
-                    reward=table.reward[layer.row],
-                    out_row=np.repeat(np.arange(len(layer.row)), np.diff(layer.out_ptr)),
-                    prob=layer.prob,
-                    next_state=there[layer.next_pair],
-                    cost=np.empty((len(layer.prob), 0), dtype=np.int64),
-                )
-            )
-        zero = (0,) * len(self.original.constraints)
+        zero = (0,) * len(game.constraints)
         return assemble(
-            Names(self.original.players, tuple(states), self.original.actions, ()),
+            Names(game.players, tuple(states), game.actions, ()),
             raw,
             (),
-            horizon=self.original.horizon,
-            initial={(self.original.states[s], zero): p for s, p in self.original.initial},
-            budgets=((),) * self.original.horizon,
-            name=self.original.name,
+            horizon=game.horizon,
+            initial={(game.states[s], zero): p for s, p in game.initial},
+            budgets=((),) * game.horizon,
+            name=game.name,
         )
 
     def lift(self, policy: Any) -> LiftedPolicy:
@@ -87,15 +83,15 @@ class LiftedPolicy:
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action; KeyError at a pair that no feasible play reaches."""
-        found: dict[JointAction, float] = self.reduced.distribution(t, (state, self._canonical(t, state, spent)), ())
+        found: dict[JointAction, float] = self.reduced.distribution(t, self._state(t, state, spent), ())
         return found
 
     def values(self, t: int, state: Label, spent: Any) -> Any:
         """Each player's expected reward from here on."""
-        return self.reduced.values(t, (state, self._canonical(t, state, spent)), ())
+        return self.reduced.values(t, self._state(t, state, spent), ())
 
-    def _canonical(self, t: int, state: Label, spent: Any) -> tuple[Label, ...]:
-        return as_label(self.feasibility.canonical(t, state, spent))
+    def _state(self, t: int, state: Label, spent: Any) -> Label:
+        return state, as_label(self.feasibility.canonical(t, state, spent))
 
 
 def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:

@@ -13,6 +13,7 @@ the same pairs.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,16 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
+from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import MarkovGame
-from acegames.safety.cells import Cells, Ints, LayerSpace, number_boxes
+from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.lattice import Lattice
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
 DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per reachable pair
-
-
-Bounds = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +42,8 @@ class Tables:
     row_ptr: Ints  # (L, S+1)
     out_ptr: Ints  # (R+1,)
     action: NDArray[np.int32]  # (R, N)
-    reward: NDArray[np.float64]  # (R, N)
-    prob: NDArray[np.float64]  # (K,)
+    reward: Floats  # (R, N)
+    prob: Floats  # (K,)
     next_state: NDArray[np.int32]  # (K,)
     cost: Ints  # (K, D) whole units of the constraints that are kept
     layer_at: Ints  # (H,)
@@ -52,17 +51,14 @@ class Tables:
     @staticmethod
     def of(game: MarkovGame, costs: Ints) -> Tables:
         """Put the layers end to end; a stationary game's arrays are taken as they are."""
-        rows = np.cumsum([0, *(len(x.reward) for x in game.layers)])
-        outs = np.cumsum([0, *(len(x.prob) for x in game.layers)])
+        rows = pointers([len(x.reward) for x in game.layers])
+        outs = pointers([len(x.prob) for x in game.layers])
         return Tables(
-            _frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
-            _joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
-            _joined([x.action for x in game.layers]),
-            _joined([x.reward for x in game.layers]),
-            _joined([x.prob for x in game.layers]),
-            _joined([x.next_state for x in game.layers]),
-            _frozen(costs),
-            _frozen(np.array(game.layer_at, dtype=np.int64)),
+            row_ptr=_frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
+            out_ptr=_joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
+            **{f: _joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")},
+            cost=_frozen(costs),
+            layer_at=_frozen(np.array(game.layer_at, dtype=np.int64)),
         )
 
     @cached_property
@@ -110,19 +106,18 @@ class Space:
     height: NDArray[np.int32] | None = None
     cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
     # explored: least and largest reward (H, N) of feasible actions
-    rewards: tuple[Bounds, Bounds] | None = None
+    rewards: tuple[Floats, Floats] | None = None
 
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
         """Views of the layers t = 0 .. H."""
-        return tuple(self._layer(t) for t in range(self.game.horizon + 1))
-
-    def _layer(self, t: int) -> LayerSpace:
-        a, b = int(self.start[t]), int(self.start[t + 1])
-        return LayerSpace(
-            self.states[a:b], self.lo[a:b], self.size[a:b], self.base[a + t : b + t + 1], self.line[a + t : b + t + 1],
-            self.least[a:b], self.most[a:b], self.cells[t] if self.cells else None,
-        )  # fmt: skip
+        found = []
+        for t, (a, b) in enumerate(itertools.pairwise(self.start.tolist())):
+            states, lo, size, least, most = (x[a:b] for x in (self.states, self.lo, self.size, self.least, self.most))
+            base, line = (x[a + t : b + t + 1] for x in (self.base, self.line))
+            cells = self.cells[t] if self.cells else None
+            found.append(LayerSpace(states, lo, size, base, line, least, most, cells))
+        return tuple(found)
 
     @cached_property
     def all_steps(self) -> AllSteps:
@@ -142,13 +137,10 @@ class Space:
     def following(self, t: int) -> Following:
         """The layer of time t for kernels that step into it."""
         layer = self.layers[t]
-        height = self.heights(t) if self.height is not None else np.zeros(0, dtype=np.int32)
+        height = np.zeros(0, dtype=np.int32)
+        if self.height is not None:
+            height = self.height[self.line_start[t] : self.line_start[t + 1]]
         return Following(layer.slots(len(self.game.states)), layer.lo, layer.size, layer.base, layer.line, height)
-
-    def heights(self, t: int) -> NDArray[np.int32]:
-        """The height map of time t."""
-        assert self.height is not None
-        return self.height[self.line_start[t] : self.line_start[t + 1]]
 
     @cached_property
     def totals(self) -> Ints:
@@ -159,8 +151,7 @@ class Space:
     @cached_property
     def line_start(self) -> Ints:
         """First line of each layer when counted through, (H+2,)."""
-        lines = self.line[self.start[1:] + np.arange(self.game.horizon + 1)]
-        return np.concatenate([[0], np.cumsum(lines)])
+        return pointers(self.line[self.start[1:] + np.arange(self.game.horizon + 1)])
 
     @property
     def explored(self) -> bool:
@@ -195,8 +186,7 @@ class Space:
     def unproject(self, kept: Ints) -> Ints:
         """(Q, M) whole units from (Q, D), for a space that keeps every constraint."""
         spent = np.zeros((len(kept), len(self.dims)), dtype=np.int64)
-        for column, m in enumerate(self.dims):
-            spent[:, m] = kept[:, column]
+        spent[:, list(self.dims)] = kept[:, : len(self.dims)]
         return spent
 
 
@@ -213,7 +203,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     tables = Tables.of(game, kept)
     initial = np.array([s for s, _ in game.initial], dtype=np.int64)
     steps = tables.steps(budget)
-    start = np.concatenate([[0], np.cumsum(forward_count(initial, steps))])
+    start = pointers(forward_count(initial, steps))
     boxes = int(start[-1])
     states = np.empty(boxes, np.int64)
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
@@ -222,8 +212,9 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
     backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
-    start = np.concatenate([[0], np.cumsum(playable)])[start]
-    order = _longest_last(size)
+    start = pointers(playable)[start]
+    longest = int(size.sum(axis=0).argmax())  # comes last, because lines run along it
+    order = [*(k for k in range(size.shape[1]) if k != longest), longest]
     lo, size = (np.ascontiguousarray(x[playable][:, order]) for x in (lo, size))
     space = Space(
         game,
@@ -240,12 +231,6 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
         dense=True,
     )
     return replace(space, dense=_prefer_dense(space))
-
-
-def _longest_last(size: Ints) -> list[int]:
-    """Order of the constraints: the one with the longest boxes last, because lines run along it."""
-    longest = int(size.sum(axis=0).argmax())
-    return [*(k for k in range(size.shape[1]) if k != longest), longest]
 
 
 def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:

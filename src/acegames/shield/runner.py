@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
-from acegames.model.starts import UNSAID
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, Spent
 from acegames.shield.situation import Chosen, Situation

@@ -26,8 +26,8 @@ from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
 from acegames.model.arrays import Ints
+from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
-from acegames.model.starts import UNSAID, first_state
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
 from acegames.safety.feasible import Feasibility

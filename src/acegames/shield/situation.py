@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.starts import UNSAID
 from acegames.model.written import unknown
 from acegames.shield.safe_sets import sealed
 

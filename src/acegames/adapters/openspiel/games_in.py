@@ -17,8 +17,8 @@ from typing import Any
 from acegames.adapters.openspiel import reading
 from acegames.adapters.openspiel.reading import END, WAIT, Key
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.model.budgets import warn_of_costless
 from acegames.model.checks import check_horizon, plain_label
-from acegames.model.costless import warn_of_costless
 from acegames.model.costs.random import is_distribution
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import is_scalar

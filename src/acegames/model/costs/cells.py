@@ -55,8 +55,8 @@ def probabilities(
         return [(Fraction(0), 1.0)]
     if direction not in ("down", "up") or cell <= 0:
         raise ValueError(f"direction {direction!r} and cell {cell}: must be 'down' or 'up', and positive")
-    first, last = _range(cost, cell, direction, lowest)
     whole = math.floor if direction == "down" else math.ceil
+    first, last = _range(cost, cell, whole, lowest)
     if cost.atoms is not None:
         return _listed(cost.atoms, cell, whole, first)
     if last - first >= MOST_CELLS:
@@ -92,9 +92,10 @@ def _listed(
     return [(k * cell, max(math.fsum(share[k]) / total, TINIEST)) for k in sorted(share)]
 
 
-def _range(cost: RandomCost, cell: Fraction, direction: str, lowest: Fraction | None) -> tuple[int, int]:
+def _range(
+    cost: RandomCost, cell: Fraction, whole: Callable[[Fraction], int], lowest: Fraction | None
+) -> tuple[int, int]:
     """First and last whole number of cells that a cost can count as."""
-    whole = math.floor if direction == "down" else math.ceil
     ends = [] if isinstance(cost.lower, float) else [whole(cost.lower / cell)]
     if lowest is not None:
         if (lowest / cell).denominator != 1:
@@ -145,10 +146,8 @@ def _possible(cost: RandomCost, cell: Fraction, start: int, cells: Ints, directi
     if density is None or not len(cells):
         return np.zeros(len(cells), dtype=bool)
     step, shift = cell / cost.unit, cost.offset / cost.unit
-    low, high = (
-        float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower)),
-        float(cost.drawn(cost.upper)),
-    )
+    low = float(cost.lower if isinstance(cost.lower, float) else cost.drawn(cost.lower))
+    high = float(cost.drawn(cost.upper))
     if discrete:
         found = _atoms_inside(cost, step, [start + k for k in cells.tolist()], direction)
     else:
@@ -197,5 +196,4 @@ def _atoms_inside(cost: RandomCost, step: Fraction, edges: list[int], direction:
     last = [max(min(whole((k + 1) * step - shift) - 1, most), least - 1) for k in edges]
     looked: Floats = np.array([first, [(a + b) // 2 for a, b in zip(first, last, strict=True)], last], dtype=np.float64)
     can = (evaluate(mass, looked.reshape(-1)) > nothing).reshape(looked.shape) & (looked[0] <= looked[2])
-    found: list[bool] = can.any(axis=0).tolist()
-    return found
+    return list(can.any(axis=0))

@@ -51,18 +51,11 @@ def check_methods(source: Any) -> None:
     if _is_scipy(source):
         return
     for name in ("cdf", "sf", "logcdf", "logsf", "logpdf", "pdf", "logpmf", "pmf", "support", "rvs"):
-        if callable(getattr(source, name, None)):
-            takes, keywords = _METHODS.get(name, (("x",), ()))
-            check_function(
-                f"{type(source).__name__}.{name}", getattr(source, name), takes, keywords=keywords, error=InvalidGame
-            )
-
-
-_METHODS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "support": ((), ()),
-    "rvs": ((), ("size", "random_state")),
-}
-"""Arguments by position and by keyword of the methods that are not functions of one number."""
+        method = getattr(source, name, None)
+        if callable(method):
+            takes = () if name in ("support", "rvs") else ("x",)
+            keywords = ("size", "random_state") if name == "rvs" else ()
+            check_function(f"{type(source).__name__}.{name}", method, takes, keywords=keywords, error=InvalidGame)
 
 
 def has_atoms(source: Any) -> bool:
@@ -169,17 +162,13 @@ def bounds(source: Any) -> tuple[Bound, Bound]:
     """Least and largest value of which the object knows; infinite where it knows none."""
     law, loc, scale = standard(source)
     if law is not source:
-        low, high = (float(end) for end in law.support())
-        return _moved(loc, scale, low), _moved(loc, scale, high)
+        low, high = (loc + scale * exact(end) if math.isfinite(end) else end for end in map(float, law.support()))
+        return low, high
     if callable(getattr(source, "support", None)):
         low, high = source.support()
     else:
         low, high = getattr(source, "lower", -math.inf), getattr(source, "upper", math.inf)
     return _bound(source, low), _bound(source, high)
-
-
-def _moved(loc: Fraction, scale: Fraction, end: float) -> Bound:
-    return loc + scale * exact(end) if math.isfinite(end) else end
 
 
 def _bound(source: Any, value: Any) -> Bound:
@@ -229,12 +218,11 @@ def _table(source: Any) -> str | None:
     dist = getattr(source, "dist", None)
     if not (_is_scipy(source) and _is_scipy(dist)):
         return None
-    arrays = [[getattr(dist, name, None) for name in names] for names in (("_hpdf", "_hbins"), ("xk", "pk"))]
-    table = next((pair for pair in arrays if not any(array is None for array in pair)), None)
-    if table is None:
-        return None
-    numbers = [np.asarray(array, dtype=np.float64).tolist() for array in table]
-    return f"table {hashlib.sha256(repr(numbers).encode()).hexdigest()[:32]}"
+    for names in (("_hpdf", "_hbins"), ("xk", "pk")):
+        if all(getattr(dist, name, None) is not None for name in names):
+            numbers = [np.asarray(getattr(dist, name), dtype=np.float64).tolist() for name in names]
+            return f"table {hashlib.sha256(repr(numbers).encode()).hexdigest()[:32]}"
+    return None
 
 
 class _Bare:
@@ -245,18 +233,15 @@ def _plain_attributes(source: Any) -> str | None:
     if dataclasses.is_dataclass(source):
         values = {f.name: getattr(source, f.name) for f in dataclasses.fields(source)}
     elif type(source).__basicsize__ == _Bare.__basicsize__ and hasattr(source, "__dict__"):
-        values = {n: v for n, v in sorted(vars(source).items()) if not _is_cached(source, n)}
+        cached = functools.cached_property  # follows from the others, and is there only once it was asked for
+        own = sorted(vars(source).items())
+        values = {n: v for n, v in own if not isinstance(getattr(type(source), n, None), cached)}
     else:
         return None
     plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in values.items()}
     if not all(type(part) in _PLAIN for v in plain.values() for part in (v if type(v) is tuple else (v,))):
         return None
     return ", ".join(f"{n}={v!r}" for n, v in plain.items()) or "no attributes"
-
-
-def _is_cached(source: Any, name: str) -> bool:
-    """Whether an attribute follows from the others and is there only once it was asked for."""
-    return isinstance(getattr(type(source), name, None), functools.cached_property)
 
 
 def _fingerprint(source: Any, lower: Bound, upper: Bound) -> str:

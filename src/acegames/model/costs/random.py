@@ -17,20 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
+from acegames.model.costs import distributions
 from acegames.model.costs.cells import probabilities
-from acegames.model.costs.distributions import (
-    bounds,
-    check_methods,
-    describe,
-    evaluate,
-    frozen,
-    has_atoms,
-    identity,
-    listed,
-    on_integers,
-    same,
-    standard,
-)
+from acegames.model.costs.distributions import describe, evaluate
 from acegames.model.numbers import Bound, exact, largest_float, text
 from acegames.numerics import CDF_ROUNDING, RARE
 
@@ -53,7 +42,7 @@ class RandomCost:
     @cached_property
     def key(self) -> str:
         """A text, the same for equal costs in every process (see `distributions.identity`)."""
-        said = identity(self.source, self.lower / self.scale, self.upper / self.scale)
+        said = distributions.identity(self.source, self.lower / self.scale, self.upper / self.scale)
         return said if self.scale == 1 else f"{self.scale} * {said}"
 
     @cached_property
@@ -73,7 +62,7 @@ class RandomCost:
 
     @cached_property
     def _standard(self) -> tuple[Any, Fraction, Fraction]:
-        return standard(self.source)
+        return distributions.standard(self.source)
 
     def drawn(self, cost: Fraction) -> Fraction:
         """The draw that makes this cost."""
@@ -82,17 +71,17 @@ class RandomCost:
     @cached_property
     def has_atoms(self) -> bool:
         """Whether single values may have positive probability."""
-        return has_atoms(self.source)
+        return distributions.has_atoms(self.source)
 
     @cached_property
     def on_integers(self) -> bool:
         """Whether every draw of `law` is a whole number."""
-        return on_integers(self.law)
+        return distributions.on_integers(self.law)
 
     @cached_property
     def atoms(self) -> tuple[tuple[Fraction, float], ...] | None:
         """Every possible cost with its probability, where the source lists its values."""
-        table = listed(self.law)
+        table = distributions.listed(self.law)
         return None if table is None else tuple((exact(x) * self.unit + self.offset, p) for x, p in table if p > 0)
 
     @cached_property
@@ -100,7 +89,10 @@ class RandomCost:
         """How far below `upper` practically all of the distribution lies."""
         if not isinstance(self.lower, float):
             return self.upper - self.lower
-        return self._width(RARE) or self._width(CDF_ROUNDING) or self._endless()
+        width = self._width(RARE) or self._width(CDF_ROUNDING)
+        if width is None:
+            raise InvalidGame(f"{describe(self.source)} has no lower bound, so its cdf must fall to 0 far below")
+        return width
 
     @cached_property
     def bulk(self) -> Fraction:
@@ -112,9 +104,6 @@ class RandomCost:
         width: NDArray[np.float64] = 2.0 ** np.arange(-300, 1000, dtype=np.float64)
         enough = self._law_cdf(float(self.drawn(self.upper)) - width) < rest
         return Fraction(float(width[np.argmax(enough)])) * self.unit if enough.any() else None
-
-    def _endless(self) -> Fraction:
-        raise InvalidGame(f"{describe(self.source)} has no lower bound, so its cdf must fall to 0 far below")
 
     def below(self, x: Fraction) -> float:
         """Pr[cost < x]."""
@@ -166,7 +155,7 @@ class RandomCost:
         return _unrank(high)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RandomCost) and self.key == other.key and same(self.source, other.source)
+        return isinstance(other, RandomCost) and self.key == other.key and distributions.same(self.source, other.source)
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -196,23 +185,17 @@ def random_cost(source: Any, upper: Any = None, lower: Any = None) -> RandomCost
         raise InvalidGame(f"{source!r:.100} is not a distribution: it has no cdf")
     try:
         with np.errstate(all="ignore"):
-            source = frozen(source)
-            check_methods(source)
+            source = distributions.frozen(source)
+            distributions.check_methods(source)
             return _read(source, upper, lower)
     except InvalidGame:
         raise
-    except (
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        MemoryError,
-        RecursionError,
-    ) as error:  # of the object's own methods
+    except (TypeError, ValueError, ArithmeticError, MemoryError, RecursionError) as error:  # of the object's methods
         raise InvalidGame(f"{source!r:.100} is not a distribution that can be used: {error}") from None
 
 
 def _read(source: Any, upper: Any, lower: Any) -> RandomCost:
-    low, high = bounds(source)
+    low, high = distributions.bounds(source)
     high = _stated(source, "upper", upper, high)
     low = _stated(source, "lower", lower, low)
     if isinstance(high, float):
@@ -276,16 +259,11 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
             spot = f"{describe(source)}: {which}={given}"
             raise InvalidGame(f"{spot} leaves out a part of its support, up to {known}; bounds do not truncate")
         return known
-    beyond = float(bound) + np.array([0.01, 1.0, 2.0, 10.0]) * (1 if which == "upper" else -1) * max(
-        1.0, abs(float(bound))
-    )
-    beyond = np.append(beyond, np.nextafter(float(bound), math.inf if which == "upper" else -math.inf))
-    for density, nothing in (
-        ("logpdf", -math.inf),
-        ("logpmf", -math.inf),
-        ("logsf" if which == "upper" else "logcdf", -math.inf),
-    ):
-        if callable(getattr(source, density, None)) and (evaluate(getattr(source, density), beyond) > nothing).any():
+    outwards = 1 if which == "upper" else -1
+    beyond = float(bound) + np.array([0.01, 1.0, 2.0, 10.0]) * outwards * max(1.0, abs(float(bound)))
+    beyond = np.append(beyond, np.nextafter(float(bound), outwards * math.inf))
+    for name in ("logpdf", "logpmf", "logsf" if which == "upper" else "logcdf"):
+        if callable(getattr(source, name, None)) and (evaluate(getattr(source, name), beyond) > -math.inf).any():
             raise InvalidGame(f"{describe(source)}: values beyond {which}={given} are possible; bounds do not truncate")
     return bound
 
