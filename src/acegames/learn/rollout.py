@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.safe_policy import SafePolicy, SafeRunner
-from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, check_model, is_env
+from acegames.learn.sources import GameModel, World, conventions, world_of
 from acegames.model.game import MarkovGame
 
 
@@ -59,23 +59,13 @@ def rollout(
     """
     if not isinstance(policy, SafePolicy):
         raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
-    facts = facts_of(policy.game)
-    world = _world(source, facts, state, cost)
-    generator = np.random.default_rng(rng)
+    facts, generator = facts_of(policy.game), np.random.default_rng(rng)
+    model = GameModel(source) if isinstance(source, MarkovGame) else source
+    own = conventions(model)
+    world = world_of(model, replace(facts, initial=own.initial or facts.initial), state, cost)
     played = [_play(world, policy, facts, generator) for _ in range(check_count("episodes", episodes))]
     returns, spent, broken, surprises = zip(*played, strict=True)
     return Episodes(np.array(returns), np.array(spent), sum(broken), tuple(s for s in surprises if s is not None))
-
-
-def _world(source: Any, facts: Facts, state: Any, cost: Any) -> World:
-    if is_env(source):
-        return EnvWorld(source, facts, state, cost)
-    model = GameModel(source) if isinstance(source, MarkovGame) else source
-    if not callable(model):
-        raise InvalidOption(f"source: got {source!r:.60}, must be an environment, a generative model or a MarkovGame")
-    check_model(model)
-    known = getattr(model, "facts", facts)
-    return ModelWorld(model, known.initial if isinstance(known, Facts) and known.initial else facts.initial or {})
 
 
 def _play(
