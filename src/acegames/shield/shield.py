@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bools, Ints
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.starts import UNSAID, first_state
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
@@ -42,8 +42,6 @@ from acegames.shield.tables import check_size, joint_masks, nearest_actions, tur
 from acegames.system.deprecation import deprecated
 
 __all__ = ["Shield"]
-
-Mask = NDArray[np.bool_]
 
 
 class Shield(Sealed):
@@ -97,7 +95,7 @@ class Shield(Sealed):
         self.tracker = CostTracker(game.constraints, whole.units, counted.rounding)
         self._numbers = number_pairs(space)
         self._sets = find_safe_sets(space, self._numbers)
-        self._products: dict[int, tuple[Mask, ...]] = {}
+        self._products: dict[int, tuple[Bools, ...]] = {}
 
     @property
     def feasible(self) -> bool:
@@ -121,7 +119,7 @@ class Shield(Sealed):
 
     # -- one situation, in labels and the user's units --------------------------------------------
 
-    def joint(self, t: int, state: Label, spent: Any) -> Mask:
+    def joint(self, t: int, state: Label, spent: Any) -> Bools:
         """Which joint actions are safe, of `shape`; UnknownPair where no safe play comes."""
         check_size("joint", 1, self.shape)
         return self._played_at(t, state, spent).joint()
@@ -130,7 +128,7 @@ class Shield(Sealed):
         """Whether a joint action is safe."""
         return self._played_at(t, state, spent).allows(action)
 
-    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
+    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
         """The mask of the next player, (n_i,): the rest can always complete a safe joint action.
 
         Args:
@@ -140,7 +138,7 @@ class Shield(Sealed):
         """
         return self._played_at(t, state, spent).turn(chosen, player)
 
-    def product(self, t: int, state: Label, spent: Any) -> tuple[Mask, ...]:
+    def product(self, t: int, state: Label, spent: Any) -> tuple[Bools, ...]:
         """One mask per player, to choose from at once without talking: any choice is safe.
 
         The product is maximal: no action can be added to any player's mask. Of several, `criterion`
@@ -205,15 +203,14 @@ class Shield(Sealed):
             states: indices into `game.states`, (B,).
             spent: whole units, (B, M), as `units` gives them.
         """
-        state, times, total = _whole("states", states, 1), _whole("t", np.atleast_1d(t), 1), _whole("spent", spent, 2)
+        state, times = _whole("states", states, None), _whole("t", np.atleast_1d(t), None)
         if times.shape not in ((1,), state.shape):
             raise InvalidOption(f"t: has {len(times)} entries, must be one or {len(state)}, as `states` has")
-        _check_shape("spent", total, (len(state), len(self.game.constraints)))
-        return self._numbers.find(times, state, total)
+        return self._numbers.find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
         """Time (B,), state index (B,) and spent units (B, M) of pairs; t = -1 if there is none."""
-        return self._numbers.situations(_whole("pairs", pairs, 1))
+        return self._numbers.situations(_whole("pairs", pairs, None))
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
         """The pair that each step leads to, (B,); -1 where it is not safe.
@@ -228,14 +225,15 @@ class Shield(Sealed):
             costs: whole units, (B, M), as `cost_units` gives them.
             next_states: indices into `game.states`, (B,).
         """
-        pair, cost = _whole("pairs", pairs, 1), _whole("costs", costs, 2)
-        _check_shape("costs", cost, (len(pair), len(self.game.constraints)))
+        pair = _whole("pairs", pairs, None)
+        cost = _whole("costs", costs, len(pair), len(self.game.constraints))
         t, _, spent = self._numbers.situations(pair)
         going = (t >= 0) & (t < self.game.horizon)
         if actions is not None:
-            action = _whole("actions", actions, 2)
-            _check_shape("actions", action, (len(pair), len(self.players)))
-            going &= self._are_safe(np.where(going, pair, -1), action)
+            action = _whole("actions", actions, len(pair), len(self.players))
+            fits = np.asarray(((action >= 0) & (action < self.shape)).all(axis=1))
+            held = np.where(fits[:, None], action, 0)
+            going &= fits & self.masks[(self.mask_of[np.where(going, pair, -1)], *held.T)]
         return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, spent + cost), -1)
 
     def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:
@@ -257,17 +255,17 @@ class Shield(Sealed):
         return self._sets.of
 
     @cached_property
-    def masks(self) -> Mask:
+    def masks(self) -> Bools:
         """The distinct masks over joint actions, (D, *shape); TooLarge where there are too many."""
         return joint_masks(self._sets, self.shape)
 
     @cached_property
-    def turns(self) -> tuple[Mask, ...]:
+    def turns(self) -> tuple[Bools, ...]:
         """For players in turn, N arrays (D, n_1, ..., n_i): `turns[1][mask_of[pairs], first]`."""
         return turn_masks(self.masks)
 
     @cached_property
-    def products(self) -> tuple[Mask, ...]:
+    def products(self) -> tuple[Bools, ...]:
         """For players who choose alone, N arrays (D, n_i): `products[i][mask_of[pairs]]`."""
         found = [self._product(d) for d in range(len(self._sets))]
         return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
@@ -302,32 +300,22 @@ class Shield(Sealed):
             raise UnknownPair(f"t={t}: that is the end, t must be below the horizon {self.game.horizon}")
         return found
 
-    def _product(self, number: int) -> tuple[Mask, ...]:
+    def _product(self, number: int) -> tuple[Bools, ...]:
         if number not in self._products:
             self._products[number] = tuple(map(sealed, product_sets(self._sets[number], self.shape, self.criterion)))
         return self._products[number]
-
-    def _are_safe(self, pair: Ints, action: Ints) -> Mask:
-        fits: Mask = np.asarray(np.logical_and(action >= 0, action < self.shape).all(axis=1))
-        held = np.where(fits[:, None], action, 0)
-        safe: Mask = self.masks[(self.mask_of[pair], *held.T)]
-        return safe & fits
 
     def __repr__(self) -> str:
         pairs, masks = int(self.first[-2]), len(self._sets) - 1
         return f"<Shield: {pairs:,} safe situations, {masks:,} distinct masks, of {self.game!r}>"
 
 
-def _whole(what: str, given: Any, axes: int) -> Ints:
-    """An array of whole numbers with this number of axes; else InvalidOption."""
+def _whole(what: str, given: Any, *shape: int | None) -> Ints:
+    """An array of whole numbers of this shape, None: of any length; else InvalidOption."""
     array = np.asarray(given)
-    if array.ndim != axes or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidOption(
-            f"{what}: must be whole numbers with {axes} {'axis' if axes == 1 else 'axes'}, got {array.dtype} of the shape {array.shape}"
-        )
+    if array.ndim != len(shape) or (array.size and array.dtype.kind not in "iu"):
+        kind = f"{array.dtype} of the shape {array.shape}"
+        raise InvalidOption(f"{what}: must be whole numbers with {len(shape)} axes, got {kind}")
+    if any(n not in (None, own) for n, own in zip(shape, array.shape, strict=True)):
+        raise InvalidOption(f"{what}: has the shape {array.shape}, must be {shape}")
     return array.astype(np.int64, copy=False)
-
-
-def _check_shape(what: str, array: Ints, wanted: tuple[int, ...]) -> None:
-    if array.shape != wanted:
-        raise InvalidOption(f"{what}: has the shape {array.shape}, must be {wanted}")

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bools, Ints, owners
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import available_memory
-
-Mask = NDArray[np.bool_]
 
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
@@ -38,20 +36,18 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
         )
 
 
-def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Mask:
+def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
     """(D, *shape)."""
     check_size("masks", len(sets), shape)
     masks = np.zeros((len(sets), *shape), dtype=bool)
-    number = np.repeat(np.arange(len(sets)), np.diff(sets.ptr))
-    masks[(number, *sets.action.T)] = True
+    masks[(owners(sets.ptr), *sets.action.T)] = True
     return sealed(masks)
 
 
-def turn_masks(masks: Mask) -> tuple[Mask, ...]:
+def turn_masks(masks: Bools) -> tuple[Bools, ...]:
     """For each player what may follow the choices of those before, (D, n_1, ..., n_i)."""
-    players = masks.ndim - 1
     found = [masks]
-    for _ in range(players - 1):
+    while found[-1].ndim > 2:
         found.append(np.asarray(found[-1].any(axis=-1)))
     return tuple(map(sealed, reversed(found)))
 
