@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -20,16 +21,8 @@ from acegames.model.game import MarkovGame
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
 
 _NAMES = (
-    "intersection",
-    "drones",
-    "medium_access",
-    "medium_access_3",
-    "rendezvous",
-    "corridor",
-    "net_zero",
-    "knapsack",
-    "partition",
-    "six_cycle",
+    *("intersection", "drones", "medium_access", "medium_access_3", "rendezvous"),
+    *("corridor", "net_zero", "knapsack", "partition", "six_cycle"),
 )
 
 
@@ -71,11 +64,8 @@ def get(name: str, **parameters: Any) -> MarkovGame:
     known = describe(name).parameters
     for key in parameters:
         if key not in known:
-            hint = _hint(key, list(known))
-            raise TypeError(f"{name}: no parameter {key!r}{hint}; it has {', '.join(known) or 'none'}")
-    game = _module(name).build(**parameters)
-    if not isinstance(game, MarkovGame):
-        raise TypeError(f"{name}: build returned {type(game).__name__}, must return a MarkovGame")
+            raise TypeError(f"{name}: no parameter {key!r}{_hint(key, known)}; it has {', '.join(known) or 'none'}")
+    game: MarkovGame = _module(name).build(**parameters)
     return game
 
 
@@ -98,10 +88,10 @@ def describe(name: str) -> CatalogEntry:
 
 def _module(name: str) -> ModuleType:
     if name not in _NAMES:
-        raise UnknownGame(f"no catalog game {name!r}{_hint(name, list(_NAMES))}; there are {', '.join(_NAMES)}")
+        raise UnknownGame(f"no catalog game {name!r}{_hint(name, _NAMES)}; there are {', '.join(_NAMES)}")
     return importlib.import_module(f"{__name__}.{name}")
 
 
-def _hint(word: str, known: list[str]) -> str:
+def _hint(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word), known, n=2)
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
