@@ -7,16 +7,15 @@ keyword arguments are the game's parameters.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
-from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from acegames.errors import AceError
 from acegames.model.game import MarkovGame
+from acegames.model.written import unknown
 
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
 
@@ -64,7 +63,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
     known = describe(name).parameters
     for key in parameters:
         if key not in known:
-            raise TypeError(f"{name}: no parameter {key!r}{_hint(key, known)}; it has {', '.join(known) or 'none'}")
+            raise TypeError(f"{name}: {unknown('parameter', key, known)}")
     game: MarkovGame = _module(name).build(**parameters)
     return game
 
@@ -88,10 +87,5 @@ def describe(name: str) -> CatalogEntry:
 
 def _module(name: str) -> ModuleType:
     if name not in _NAMES:
-        raise UnknownGame(f"no catalog game {name!r}{_hint(name, _NAMES)}; there are {', '.join(_NAMES)}")
+        raise UnknownGame(unknown("catalog game", name, _NAMES))
     return importlib.import_module(f"{__name__}.{name}")
-
-
-def _hint(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(word), known, n=2)
-    return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

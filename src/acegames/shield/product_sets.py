@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Ints
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
@@ -40,13 +39,6 @@ CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
 """Bytes that listing subsets may take: two players with 16 kinds of actions, or four with 5."""
 SEEDS = 16
-
-
-def check_criterion(criterion: Any) -> str:
-    """The name of a criterion; InvalidOption where there is no such one."""
-    if not isinstance(criterion, str) or criterion not in CRITERIA:
-        raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
-    return criterion
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:

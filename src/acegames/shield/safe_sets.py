@@ -68,37 +68,6 @@ def _sealed_again(value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class PairNumbers(Sealed):
-    """The safe pairs of t = 0 .. H, numbered through. Arrays are read-only."""
-
-    place: Place  # where the kernels find them
-    dims: Ints  # the constraint that each axis of the boxes counts
-    constraints: int  # M
-
-    @property
-    def first(self) -> Ints:
-        """The pairs of time t are first[t] : first[t+1], (H+2,)."""
-        return self.place.first
-
-    def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
-        from acegames.kernels import shielding as kernels
-
-        number = np.empty(len(state), dtype=np.int64)
-        kernels.find_numbers(frozen(t), frozen(state), frozen(spent), self.dims, self.place, number)
-        return number
-
-    def situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state (B,) and spent (B, M) of numbered pairs; t = -1 where there is none."""
-        from acegames.kernels import shielding as kernels
-
-        t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
-        spent = np.zeros((len(number), self.constraints), dtype=np.int64)
-        kernels.find_pairs(frozen(number), self.dims, self.place, t, state, spent)
-        return t, state, spent
-
-
-@dataclass(frozen=True, eq=False)
 class SafeSets(Sealed):
     """The distinct sets of safe joint actions, and which one each pair has; the last is empty."""
 
@@ -113,8 +82,8 @@ class SafeSets(Sealed):
         return self.action[self.ptr[d] : self.ptr[d + 1]]
 
 
-def number_pairs(space: Space) -> PairNumbers:
-    """Number the safe pairs of a feasible space in which nothing is clipped.
+def number_pairs(space: Space) -> Place:
+    """Where kernels find the safe pairs, numbered through t = 0 .. H. Nothing may be clipped.
 
     The words, counts and keys of all layers lie end to end; `word` is each layer's first word.
     """
@@ -130,14 +99,13 @@ def number_pairs(space: Space) -> PairNumbers:
         own = [cells.counts[:-1] + n for cells, n in before if cells.counts is not None]
         counts = np.concatenate([*own, first[-1:]])
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
-    place = Place(*(frozen(array) for array in arrays))
-    return PairNumbers(place, frozen(np.array(space.dims, dtype=np.int64)), len(space.game.constraints))
+    return Place(*map(frozen, arrays))
 
 
-def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
+def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
     game = space.game
-    number = int(pairs.first[-1])
+    number = int(first[-1])
     if 4 * number > available_memory():
         raise TooLarge(
             f"shield: {number:,} safe situations take {4 * number / 2**30:.3g} GiB, more than can be used; "
@@ -150,12 +118,12 @@ def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
     count = 0
     for t in range(game.horizon):
         kernel, at, end, layer = _layer(space, t)
-        into = code[pairs.first[t] : pairs.first[t + 1]]
+        into = code[first[t] : first[t + 1]]
         while at[0] < end:
             *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
             if at[0] < end:  # there was no room for another set
                 known = _with_room(known.bits, known.block, len(known.bits), count)
-    return _merged(int(pairs.first[-2]), code, known, count, lists)
+    return _merged(int(first[-2]), code, known, count, lists)
 
 
 def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> Sets:

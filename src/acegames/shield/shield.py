@@ -34,9 +34,9 @@ from acegames.safety.feasible import Feasibility
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
-from acegames.shield.product_sets import check_criterion, product_sets
+from acegames.shield.product_sets import CRITERIA, product_sets
 from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, sealed
+from acegames.shield.safe_sets import Sealed, find_safe_sets, frozen, number_pairs, sealed
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
@@ -83,18 +83,20 @@ class Shield(Sealed):
         criterion: str = "largest",
     ) -> None:
         check_game(game)
-        self.criterion = check_criterion(criterion)
+        if not isinstance(criterion, str) or criterion not in CRITERIA:
+            raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
         within = Within(epsilon, relative, rounding, safety=True)
         counted = within.count(game)
         whole = lattice(counted.game)
         space = explore(plan(counted.game, whole, clip=False))
         if not space.feasible:
             raise infeasible_as_counted(game, within)
-        self.game = game
+        self.game, self.criterion = game, criterion
         self.feasibility = Feasibility(counted.game, whole, space)
         self.tracker = CostTracker(game.constraints, whole.units, counted.rounding)
-        self._numbers = number_pairs(space)
-        self._sets = find_safe_sets(space, self._numbers)
+        self._place = number_pairs(space)
+        self._dims = frozen(np.array(space.dims, dtype=np.int64))  # the constraint that each axis of boxes counts
+        self._sets = find_safe_sets(space, self.first)
         self._products: dict[int, tuple[Bools, ...]] = {}
 
     @property
@@ -184,7 +186,7 @@ class Shield(Sealed):
         UnknownPair where no safe play comes.
         """
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
-        found = int(self._numbers.find(np.array([t]), np.array([index]), total)[0])
+        found = int(self._find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
             hint = "" if self.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no safe play comes here{hint}")
@@ -206,11 +208,17 @@ class Shield(Sealed):
         state, times = _whole("states", states, None), _whole("t", np.atleast_1d(t), None)
         if times.shape not in ((1,), state.shape):
             raise InvalidOption(f"t: has {len(times)} entries, must be one or {len(state)}, as `states` has")
-        return self._numbers.find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
+        return self._find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
         """Time (B,), state index (B,) and spent units (B, M) of pairs; t = -1 if there is none."""
-        return self._numbers.situations(_whole("pairs", pairs, None))
+        from acegames.kernels.shielding import find_pairs
+
+        number = _whole("pairs", pairs, None)
+        t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
+        spent = np.zeros((len(number), len(self.game.constraints)), dtype=np.int64)
+        find_pairs(frozen(number), self._dims, self._place, t, state, spent)
+        return t, state, spent
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
         """The pair that each step leads to, (B,); -1 where it is not safe.
@@ -227,7 +235,7 @@ class Shield(Sealed):
         """
         pair = _whole("pairs", pairs, None)
         cost = _whole("costs", costs, len(pair), len(self.game.constraints))
-        t, _, spent = self._numbers.situations(pair)
+        t, _, spent = self.situations(pair)
         going = (t >= 0) & (t < self.game.horizon)
         if actions is not None:
             action = _whole("actions", actions, len(pair), len(self.players))
@@ -244,7 +252,7 @@ class Shield(Sealed):
     @property
     def first(self) -> Ints:
         """The pairs of time t are first[t] : first[t+1], (H+2,); from first[H] on the end."""
-        return self._numbers.first
+        return self._place.first
 
     @property
     def mask_of(self) -> NDArray[np.int32]:
@@ -299,6 +307,14 @@ class Shield(Sealed):
         if t == self.game.horizon:
             raise UnknownPair(f"t={t}: that is the end, t must be below the horizon {self.game.horizon}")
         return found
+
+    def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
+        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
+        from acegames.kernels.shielding import find_numbers
+
+        number = np.empty(len(state), dtype=np.int64)
+        find_numbers(frozen(t), frozen(state), frozen(spent), self._dims, self._place, number)
+        return number
 
     def _product(self, number: int) -> tuple[Bools, ...]:
         if number not in self._products:
