@@ -95,22 +95,13 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
     x, reduced = program.solve()
     shares = tuple(_shares(game.layer(t), *(program.at(t, v) for v in (x, reduced))) for t in range(game.horizon))
     values, spent = _evaluate(game, shares, costs)
-    _check_kept(game, spent, program.size)
+    _check_kept(program, spent)
     return ExpectedBudgets(game, weights, shares, values, spent)
 
 
-def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
-    """The unit of each constraint: its smallest budget where that is of the size of its costs."""
-    largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in costs], axis=0) if game.constraints else np.zeros(0)
-    for m, schedule in enumerate(zip(*game.budgets, strict=True)):
-        least = min((abs(float(b)) for b in schedule if not isinstance(b, float) and b), default=0.0)
-        largest[m] = (least if largest[m] / SAME_SIZE < least < SAME_SIZE * largest[m] else largest[m]) or 1.0
-    return largest
-
-
-def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
+def _check_kept(program: _Program, spent: Floats) -> None:
     """A float program may fail where numbers differ by many orders of size: claim nothing then."""
-    budgets = np.array([[float(b) for b in row] for row in game.budgets]).reshape(spent.shape)
+    game, budgets, size = program.game, program.budgets, program.size
     over = np.argwhere(spent > budgets + AVERAGE_KEPT * np.minimum(size, np.maximum(np.abs(budgets), size / SAME_SIZE)))
     if len(over):
         t, m = over[0]
@@ -130,7 +121,16 @@ class _Program:
         self.start = pointers([len(r) for r in self.rows])
         self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
         self.reward /= np.abs(self.reward).max(initial=0.0) or 1.0  # the solver's tolerances are absolute
-        self.size = _sizes(game, costs)
+        self.budgets = np.array([[float(b) for b in row] for row in game.budgets])
+        self.size = self._sizes()
+
+    def _sizes(self) -> Floats:
+        """The unit of each constraint: its smallest budget if that is of the size of its costs."""
+        largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in self.costs], axis=0)
+        some = np.isfinite(self.budgets) & (self.budgets != 0)
+        least = np.where(some, np.abs(self.budgets), np.inf).min(axis=0)
+        size = np.where((largest / SAME_SIZE < least) & (least < SAME_SIZE * largest), least, largest)
+        return np.where(size > 0, size, 1.0)
 
     def _entries(self) -> Iterator[tuple[Any, Any, Any]]:
         """Equations, columns and coefficients. Equation t * S + s is of state s at t.
@@ -171,9 +171,7 @@ class _Program:
         lp.num_col_, lp.num_row_ = x + y, len(right)
         lp.col_cost_ = np.append(-self.reward, np.zeros(y))
         lp.col_lower_ = np.append(np.zeros(x), np.full(y, -np.inf))
-        lp.col_upper_ = np.append(
-            np.full(x, np.inf), [float(b) / k for row in game.budgets for b, k in zip(row, self.size, strict=True)]
-        )
+        lp.col_upper_ = np.append(np.full(x, np.inf), self.budgets / self.size)
         lp.row_lower_ = lp.row_upper_ = right
         row, column, value = (np.concatenate(part) for part in zip(*self._entries(), strict=True))
         key, group = np.unique(row.astype(np.int64) * (x + y) + column, return_inverse=True)  # each place once
@@ -202,10 +200,10 @@ class _Program:
 
     def _thrift(self) -> Floats:
         """Weights of what is spent in the end, in units of the last finite budget."""
-        weights = np.zeros((self.game.horizon, len(self.game.constraints)))
-        for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
-            finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
-            weights[-1, m] = self.size[m] / (finite[-1] or 1.0) if finite else 0.0
+        weights = np.zeros_like(self.budgets)
+        for m, schedule in enumerate(self.budgets.T):
+            finite = np.abs(schedule[np.isfinite(schedule)])
+            weights[-1, m] = self.size[m] / (finite[-1] or 1.0) if len(finite) else 0.0
         return weights.ravel()
 
     @staticmethod

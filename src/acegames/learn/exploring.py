@@ -140,15 +140,13 @@ class _Plan:
         self.value: list[dict[Label, float]] = [{} for _ in range(tally.facts.horizon + 1)]
         for t in reversed(range(len(reached))):
             for s in reached[t]:
-                worth = (self._worth(t, s, a) for a in tally.facts.to_sample(t, s))
-                self.value[t][s] = max(worth, default=0.0)
+                self.value[t][s] = max((self._worth(t, s, a) for a in tally.facts.to_sample(t, s)), default=0.0)
 
     def _worth(self, t: int, state: Label, action: JointAction) -> float:
         found = self.tally.at(t, state, action)
         if found is None:
             return 1.0
-        later = self.value[t + 1]
-        ahead = sum(n * later.get(s, 0.0) for (s, _), n in found.outcomes.items()) if later else 0.0
+        ahead = sum(n * self.value[t + 1].get(s, 0.0) for (s, _), n in found.outcomes.items())
         return (found.count < self.needed) + ahead / found.count
 
     def choose(self, t: int, state: Label, legal: tuple[JointAction, ...]) -> JointAction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,8 +60,8 @@ def rollout(
         raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
     facts, generator = facts_of(policy.game), np.random.default_rng(rng)
     model = GameModel(source) if isinstance(source, MarkovGame) else source
-    own = conventions(model)
-    world = world_of(model, replace(facts, initial=own.initial or facts.initial), state, cost)
+    initial = conventions(model).initial or facts.initial
+    world = world_of(model, replace(facts, initial=initial), state, cost)
     played = [_play(world, policy, facts, generator) for _ in range(check_count("episodes", episodes))]
     returns, spent, broken, surprises = zip(*played, strict=True)
     return Episodes(np.array(returns), np.array(spent), sum(broken), tuple(s for s in surprises if s is not None))
@@ -73,17 +72,14 @@ def _play(
 ) -> tuple[list[float], list[float], bool, str | None]:
     """One episode: returns, spending, whether a budget broke, and what was not foreseen."""
     total, broken, surprise = np.zeros(len(facts.players)), False, None
-    start = world.reset(rng)
-    runner = SafeRunner(policy, rng, start)
+    runner = SafeRunner(policy, rng, world.reset(rng))
     try:
         while not runner.done and runner.state != END:
             t, action = runner.t, runner.act()
             next_state, cost, reward = world.step(t, action)
             runner.observe(action, cost, next_state)
-            gained = [reward[p] for p in facts.players] if isinstance(reward, dict) else reward
-            total += np.asarray(gained, dtype=np.float64).reshape(len(facts.players))
-            over = any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True) if not math.isinf(b))
-            broken = broken or over
+            total += facts.read_reward(reward, f"t={t}, action {action!r}")
+            broken |= any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True))
     except UnknownPair as error:
         surprise = str(error)
     return total.tolist(), [float(x) for x in runner.total], broken, surprise

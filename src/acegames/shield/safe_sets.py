@@ -53,7 +53,6 @@ class Sealed:
     """Seals its arrays again after it was pickled or copied, which makes them writable."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take in the attributes."""
         vars(self).update({name: _sealed_again(value) for name, value in state.items()})
 
 

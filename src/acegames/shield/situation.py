@@ -52,9 +52,13 @@ class Situation:
             following = following[following[:, i] == a]
         if not len(following):
             raise InvalidOption(f"{self}: chosen {chosen!r} cannot be completed safely")
-        i = self._next_player(given, player)
-        mask = np.zeros(self.shape[i], dtype=bool)
-        mask[following[:, i]] = True
+        asked = None if player is UNSAID else self._player(player)
+        waiting = [i for i in range(len(self.shape)) if i not in given and asked in (None, i)]
+        if not waiting:
+            who = "every player" if asked is None else f"player {player!r}"
+            raise InvalidOption(f"chosen: {who} has chosen already")
+        mask = np.zeros(self.shape[waiting[0]], dtype=bool)
+        mask[following[:, waiting[0]]] = True
         return sealed(mask)
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
@@ -68,7 +72,6 @@ class Situation:
         return np.asarray(self.safe[changed == changed.min()])
 
     def _indices(self, action: Sequence[Label]) -> NDArray[np.int64]:
-        """Indices of a joint action."""
         players = self.game.players
         if not _listed(action) or len(action) != len(players):
             raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
@@ -90,21 +93,13 @@ class Situation:
         """Player and action indices of what was chosen."""
         players = self.game.players
         if isinstance(chosen, Mapping):
-            return {i: self._index(i, a) for i, a in ((self._player(p), a) for p, a in chosen.items())}
-        if not _listed(chosen) or len(chosen) > len(players):
-            raise InvalidOption(
-                f"chosen: got {chosen!r}, must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
-            )
-        return {i: self._index(i, a) for i, a in enumerate(chosen)}
-
-    def _next_player(self, given: dict[int, int], player: Label) -> int:
-        waiting = [i for i in range(len(self.game.players)) if i not in given]
-        if player is not UNSAID:
-            waiting = [i for i in waiting if i == self._player(player)]
-        if not waiting:
-            who = "every player" if player is UNSAID else f"player {player!r}"
-            raise InvalidOption(f"chosen: {who} has chosen already")
-        return waiting[0]
+            given = {self._player(p): a for p, a in chosen.items()}
+        elif _listed(chosen) and len(chosen) <= len(players):
+            given = dict(enumerate(chosen))
+        else:
+            rule = f"must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
+            raise InvalidOption(f"chosen: got {chosen!r}, {rule}")
+        return {i: self._index(i, a) for i, a in given.items()}
 
     def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> Floats:
         """The score of each joint action."""
