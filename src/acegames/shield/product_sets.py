@@ -72,7 +72,8 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bo
 def _kinds(allowed: Bools, player: int) -> Ints:
     """The kind of each action: those of a kind are safe with the same actions of the others."""
     rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
-    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1))
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
 
 
 def _cells(kinds: list[int]) -> float:
