@@ -76,7 +76,7 @@ TESTED: dict[str, tuple[str, ...]] = {
     "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,
     "policy/simulation.py": ("simulation", "safety_properties", "simulation_random_costs", "user_functions", "policy"),
-    "learn/caution.py": ("safety_properties", "learn", "user_functions"),
+    "learn/known.py": ("safety_properties", "learn", "user_functions"),
     "learn/safe_policy.py": ("learn", "user_functions"),
     "learn/policy_support.py": ("learn",),
     **_each("shield", SHIELD),

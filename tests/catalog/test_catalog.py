@@ -60,7 +60,7 @@ def test_an_unknown_name_offers_close_ones():
 
 
 def test_an_unknown_parameter_is_named():
-    with pytest.raises(TypeError, match=r"no parameter 'horizn'.*did you mean 'horizon'"):
+    with pytest.raises(TypeError, match=r"drones: unknown parameter 'horizn'.*did you mean 'horizon'"):
         catalog.get("drones", horizn=3)
 
 

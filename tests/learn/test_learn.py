@@ -409,11 +409,11 @@ def test_what_is_negligible_is_left_out():
 
 def true_bounds(game):
     """The true worst cost and next states of each pair."""
-    rows = learn.game_model(game)._rows
 
     def outcomes(t, s, a):
         layer = game.layer(t)
-        return layer, layer.outcomes(rows[game.layer_at[t]][game.state_index(s), game.action_indices(a)])
+        (row,) = (r for r in layer.rows(game.state_index(s)) if game.joint_action(layer.action[r]) == a)
+        return layer, layer.outcomes(row)
 
     def worst(t, s, a):
         layer, outs = outcomes(t, s, a)

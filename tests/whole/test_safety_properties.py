@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.learn.caution import Caution, dominated
-from acegames.learn.known import Known, read_facts
+from acegames.learn.facts import dominated
+from acegames.learn.known import Known
 from acegames.model.amounts import common_unit
 from acegames.model.numbers import plain
 from acegames.policy.player_records import RowIndex, joint_actions, marginals
@@ -450,7 +450,7 @@ def test_rounded_games_are_the_same_games_with_rounded_costs(seed, rounding):
 
 def known_facts(players=("a", "b"), budget=(("fuel", 5), ("time", 3))):
     said = {"players": list(players), "horizon": 2, "initial": "s", "budget": dict(budget), "constraints": None}
-    return read_facts(Known(**said, actions=[["x", "y"]] * len(players)))
+    return Known(**said, actions=[["x", "y"]] * len(players)).facts(None)
 
 
 def test_worst_costs_are_read_in_every_form():
@@ -470,18 +470,18 @@ def test_worst_costs_are_read_in_every_form():
         (lambda t, s, a: [2, 1] if a == ("x", "x") else 0, (two,)),
         (lambda t, s, a: [[2, 1], [0, 3]] if (t, s) == (0, "s") else 0, (two, other)),
     ]:
-        assert Caution(worst_cost=given).worst(facts, *place) == expected
+        assert Known(worst_cost=given).worst(facts, *place) == expected
     with pytest.raises(ace.InvalidGame, match=r"t=0, state 's', action .*worst_cost: cost"):
-        Caution(worst_cost=[1, 2, 3]).worst(facts, *place)
+        Known(worst_cost=[1, 2, 3]).worst(facts, *place)
     one = known_facts(budget=(("fuel", 5),))
-    assert Caution(worst_cost=2).worst(one, *place) == ((Fraction(2),),)
-    assert Caution(worst_cost=[[2], [1]]).worst(one, *place) == ((Fraction(2),), (Fraction(1),))
+    assert Known(worst_cost=2).worst(one, *place) == ((Fraction(2),),)
+    assert Known(worst_cost=[[2], [1]]).worst(one, *place) == ((Fraction(2),), (Fraction(1),))
 
 
 def test_next_states_are_those_listed_else_those_seen():
     place = (1, "s", ("x", "y"))
-    assert Caution().next_states(*place, {"b", "a"}) == ["a", "b"]
-    listing = Caution(possible_next=lambda t, s, a: ["c", "a", "c"] if (t, s, a) == place else [])
+    assert Known().next_states(*place, {"b", "a"}) == ["a", "b"]
+    listing = Known(possible_next=lambda t, s, a: ["c", "a", "c"] if (t, s, a) == place else [])
     assert listing.next_states(*place, {"a"}) == ["c", "a"] and listing.next_states(*place, set()) == ["c", "a"]
     with pytest.raises(ace.InvalidGame, match="next state 'b' was seen"):
         listing.next_states(*place, {"a", "b", "d"})
@@ -493,7 +493,7 @@ def test_next_states_are_those_listed_else_those_seen():
         (3, "list"),
     ]:
         with pytest.raises(ace.InvalidGame, match=words):
-            Caution(possible_next=lambda t, s, a, g=given: g).next_states(*place, set())
+            Known(possible_next=lambda t, s, a, g=given: g).next_states(*place, set())
 
 
 def test_rewards_of_what_was_never_sampled():
@@ -501,9 +501,9 @@ def test_rewards_of_what_was_never_sampled():
     for given, expected in [
         (1, (1.0, 1.0)), ([1, 2], (1.0, 2.0)), ({"a": 1, "b": 2}, (1.0, 2.0)), (lambda t, s, a: (3, t), (3.0, 0.0)),
     ]:  # fmt: skip
-        assert Caution(unseen_reward=given).reward_unseen(facts, *place) == expected
+        assert Known(unseen_reward=given).reward_unseen(facts, *place) == expected
     with pytest.raises(ace.InvalidGame, match="unseen_reward"):
-        Caution(unseen_reward=[1, 2, 3]).reward_unseen(facts, *place)
+        Known(unseen_reward=[1, 2, 3]).reward_unseen(facts, *place)
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_rewards_of_what_was_never_sampled():
 )
 def test_options_of_caution_that_contradict_each_other(options, words):
     with pytest.raises(ace.InvalidOption, match=words):
-        Caution(**options).check()
+        Known(**options).check()
 
 
 def test_options_of_caution_that_fit():
@@ -532,7 +532,7 @@ def test_options_of_caution_that_fit():
         {"conservative": True, "worst_cost": 0, "negligible": 0.5},
         {"conservative": True, "worst_cost": 1, "unseen_reward": 0, "possible_next": lambda t, s, a: []},
     ):
-        caution = Caution(**options)
+        caution = Known(**options)
         assert caution.check() is caution
 
 

@@ -19,6 +19,7 @@ and legal joint action of a state.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -94,22 +95,13 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
     x, reduced = program.solve()
     shares = tuple(_shares(game.layer(t), *(program.at(t, v) for v in (x, reduced))) for t in range(game.horizon))
     values, spent = _evaluate(game, shares, costs)
-    _check_kept(game, spent, program.size)
+    _check_kept(program, spent)
     return ExpectedBudgets(game, weights, shares, values, spent)
 
 
-def _sizes(game: MarkovGame, costs: list[Floats]) -> Floats:
-    """The unit of each constraint: its smallest budget where that is of the size of its costs."""
-    largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in costs], axis=0) if game.constraints else np.zeros(0)
-    for m, schedule in enumerate(zip(*game.budgets, strict=True)):
-        least = min((abs(float(b)) for b in schedule if not isinstance(b, float) and b), default=0.0)
-        largest[m] = (least if largest[m] / SAME_SIZE < least < SAME_SIZE * largest[m] else largest[m]) or 1.0
-    return largest
-
-
-def _check_kept(game: MarkovGame, spent: Floats, size: Floats) -> None:
+def _check_kept(program: _Program, spent: Floats) -> None:
     """A float program may fail where numbers differ by many orders of size: claim nothing then."""
-    budgets = np.array([[float(b) for b in row] for row in game.budgets]).reshape(spent.shape)
+    game, budgets, size = program.game, program.budgets, program.size
     over = np.argwhere(spent > budgets + AVERAGE_KEPT * np.minimum(size, np.maximum(np.abs(budgets), size / SAME_SIZE)))
     if len(over):
         t, m = over[0]
@@ -123,44 +115,42 @@ class _Program:
     """The linear program. Columns: (t, row) of the states that can occur at t, then y, (T, M)."""
 
     def __init__(self, game: MarkovGame, weights: tuple[float, ...], costs: list[Floats]) -> None:
-        self.game = game
+        self.game, self.costs = game, costs
         reach = reachable_states(game)
         self.rows = [np.flatnonzero(reach[t][owners(game.layer(t).row_ptr)]) for t in range(game.horizon)]
         self.start = pointers([len(r) for r in self.rows])
         self.reward = np.concatenate([game.layer(t).reward[r] @ np.array(weights) for t, r in enumerate(self.rows)])
         self.reward /= np.abs(self.reward).max(initial=0.0) or 1.0  # the solver's tolerances are absolute
-        self.size = _sizes(game, costs)
-        self.entries: list[tuple[Any, Any, Any]] = []
-        for t in range(game.horizon):
-            self._flow(t)
-            self._spending(t, costs[game.layer_at[t]] / self.size)
+        self.budgets = np.array([[float(b) for b in row] for row in game.budgets])
+        self.size = self._sizes()
 
-    def _flow(self, t: int) -> None:
-        """What leaves states at t, and enters them at t + 1. Equation t * S + s is of s at t."""
-        layer, rows, states = self.game.layer(t), self.rows[t], len(self.game.states)
-        column = self.start[t] + np.arange(len(rows))
-        self.entries.append((t * states + owners(layer.row_ptr)[rows], column, np.ones(len(rows))))
-        if t + 1 < self.game.horizon:
-            outcome, first = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
-            entered = (t + 1) * states + layer.next_state[outcome]
-            self.entries.append((entered, np.repeat(column, np.diff(first)), -layer.prob[outcome]))
+    def _sizes(self) -> Floats:
+        """The unit of each constraint: its smallest budget if that is of the size of its costs."""
+        largest = np.max([np.abs(c).max(axis=0, initial=0.0) for c in self.costs], axis=0)
+        some = np.isfinite(self.budgets) & (self.budgets != 0)
+        least = np.where(some, np.abs(self.budgets), np.inf).min(axis=0)
+        size = np.where((largest / SAME_SIZE < least) & (least < SAME_SIZE * largest), least, largest)
+        return np.where(size > 0, size, 1.0)
 
-    def _spending(self, t: int, cost: Floats) -> None:
-        """y_t - y_{t-1} - E[cost at t] = 0."""
-        horizon, m = self.game.horizon, len(self.game.constraints)
-        column = self.start[t] + np.arange(len(self.rows[t]))
-        for k in range(m):
-            equation, y = horizon * len(self.game.states) + t * m + k, int(self.start[-1]) + t * m + k
-            self.entries.append((np.full(len(column), equation), column, -cost[self.rows[t], k]))
-            self.entries.append(([equation], [y], [1.0]))
-            if t > 0:
-                self.entries.append(([equation], [y - m], [-1.0]))
+    def _entries(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Equations, columns and coefficients. Equation t * S + s is of state s at t.
 
-    def _entries(self, columns: int) -> tuple[Any, Any, Any]:
-        """Equations, columns and coefficients, in order, each place once."""
-        row, column, value = (np.concatenate(part) for part in zip(*self.entries, strict=True))
-        key, group = np.unique(row.astype(np.int64) * columns + column, return_inverse=True)
-        return key // columns, key % columns, np.bincount(group, weights=value)
+        After these come those of spending: y_t - y_{t-1} - E[cost at t] = 0.
+        """
+        game = self.game
+        states, m = len(game.states), len(game.constraints)
+        spending, y = game.horizon * states, np.arange(game.horizon * m)
+        yield spending + y, self.start[-1] + y, np.ones(len(y))
+        yield spending + y[m:], self.start[-1] + y[: len(y) - m], -np.ones(len(y) - m)
+        for t, rows in enumerate(self.rows):
+            layer, column = game.layer(t), self.start[t] + np.arange(len(rows))
+            yield t * states + owners(layer.row_ptr)[rows], column, np.ones(len(rows))
+            if t + 1 < game.horizon:
+                outcome, first = spans(layer.out_ptr[rows], layer.out_ptr[rows + 1])
+                entered = (t + 1) * states + layer.next_state[outcome]
+                yield entered, np.repeat(column, np.diff(first)), -layer.prob[outcome]
+            cost = self.costs[game.layer_at[t]][rows] / self.size
+            yield np.repeat(spending + t * m + np.arange(m), len(rows)), np.tile(column, m), -cost.T.ravel()
 
     def at(self, t: int, values: Floats) -> Floats:
         """The part of a solution at t, by row of the layer; NaN in states that cannot occur."""
@@ -181,14 +171,14 @@ class _Program:
         lp.num_col_, lp.num_row_ = x + y, len(right)
         lp.col_cost_ = np.append(-self.reward, np.zeros(y))
         lp.col_lower_ = np.append(np.zeros(x), np.full(y, -np.inf))
-        lp.col_upper_ = np.append(
-            np.full(x, np.inf), [float(b) / k for row in game.budgets for b, k in zip(row, self.size, strict=True)]
-        )
+        lp.col_upper_ = np.append(np.full(x, np.inf), self.budgets / self.size)
         lp.row_lower_ = lp.row_upper_ = right
-        row, column, value = self._entries(x + y)
+        row, column, value = (np.concatenate(part) for part in zip(*self._entries(), strict=True))
+        key, group = np.unique(row.astype(np.int64) * (x + y) + column, return_inverse=True)  # each place once
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.searchsorted(row, np.arange(len(right) + 1)).astype(np.int32)
-        lp.a_matrix_.index_, lp.a_matrix_.value_ = column.astype(np.int32), value
+        lp.a_matrix_.start_ = np.searchsorted(key // (x + y), np.arange(len(right) + 1)).astype(np.int32)
+        lp.a_matrix_.index_ = (key % (x + y)).astype(np.int32)
+        lp.a_matrix_.value_ = np.bincount(group, weights=value).astype(np.float64)
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
         for option, setting in {"output_flag": False, "threads": 1, "solver": "simplex", **tight}.items():
@@ -210,10 +200,10 @@ class _Program:
 
     def _thrift(self) -> Floats:
         """Weights of what is spent in the end, in units of the last finite budget."""
-        weights = np.zeros((self.game.horizon, len(self.game.constraints)))
-        for m, schedule in enumerate(zip(*self.game.budgets, strict=True)):
-            finite = [abs(float(b)) for b in schedule if not isinstance(b, float)]
-            weights[-1, m] = self.size[m] / (finite[-1] or 1.0) if finite else 0.0
+        weights = np.zeros_like(self.budgets)
+        for m, schedule in enumerate(self.budgets.T):
+            finite = np.abs(schedule[np.isfinite(schedule)])
+            weights[-1, m] = self.size[m] / (finite[-1] or 1.0) if len(finite) else 0.0
         return weights.ravel()
 
     @staticmethod
@@ -247,8 +237,7 @@ def _evaluate(game: MarkovGame, shares: tuple[Floats, ...], costs: list[Floats])
         values += x @ layer.reward
         spent[t] = x @ costs[game.layer_at[t]]
         flow = layer.prob * np.repeat(x, np.diff(layer.out_ptr))
-        occupancy = np.zeros(len(game.states))
-        np.add.at(occupancy, layer.next_state, flow)
+        occupancy = np.bincount(layer.next_state, weights=flow, minlength=len(game.states)).astype(np.float64)
     return values, spent.cumsum(axis=0)
 
 

@@ -7,7 +7,6 @@ keyword arguments are the game's parameters.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from dataclasses import dataclass
@@ -16,20 +15,13 @@ from typing import Any
 
 from acegames.errors import AceError
 from acegames.model.game import MarkovGame
+from acegames.model.written import unknown
 
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
 
 _NAMES = (
-    "intersection",
-    "drones",
-    "medium_access",
-    "medium_access_3",
-    "rendezvous",
-    "corridor",
-    "net_zero",
-    "knapsack",
-    "partition",
-    "six_cycle",
+    *("intersection", "drones", "medium_access", "medium_access_3", "rendezvous"),
+    *("corridor", "net_zero", "knapsack", "partition", "six_cycle"),
 )
 
 
@@ -71,11 +63,8 @@ def get(name: str, **parameters: Any) -> MarkovGame:
     known = describe(name).parameters
     for key in parameters:
         if key not in known:
-            hint = _hint(key, list(known))
-            raise TypeError(f"{name}: no parameter {key!r}{hint}; it has {', '.join(known) or 'none'}")
-    game = _module(name).build(**parameters)
-    if not isinstance(game, MarkovGame):
-        raise TypeError(f"{name}: build returned {type(game).__name__}, must return a MarkovGame")
+            raise TypeError(f"{name}: {unknown('parameter', key, known)}")
+    game: MarkovGame = _module(name).build(**parameters)
     return game
 
 
@@ -98,10 +87,5 @@ def describe(name: str) -> CatalogEntry:
 
 def _module(name: str) -> ModuleType:
     if name not in _NAMES:
-        raise UnknownGame(f"no catalog game {name!r}{_hint(name, list(_NAMES))}; there are {', '.join(_NAMES)}")
+        raise UnknownGame(unknown("catalog game", name, _NAMES))
     return importlib.import_module(f"{__name__}.{name}")
-
-
-def _hint(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(str(word), known, n=2)
-    return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

@@ -38,11 +38,8 @@ def build(horizon: int = 8) -> MarkovGame:
         horizon: number of steps.
     """
 
-    def step(cell: Cell, action: str) -> Cell:
-        return DOORS[cell].get(action, cell)
-
-    def after(state: tuple[Cell, Cell], action: tuple[str, str]) -> tuple[Cell, Cell]:
-        return step(state[0], action[0]), step(state[1], action[1])
+    def after(state: tuple[Cell, Cell], action: tuple[str, str]) -> tuple[Cell, ...]:
+        return tuple(DOORS[cell].get(way, cell) for cell, way in zip(state, action, strict=True))
 
     def legal(t: int, state: tuple[Cell, Cell], action: tuple[str, str]) -> bool:
         there = after(state, action)

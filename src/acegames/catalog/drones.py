@@ -52,9 +52,7 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
 
     def outcomes(t: int, state: State, action: tuple[str, str]) -> list[tuple[float, State, list[int]]]:
         after = _after(state, action)
-        calm = [_energy(a, pack, 1) for a in action]
-        windy = [_energy(a, pack, 2) for a in action]
-        return [(1 - gust, after, calm), (gust, after, windy)]
+        return [(p, after, [_energy(a, pack, flight) for a in action]) for p, flight in ((1 - gust, 1), (gust, 2))]
 
     return MarkovGame.from_functions(
         name="drones",
@@ -63,7 +61,7 @@ def build(horizon: int = 5, battery: Any = 4, pack: int = 2, gust: float = 0.25)
         initial=((0, 0), (2, 0), tuple(VILLAGES.values()), "pack"),
         budget={"red battery": first, "blue battery": second},
         actions=lambda t, s: [_choices(s[0], s), _choices(s[1], s)],
-        legal=lambda t, s, a: _no_collision(s, a),
+        legal=_no_collision,
         outcomes=outcomes,
         reward=_reward,
     )
@@ -85,8 +83,8 @@ def _fly(cell: Cell, action: str) -> Cell:
     return cell[0] + dx, cell[1] + dy
 
 
-def _no_collision(state: State, action: tuple[str, str]) -> bool:
-    a, b = _fly(state[0], action[0]), _fly(state[1], action[1])
+def _no_collision(t: int, state: State, action: tuple[str, str]) -> bool:
+    a, b = map(_fly, state[:2], action)
     return a != b and (a, b) != (state[1], state[0])
 
 

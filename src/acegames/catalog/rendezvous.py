@@ -21,9 +21,9 @@ Facts:
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
+from acegames.model.budgets import almost_sure
 from acegames.model.game import MarkovGame
 
 MOVE = {"upstream": 1, "anchor": 0, "downstream": -1}
@@ -51,8 +51,7 @@ def build(horizon: int = 5, gap: Any = 0, always: bool = False) -> MarkovGame:
             return [3.0 * (action[0] == "upstream"), 3.0 * (action[1] == "downstream")]
         return [-1.0 * (a != "anchor") for a in action]
 
-    free = [math.inf] * (horizon - 1)
-    bound = gap if always else [*free, gap]
+    bound = gap if always else almost_sure(gap)
     return MarkovGame.from_functions(
         name="rendezvous",
         players=["ada", "bo"],

@@ -23,9 +23,9 @@ from functools import cached_property
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.learn.caution import Caution, dominated
 from acegames.learn.confidence import ruled_out
-from acegames.learn.facts import END, Cost, Facts, per_player
+from acegames.learn.facts import END, Cost, Facts, Place, dominated, per_player
+from acegames.learn.known import Known
 from acegames.learn.policy_support import PolicySupport, policy_support
 from acegames.learn.safe_policy import SafePolicy, safe_policy
 from acegames.learn.tally import Key, Tally
@@ -67,7 +67,12 @@ class Empirical:
 
     tally: Tally
     confidence: float = 0.95
-    caution: Caution = field(default_factory=Caution)
+    caution: Known = field(default_factory=Known)
+
+    def __post_init__(self) -> None:
+        """InvalidGame when the samples contradict the bounds given."""
+        if self.caution.bounds:
+            _ = self._reached
 
     @property
     def facts(self) -> Facts:
@@ -120,14 +125,7 @@ class Empirical:
     @cached_property
     def unseen(self) -> tuple[Key, ...]:
         """Legal pairs of reached states never sampled. Empty unless `actions` was given."""
-        missing = (
-            self.tally.key(t, s, a)
-            for t, here in enumerate(self._reached)
-            for s in here
-            for a in self.facts.joint_actions(t, s) or ()
-            if s != END and not self.tally.count(t, s, a)
-        )
-        return tuple(dict.fromkeys(missing))
+        return tuple(key for key, n in self.tally.counts(self._reached).items() if not n)
 
     @cached_property
     def blind(self) -> tuple[tuple[int, Label], ...]:
@@ -175,7 +173,7 @@ class Empirical:
             return None
         seen, count = (pair.outcomes, pair.count) if pair else ({}, 0)
         found = {outcome: n / count for outcome, n in seen.items()}
-        missing = self._not_excluded(t, state, action, set(seen), count)
+        missing = self._not_excluded((t, state, action), set(seen), count)
         if missing:
             extra = ruled_out(count, self.confidence)
             found = {outcome: p * (1 - extra) for outcome, p in found.items()}
@@ -204,29 +202,18 @@ class Empirical:
     def _pairs_at(self) -> Counter[int | None]:
         return Counter(key.t for key in self.tally.pairs)
 
-    def checked(self) -> Empirical:
-        """Return itself; InvalidGame when the samples contradict the bounds given."""
-        if self.caution.worst_cost is not None or self.caution.possible_next is not None:
-            _ = self._reached
-        return self
-
-    def _not_excluded(
-        self, t: int, state: Label, action: JointAction, seen: set[tuple[Label, Cost]], samples: int
-    ) -> list[tuple[Label, Cost]]:
+    def _not_excluded(self, key: Place, seen: set[tuple[Label, Cost]], samples: int) -> list[tuple[Label, Cost]]:
         """The outcomes of worst cost that were not seen and that the data does not exclude.
 
         Raises InvalidGame where what was seen contradicts the bounds given.
         """
-        worst = self.caution.worst(self.facts, t, state, action)
+        worst = self.caution.worst(self.facts, *key)
         for _, cost in seen:
             if worst is not None and not any(dominated(cost, w) for w in worst):
                 shown = {c: str(x) for c, x in zip(self.facts.constraints, cost, strict=True)}
-                raise InvalidGame(
-                    f"{place(t, state, action)}: the cost {shown} was seen, worst_cost says it cannot occur"
-                )
-        reached = self.caution.next_states(t, state, action, {s for s, _ in seen})
-        if not self.guarded(samples):
-            return []
+                raise InvalidGame(f"{place(*key)}: the cost {shown} was seen, worst_cost says it cannot occur")
+        reached = self.caution.next_states(*key, {s for s, _ in seen})
+        worst = worst if self.guarded(samples) else None
         return [(s, w) for s in reached for w in worst or () if (s, w) not in seen]
 
     @cached_property

@@ -12,7 +12,7 @@ from acegames.learn.confidence import check_count
 from acegames.learn.empirical import Empirical
 from acegames.learn.facts import END
 from acegames.learn.known import Known
-from acegames.learn.sources import EnvWorld, GameModel, Model, World, ask, check_model, is_env
+from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
@@ -60,40 +60,33 @@ def estimate(
         if (value is None) == (option == needed):
             rule = "needs it" if option == needed else "has no use for it"
             raise InvalidOption(f"{option}: got {value!r}, but estimating from {kind} {rule}")
-    generator = np.random.default_rng(rng)
     if kind == "samples":
         tally = read_samples(source, facts, said.stationary)
         tally.initial()  # a missing one fails here
-        return Empirical(tally, said.confidence, said).checked()
-    tally = Tally(facts, stationary=bool(said.stationary))
-    if kind == "a model":
-        check_model(source)
-        sample_everywhere(source, tally, check_count("samples_per_pair", samples_per_pair), generator)
+        return Empirical(tally, said.confidence, said)
+    tally, generator = Tally(facts, stationary=bool(said.stationary)), np.random.default_rng(rng)
+    world = world_of(source, facts, said.state, said.cost)
+    if isinstance(world, ModelWorld):
+        sample_everywhere(world, tally, check_count("samples_per_pair", samples_per_pair), generator)
     else:
-        world = EnvWorld(source, facts, said.state, said.cost)
         for _ in range(check_count("episodes", episodes)):
             play_episode(world, tally, lambda t, s, legal: legal[int(generator.integers(len(legal)))], generator)
-    return Empirical(tally, said.confidence, said).checked()
+    return Empirical(tally, said.confidence, said)
 
 
 def sample_everywhere(
-    model: Model, tally: Tally, each: int, rng: np.random.Generator, limit: int | None = None
+    world: ModelWorld, tally: Tally, each: int, rng: np.random.Generator, limit: int | None = None
 ) -> None:
     """Draw until every pair that can be reached has `each` samples, or `limit` are drawn."""
-    facts, drawn = tally.facts, tally.samples
-    here: dict[Label, None] = dict.fromkeys(tally.initial())
-    for t in range(facts.horizon):
-        there: dict[Label, None] = {}
-        for s in here:
-            for a in () if s == END else facts.joint_actions(t, s) or ():
-                for _ in range(each - tally.count(t, s, a)):
-                    if limit is not None and drawn >= limit:
-                        return
-                    tally.add(place(t, s, a), Sample(t, s, a, *ask(model, t, s, a, rng)))
-                    drawn += 1
-                found = tally.at(t, s, a)
-                there |= dict.fromkeys(nxt for nxt, _ in found.outcomes) if found else {}
-        here = there
+    tally.initial()  # a missing one fails here
+    drawn = 0
+    for t, here in enumerate(tally.reached()):
+        for key in ((t, s, a) for s in here for a in tally.facts.to_sample(t, s)):
+            for _ in range(each - tally.count(*key)):
+                if drawn == limit:
+                    return
+                tally.add(place(*key), Sample(*key, *world.ask(*key, rng)))
+                drawn += 1
 
 
 Choice = Callable[[int, Label, tuple[JointAction, ...]], JointAction]
@@ -109,7 +102,7 @@ def play_episode(world: World, tally: Tally, choose: Choice, rng: np.random.Gene
     tally.starts[state] = tally.starts.get(state, 0) + 1
     episode = sum(tally.starts.values()) - 1
     for t in range(facts.horizon):
-        action = choose(t, state, facts.joint_actions(t, state) or ())
+        action = choose(t, state, facts.to_sample(t, state))
         state = tally.add(f"episode {episode}, t={t}", Sample(t, state, action, *world.step(t, action)))
         if state == END:
             return

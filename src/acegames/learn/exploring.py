@@ -21,13 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from acegames.errors import InvalidOption
 from acegames.learn.confidence import check_count, check_share, samples_needed
 from acegames.learn.empirical import Empirical
 from acegames.learn.estimating import play_episode, sample_everywhere
-from acegames.learn.facts import END
 from acegames.learn.known import Known
-from acegames.learn.sources import EnvWorld, GameModel, check_model, is_env
+from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
 from acegames.model.game import JointAction, Label, MarkovGame
 
@@ -99,9 +97,6 @@ def explore(
         InvalidOption: when options contradict each other.
     """
     source = GameModel(source) if isinstance(source, MarkovGame) else source
-    if not is_env(source) and not callable(source):
-        rule = "must be an environment or a generative model; estimate() takes samples"
-        raise InvalidOption(f"source: got {source!r:.60}, {rule}")
     said = Known(**known).check()
     if coverage != 1:
         check_share("coverage", coverage)
@@ -109,17 +104,14 @@ def explore(
     if samples_per_pair is not None:
         needed = check_count("samples_per_pair", samples_per_pair)
     facts, generator, episodes = said.facts(source), np.random.default_rng(rng), 0
-    tally = Tally(facts, stationary=bool(said.stationary))
-    if is_env(source):
-        world = EnvWorld(source, facts, said.state, said.cost)
-        episodes = _explore_env(world, tally, needed, coverage, check_count("max_episodes", max_episodes), generator)
+    tally, world = Tally(facts, stationary=bool(said.stationary)), world_of(source, facts, said.state, said.cost)
+    if isinstance(world, ModelWorld):
+        sample_everywhere(world, tally, needed, generator, check_count("max_samples", max_samples))
     else:
-        check_model(source)
-        sample_everywhere(source, tally, needed, generator, check_count("max_samples", max_samples))
-    counts = _pairs(tally, _reached(tally))
+        episodes = _explore_env(world, tally, needed, coverage, check_count("max_episodes", max_episodes), generator)
+    counts = tally.counts(tally.reached())
     lacking = {key: n for key, n in counts.items() if n < needed}
-    found = Empirical(tally, said.confidence, said).checked()
-    return Exploration(found, needed, len(counts), lacking, episodes, float(coverage))
+    return Exploration(Empirical(tally, said.confidence, said), needed, len(counts), lacking, episodes, float(coverage))
 
 
 def _explore_env(
@@ -142,21 +134,19 @@ class _Plan:
 
     def __init__(self, tally: Tally, needed: int, rng: np.random.Generator) -> None:
         self.tally, self.needed, self.rng = tally, needed, rng
-        reached = _reached(tally) if tally.starts else []
-        counts = _pairs(tally, reached)
+        reached = list(tally.reached()) if tally.starts else []
+        counts = tally.counts(reached)
         self.covered = sum(n >= needed for n in counts.values()) / max(1, len(counts))
         self.value: list[dict[Label, float]] = [{} for _ in range(tally.facts.horizon + 1)]
         for t in reversed(range(len(reached))):
             for s in reached[t]:
-                legal = tally.facts.joint_actions(t, s) if s != END else ()
-                self.value[t][s] = max((self._worth(t, s, a) for a in legal or ()), default=0.0)
+                self.value[t][s] = max((self._worth(t, s, a) for a in tally.facts.to_sample(t, s)), default=0.0)
 
     def _worth(self, t: int, state: Label, action: JointAction) -> float:
         found = self.tally.at(t, state, action)
         if found is None:
             return 1.0
-        later = self.value[t + 1]
-        ahead = sum(n * later.get(s, 0.0) for (s, _), n in found.outcomes.items()) if later else 0.0
+        ahead = sum(n * self.value[t + 1].get(s, 0.0) for (s, _), n in found.outcomes.items())
         return (found.count < self.needed) + ahead / found.count
 
     def choose(self, t: int, state: Label, legal: tuple[JointAction, ...]) -> JointAction:
@@ -165,26 +155,3 @@ class _Plan:
         best = max(use)
         alike = [a for a, worth in zip(legal, use, strict=True) if worth == best]
         return alike[int(self.rng.integers(len(alike)))]
-
-
-def _reached(tally: Tally) -> list[dict[Label, None]]:
-    """For each t the states that the samples show can be reached."""
-    facts = tally.facts
-    here: dict[Label, None] = dict.fromkeys([*tally.starts, *(facts.starts or ())])
-    layers = []
-    for t in range(facts.horizon):
-        layers.append(here)
-        pairs = [tally.at(t, s, a) for s in here if s != END for a in facts.joint_actions(t, s) or ()]
-        here = {s: None for pair in pairs if pair is not None for s, _ in pair.outcomes}
-    return layers
-
-
-def _pairs(tally: Tally, reached: list[dict[Label, None]]) -> dict[Key, int]:
-    """Number of samples of every legal pair of the states reached."""
-    return {
-        tally.key(t, s, a): tally.count(t, s, a)
-        for t, here in enumerate(reached)
-        for s in here
-        if s != END
-        for a in tally.facts.joint_actions(t, s) or ()
-    }

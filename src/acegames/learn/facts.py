@@ -6,12 +6,15 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.model.checks import check_labels
+from acegames.model.checks import check_labels, plain_label
+from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.numbers import Bound
+from acegames.model.numbers import Bound, exact
 
 END = "(episode over)"
 """The state after an environment has terminated; samples may have it as next state.
@@ -24,6 +27,8 @@ NO_ACTION = "(none)"
 Cost = tuple[Fraction, ...]
 Actions = Callable[[int, Any], Sequence[Iterable[Label]]]
 Legal = Callable[[int, Any, JointAction], bool]
+Place = tuple[int, Label, JointAction]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,7 @@ class Facts:
     players: tuple[Label, ...] = ()
     constraints: tuple[Label, ...] = ()
     budgets: tuple[tuple[Bound, ...], ...] = ()  # (H, M)
-    horizon: int = 0
+    horizon: int = 0  # 0: not known
     initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
     actions: Actions | None = None  # None: what was sampled is legal
     legal: Legal | None = None
@@ -51,10 +56,26 @@ class Facts:
             self._listed[t, state] = self._list(self.actions(t, state), t, state)
         return self._listed[t, state]
 
+    def to_sample(self, t: int, state: Label) -> tuple[JointAction, ...]:
+        """The legal joint actions that are known, none once the episode is over."""
+        return () if state == END else self.joint_actions(t, state) or ()
+
     @property
     def starts(self) -> tuple[Label, ...] | None:
         """Every state where play can start; None when they are not known."""
         return self.may_start if self.initial is None else tuple(self.initial)
+
+    def read_action(self, given: Any, spot: str) -> JointAction:
+        """A joint action from one label per player, {player: label}, or a single player's label."""
+        return read_vector(given, self.players, lambda x: plain_label("label", x), spot, "action", "player")
+
+    def read_cost(self, given: Any, spot: str) -> Cost:
+        """A cost in the exact numbers of the constraints; None is no cost."""
+        return read_vector({} if given is None else given, self.constraints, exact, spot, "cost", "constraint")
+
+    def read_reward(self, given: Any, spot: str) -> tuple[float, ...]:
+        """One reward per player."""
+        return read_vector(given, self.players, float, spot, "reward", "player")
 
     def _list(self, given: Any, t: int, state: Label) -> tuple[JointAction, ...]:
         spot = place(t, state)
@@ -79,17 +100,25 @@ def facts_of(game: MarkovGame) -> Facts:
         return tables[game.layer_at[t]].get(state, ())
 
     return Facts(
-        game.players,
-        game.constraints,
-        game.budgets,
-        game.horizon,
-        {game.states[s]: p for s, p in game.initial},
-        lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
-        lambda t, s, a: a in here(t, s),
-        game.name,
+        *(game.players, game.constraints, game.budgets, game.horizon),
+        initial={game.states[s]: p for s, p in game.initial},
+        actions=lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
+        legal=lambda t, s, a: a in here(t, s),
+        name=game.name,
     )
 
 
 def per_player(actions: Iterable[JointAction]) -> list[tuple[Label, ...]]:
     """Each player's own actions among joint ones, in order of appearance."""
     return [tuple(dict.fromkeys(column)) for column in zip(*actions, strict=True)]
+
+
+def dominated(cost: Cost, by: Cost) -> bool:
+    """Whether a cost is at most another one in every constraint."""
+    return all(c <= w for c, w in zip(cost, by, strict=True))
+
+
+def drawn(chances: Mapping[T, float], rng: np.random.Generator) -> T:
+    """Draw one of the keys, in proportion to their values."""
+    bounds = np.cumsum(list(chances.values()))
+    return list(chances)[int(np.searchsorted(bounds[:-1] / bounds[-1], rng.random(), "right"))]

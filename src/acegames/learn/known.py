@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from acegames.errors import InvalidGame
-from acegames.learn.caution import Caution
+from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.confidence import check_share
-from acegames.learn.facts import Facts, Legal
+from acegames.learn.facts import Cost, Facts, Legal
 from acegames.learn.sources import conventions, is_env
 from acegames.model.budgets import read_budget
-from acegames.model.checks import check_horizon, check_labels, read_initial
-from acegames.model.game import Label
+from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial
+from acegames.model.game import JointAction, Label, place
+from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
+from acegames.model.written import show
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known(Caution):
+class Known:
     """What is known of a game beside its samples: options of `estimate` and of `explore`.
 
     Args:
@@ -67,60 +68,95 @@ class Known(Caution):
     state: Callable[[Any, Any], Any] | None = None
     cost: str | Callable[[Any], Any] | None = None
     confidence: float = 0.95
+    conservative: bool = False
+    worst_cost: Any = None
+    possible_next: Callable[[int, Any, JointAction], Any] | None = None
+    negligible: float = 0.0
+    unseen_reward: Any = None
     name: str = ""
 
     def check(self) -> Known:
         """Return itself; InvalidOption when the options contradict each other."""
-        super().check()
+        if self.conservative and self.worst_cost is None:
+            raise InvalidOption("conservative: needs worst_cost, the largest cost that any step can have")
+        if not self.conservative and (self.negligible or self.unseen_reward is not None):
+            raise InvalidOption("negligible and unseen_reward: need conservative=True")
+        if self.unseen_reward is not None and self.possible_next is None:
+            raise InvalidOption("unseen_reward: needs possible_next, where a pair never sampled can lead")
+        for name in ("worst_cost", "possible_next", "unseen_reward"):
+            given = getattr(self, name)
+            if callable(given) or (name == "possible_next" and given is not None):
+                check_function(name, given, ("t", "state", "action"))
+        if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
+            raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
         check_share("confidence", self.confidence)
         return self
 
+    @property
+    def bounds(self) -> bool:
+        """Whether costs or next states are known to be bounded."""
+        return self.worst_cost is not None or self.possible_next is not None
+
     def facts(self, source: Any) -> Facts:
         """The facts of a source: as the user gives them, else as the source says itself."""
-        own = getattr(source, "facts", None)
-        if isinstance(own, Facts):
-            return read_facts(self, own)
-        players, actions = conventions(source) if is_env(source) else (None, None)
-        given = replace(
-            self,
-            players=players if self.players is None else self.players,
-            actions=actions if self.actions is None else self.actions,
-        )
-        facts = read_facts(given)
+        own, actions, starts = conventions(source), self.actions, self.initial
+        if callable(actions):
+            check_function("actions", actions, ("t", "state"), error=InvalidGame)
+        if self.legal is not None:
+            check_function("legal", self.legal, ("t", "state", "action"), error=InvalidGame)
+        listed = check_labels("initial", starts) if isinstance(starts, list) and starts else None
+        said: dict[str, Any] = {
+            "players": None if self.players is None else check_labels("players", self.players),
+            "horizon": None if self.horizon is None else check_horizon(self.horizon),
+            "initial": None if starts is None or listed else read_initial(starts),
+            "actions": actions if actions is None or callable(actions) else lambda t, s: actions,
+            "legal": self.legal,
+            "name": self.name or None,
+        }
+        facts = replace(own, **{option: value for option, value in said.items() if value is not None})
+        if listed:
+            facts = replace(facts, initial=None, may_start=listed)
+        for option, rule in (("players", "one label per player"), ("horizon", "the number of steps of an episode")):
+            if not getattr(facts, option):
+                raise InvalidGame(f"{option}: missing, give {rule}, at least one")
+        if facts.actions is None and facts.legal is not None:
+            raise InvalidGame("legal: needs actions too, the labels among which it says what is allowed")
         if facts.actions is None and (is_env(source) or callable(source)):
             raise InvalidGame("actions: missing; to sample, it must be known which joint actions there are")
-        return facts
+        if own.horizon and facts.horizon > own.horizon:
+            raise InvalidGame(f"horizon: got {facts.horizon}, the source has {own.horizon} steps")
+        if own.horizon and self.budget is None and self.constraints is None:
+            return replace(facts, budgets=own.budgets[: facts.horizon])
+        constraints, budgets = read_budget(self.budget, self.constraints, facts.horizon)
+        return replace(facts, constraints=constraints, budgets=budgets)
 
+    def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:
+        """Costs such that each that can occur is at most one of them; None when not known."""
+        if self.worst_cost is None:
+            return None
+        given = self.worst_cost(t, state, action) if callable(self.worst_cost) else self.worst_cost
+        several = isinstance(given, (list, tuple)) and any(isinstance(c, Mapping) or not is_scalar(c) for c in given)
+        spot = f"{place(t, state, action)}: worst_cost"
+        return tuple(dict.fromkeys(facts.read_cost(c, spot) for c in (given if several else [given])))
 
-def read_facts(known: Known, own: Facts | None = None) -> Facts:
-    """Check what the user says; the rest is taken from `own`, of a source that knows its game."""
-    for option, rule in (("players", "one label per player"), ("horizon", "the number of steps of an episode")):
-        if own is None and getattr(known, option) is None:
-            raise InvalidGame(f"{option}: missing, give {rule}")
-    if own is None and known.actions is None and known.legal is not None:
-        raise InvalidGame("legal: needs actions too, the labels among which it says what is allowed")
-    if callable(known.actions):
-        check_function("actions", known.actions, ("t", "state"), error=InvalidGame)
-    if known.legal is not None:
-        check_function("legal", known.legal, ("t", "state", "action"), error=InvalidGame)
-    given = known.initial
-    listed = check_labels("initial", given) if isinstance(given, list) and given else None
-    said: dict[str, Any] = {
-        "players": None if known.players is None else check_labels("players", known.players),
-        "horizon": None if known.horizon is None else check_horizon(known.horizon),
-        "initial": None if given is None or listed else read_initial(given),
-        "actions": known.actions if known.actions is None or callable(known.actions) else lambda t, s: known.actions,
-        "legal": known.legal,
-        "name": known.name or None,
-    }
-    facts = replace(own or Facts(), **{option: value for option, value in said.items() if value is not None})
-    if listed:
-        facts = replace(facts, initial=None, may_start=listed)
-    if not facts.players:
-        raise InvalidGame("players: a game needs at least one player")
-    if own is not None and facts.horizon > own.horizon:
-        raise InvalidGame(f"horizon: got {facts.horizon}, the source has {own.horizon} steps")
-    if own is not None and known.budget is None and known.constraints is None:
-        return replace(facts, budgets=own.budgets[: facts.horizon])
-    constraints, budgets = read_budget(known.budget, known.constraints, facts.horizon)
-    return replace(facts, constraints=constraints, budgets=budgets)
+    def next_states(self, t: int, state: Label, action: JointAction, seen: set[Label]) -> list[Label]:
+        """The states that can follow: those that the user lists, else those seen."""
+        if self.possible_next is None:
+            return sorted(seen, key=repr)
+        spot = place(t, state, action)
+        given = self.possible_next(t, state, action)
+        if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+            raise InvalidGame(f"{spot}: possible_next gives {show(given)}, must be a list of states")
+        listed = list(dict.fromkeys(plain_label(f"{spot}: possible_next", s) for s in given))
+        missing = sorted(seen.difference(listed), key=repr)
+        if missing:
+            raise InvalidGame(f"{spot}: next state {missing[0]!r} was seen, but possible_next does not list it")
+        if not listed:
+            raise InvalidGame(f"{spot}: possible_next is empty, must list at least one state")
+        return listed
+
+    def reward_unseen(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
+        """The rewards of a pair that was never sampled."""
+        given = self.unseen_reward(t, state, action) if callable(self.unseen_reward) else self.unseen_reward
+        given = [given] * len(facts.players) if is_scalar(given) and not isinstance(given, Mapping) else given
+        return facts.read_reward(given, f"{place(t, state, action)}: unseen_reward")

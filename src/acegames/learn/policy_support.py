@@ -18,9 +18,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from acegames.learn.caution import dominated
 from acegames.learn.confidence import ruled_out, uncovered
-from acegames.learn.facts import END, Cost
+from acegames.learn.facts import END, Cost, Place, dominated
 from acegames.learn.safe_policy import SafePolicy
 from acegames.model.game import JointAction, Label, place
 
@@ -72,7 +71,7 @@ class PolicySupport:
 
 def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
     """Collect the pairs that a policy may play, at any feasible spending of a reachable state."""
-    facts, tally, caution = empirical.facts, empirical.tally, empirical.caution
+    facts, tally = empirical.facts, empirical.tally
     states: dict[Label, None] = dict.fromkeys(tally.initial())
     pairs, safe = [], 1.0
     if facts.starts is None:
@@ -86,41 +85,34 @@ def policy_support(empirical: Empirical, policy: SafePolicy) -> PolicySupport:
                 found, samples = empirical.possible(t, s, a), tally.count(t, s, a)
                 assert found is not None
                 there |= dict.fromkeys(nxt for _, nxt, _ in found.outcomes)
-                excess = _excess(empirical, t, s, a, found)
+                excess = _excess(empirical, (t, s, a), found)
                 risk = max(risk, excess)
                 if s != END:
-                    alone = ruled_out(samples, empirical.confidence)
-                    pairs.append(PlayedPair(t, s, a, samples, alone, excess))
+                    pairs.append(PlayedPair(t, s, a, samples, ruled_out(samples, empirical.confidence), excess))
         safe *= 1 - risk
         states = there
-    said = caution.worst_cost is not None or caution.possible_next is not None
-    return PolicySupport(tuple(pairs), 1 - safe, empirical.confidence, said)
+    return PolicySupport(tuple(pairs), 1 - safe, empirical.confidence, empirical.caution.bounds)
 
 
-def _excess(empirical: Empirical, t: int, state: Label, action: JointAction, found: Possible) -> float:
+def _excess(empirical: Empirical, key: Place, found: Possible) -> float:
     """Bound on the probability of all outcomes that those held possible do not cover."""
-    tally = empirical.tally
-    pair, last = tally.at(t, state, action), t == empirical.facts.horizon - 1
-    if state == END or _all_covered(empirical, t, state, action, found, last) or pair is None:
+    facts, tally, caution = empirical.facts, empirical.tally, empirical.caution
+    pair, last = tally.at(*key), key[0] == facts.horizon - 1
+    if key[1] == END or pair is None:
         return 0.0
+    worst = caution.worst(facts, *key) if facts.constraints else ((),)
+    if worst is not None and (last or caution.possible_next is not None):
+        following = [None] if last else caution.next_states(*key, set())
+        covers = [(n, c) for _, n, c in found.outcomes]
+        if all(any((last or s == n) and dominated(w, c) for n, c in covers) for s in following for w in worst):
+            return 0.0
     costs_known = empirical.guarded(pair.count)
     apart = last and not tally.stationary  # where times are pooled, one statement serves them all
     kinds: Counter[tuple[Label, Cost]] = Counter()
-    for (following, cost), n in pair.outcomes.items():
-        kinds[None if apart else following, () if costs_known else cost] += n
-    among = empirical.among(tally.key(t, state, action).t)
+    for (next_state, cost), n in pair.outcomes.items():
+        kinds[None if apart else next_state, () if costs_known else cost] += n
+    among = empirical.among(tally.key(*key).t)
     return uncovered(_largest(kinds), pair.count, empirical.confidence, among=among)
-
-
-def _all_covered(empirical: Empirical, t: int, state: Label, action: JointAction, found: Possible, last: bool) -> bool:
-    """Whether nothing that the user holds possible is uncovered."""
-    facts, caution = empirical.facts, empirical.caution
-    worst = caution.worst(facts, t, state, action) if facts.constraints else ((),)
-    if worst is None or (caution.possible_next is None and not last):
-        return False
-    following = [None] if last else caution.next_states(t, state, action, set())
-    covers = [(n, c) for _, n, c in found.outcomes]
-    return all(any((last or s == n) and dominated(w, c) for n, c in covers) for s in following for w in worst)
 
 
 def _largest(kinds: Counter[tuple[Label, Cost]]) -> list[int]:

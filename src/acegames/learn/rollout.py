@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.safe_policy import SafePolicy, SafeRunner
-from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, World, check_model, is_env
+from acegames.learn.sources import GameModel, World, conventions, world_of
 from acegames.model.game import MarkovGame
 
 
@@ -59,23 +58,13 @@ def rollout(
     """
     if not isinstance(policy, SafePolicy):
         raise InvalidOption(f"policy: got {policy!r:.60}, must come from Empirical.policy(solution)")
-    facts = facts_of(policy.game)
-    world = _world(source, facts, state, cost)
-    generator = np.random.default_rng(rng)
+    facts, generator = facts_of(policy.game), np.random.default_rng(rng)
+    model = GameModel(source) if isinstance(source, MarkovGame) else source
+    initial = conventions(model).initial or facts.initial
+    world = world_of(model, replace(facts, initial=initial), state, cost)
     played = [_play(world, policy, facts, generator) for _ in range(check_count("episodes", episodes))]
     returns, spent, broken, surprises = zip(*played, strict=True)
     return Episodes(np.array(returns), np.array(spent), sum(broken), tuple(s for s in surprises if s is not None))
-
-
-def _world(source: Any, facts: Facts, state: Any, cost: Any) -> World:
-    if is_env(source):
-        return EnvWorld(source, facts, state, cost)
-    model = GameModel(source) if isinstance(source, MarkovGame) else source
-    if not callable(model):
-        raise InvalidOption(f"source: got {source!r:.60}, must be an environment, a generative model or a MarkovGame")
-    check_model(model)
-    known = getattr(model, "facts", facts)
-    return ModelWorld(model, known.initial if isinstance(known, Facts) and known.initial else facts.initial or {})
 
 
 def _play(
@@ -83,17 +72,14 @@ def _play(
 ) -> tuple[list[float], list[float], bool, str | None]:
     """One episode: returns, spending, whether a budget broke, and what was not foreseen."""
     total, broken, surprise = np.zeros(len(facts.players)), False, None
-    start = world.reset(rng)
-    runner = SafeRunner(policy, rng, start)
+    runner = SafeRunner(policy, rng, world.reset(rng))
     try:
         while not runner.done and runner.state != END:
             t, action = runner.t, runner.act()
             next_state, cost, reward = world.step(t, action)
             runner.observe(action, cost, next_state)
-            gained = [reward[p] for p in facts.players] if isinstance(reward, dict) else reward
-            total += np.asarray(gained, dtype=np.float64).reshape(len(facts.players))
-            over = any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True) if not math.isinf(b))
-            broken = broken or over
+            total += facts.read_reward(reward, f"t={t}, action {action!r}")
+            broken |= any(x > b for x, b in zip(runner.total, facts.budgets[t], strict=True))
     except UnknownPair as error:
         surprise = str(error)
     return total.tolist(), [float(x) for x in runner.total], broken, surprise

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.learn.facts import drawn
 from acegames.model.amounts import LARGEST, read_amounts
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
@@ -124,9 +125,7 @@ class SafeRunner(Spending):
     def act(self) -> JointAction:
         """Draw the joint action to play now; UnknownPair if the data shows no safe one."""
         self.check_running()
-        choices = self.policy.distribution(self.t, self.state, self.total_counted)
-        bounds = np.cumsum(list(choices.values()))
-        return list(choices)[int(np.searchsorted(bounds[:-1] / bounds[-1], self.rng.random(), "right"))]
+        return drawn(self.policy.distribution(self.t, self.state, self.total_counted), self.rng)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take the action, its cost (as in `MarkovGame.from_functions`) and the next state.

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
-from acegames.learn.facts import END, Facts, facts_of
+from acegames.learn.facts import END, Facts, drawn, facts_of
 from acegames.learn.stepping import EnvAnswer, check_env, cost_from_infos, joint_state, reset_env, step_env
-from acegames.model.checks import plain_label
+from acegames.model.checks import check_labels, plain_label
 from acegames.model.costs.random import RandomCost
-from acegames.model.game import JointAction, Label, Layer, MarkovGame, check_game, place
+from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.model.written import show, unknown
@@ -29,34 +29,27 @@ class ModelWorld:
     """Plays episodes of a generative model."""
 
     def __init__(self, model: Model, initial: Mapping[Label, float]) -> None:
+        check_function("model", model, ("t", "state", "action", "rng"))
         self.model, self.initial = model, initial
 
     def reset(self, rng: np.random.Generator) -> Label:
         """Draw a first state."""
-        states, weights = list(self.initial), np.cumsum(list(self.initial.values()))
-        self.rng = rng
-        self.state = states[int(np.searchsorted(weights[:-1] / weights[-1], rng.random(), "right"))]
+        self.rng, self.state = rng, drawn(self.initial, rng)
         return self.state
 
     def step(self, t: int, action: JointAction) -> Drawn:
         """Ask the model."""
-        next_state, cost, rewards = ask(self.model, t, self.state, action, self.rng)
+        next_state, cost, rewards = self.ask(t, self.state, action, self.rng)
         self.state = plain_label(f"{place(t, self.state, action)}: next state", next_state)
         return self.state, cost, rewards
 
-
-def check_model(model: Any) -> None:
-    """InvalidOption for a model that cannot be asked."""
-    check_function("model", model, ("t", "state", "action", "rng"))
-
-
-def ask(model: Model, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> Drawn:
-    """One draw from a model; InvalidGame when the answer has another form."""
-    answer: Any = model(t, state, action, rng)
-    if not isinstance(answer, (tuple, list)) or len(answer) != 3:
-        rule = "must be (next_state, cost, rewards)"
-        raise InvalidGame(f"{place(t, state, action)}: the model answered {show(answer)}, {rule}")
-    return answer[0], answer[1], answer[2]
+    def ask(self, t: int, state: Label, action: JointAction, rng: np.random.Generator) -> Drawn:
+        """One draw from the model; InvalidGame when the answer has another form."""
+        answer: Any = self.model(t, state, action, rng)
+        if not isinstance(answer, (tuple, list)) or len(answer) != 3:
+            rule = "must be (next_state, cost, rewards)"
+            raise InvalidGame(f"{place(t, state, action)}: the model answered {show(answer)}, {rule}")
+        return answer[0], answer[1], answer[2]
 
 
 class EnvWorld:
@@ -98,20 +91,36 @@ World = ModelWorld | EnvWorld
 """Plays episodes: `reset(rng)` gives the first state, `step(t, action)` the draw; END ends it."""
 
 
+def world_of(source: Any, facts: Facts, state: Any, cost: Any) -> World:
+    """What plays episodes of a source; InvalidOption for one that cannot be played."""
+    if is_env(source):
+        return EnvWorld(source, facts, state, cost)
+    if not callable(source):
+        rule = "must be an environment or a generative model; estimate() takes samples"
+        raise InvalidOption(f"source: got {source!r:.60}, {rule}")
+    return ModelWorld(source, facts.initial or {})
+
+
 def is_env(source: Any) -> bool:
     """Whether a source is an environment."""
     return callable(getattr(source, "reset", None)) and callable(getattr(source, "step", None))
 
 
-def conventions(source: Any) -> tuple[Any, Any]:
-    """An environment's `possible_agents` and the numbers of its discrete action spaces, or None."""
-    players = getattr(source, "possible_agents", None)
-    if players is None or not callable(getattr(source, "action_space", None)):
-        return players, None
-    spaces = [source.action_space(p) for p in players]
-    if not all(hasattr(space, "n") for space in spaces):
-        return players, None
-    return players, [[int(getattr(s, "start", 0)) + k for k in range(int(s.n))] for s in spaces]
+def conventions(source: Any) -> Facts:
+    """What a source says itself: a known game everything, an environment perhaps `possible_agents`.
+
+    Then also the numbers of its action spaces, if these are discrete.
+    """
+    own, players = getattr(source, "facts", None), getattr(source, "possible_agents", None)
+    if isinstance(own, Facts):
+        return own
+    if players is None or not is_env(source):
+        return Facts()
+    space = getattr(source, "action_space", None)
+    spaces = [space(p) for p in players] if callable(space) else []
+    numbers = [range(getattr(s, "start", 0), getattr(s, "start", 0) + s.n) for s in spaces if hasattr(s, "n")]
+    actions = (lambda t, s: numbers) if numbers and len(numbers) == len(players) else None
+    return Facts(check_labels("players", players), actions=actions)
 
 
 class GameModel:
@@ -120,24 +129,15 @@ class GameModel:
     def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
         check_game(game)
         self.game, self.noise, self.facts = game, float(noise), facts_of(game)
-        self._rows = [
-            {(s, tuple(layer.action[r].tolist())): r for s in range(len(game.states)) for r in layer.rows(s)}
-            for layer in game.layers
-        ]
-        self._outcomes: dict[tuple[int, int], Any] = {}
+        self._read: dict[tuple[int, Label, JointAction], Any] = {}
 
     def __call__(self, t: int, state: Label, action: Sequence[Label], rng: np.random.Generator) -> Drawn:
         """Draw an outcome; rewards get normal noise of the standard deviation `noise`."""
-        game, layer = self.game, self.game.layer(t)
+        key = self.game.layer_at[t], state, tuple(action)
         try:
-            row = self._rows[game.layer_at[t]][game.state_index(state), game.action_indices(action)]
-        except (KeyError, ValueError, TypeError):
-            legal = self.facts.joint_actions(t, state) if state in game.states else game.states
-            raise InvalidOption(f"{place(t, state)}: {unknown('legal joint action', action, legal or ())}") from None
-        key = game.layer_at[t], row
-        if key not in self._outcomes:
-            self._outcomes[key] = self._read(layer, row)
-        bounds, outcomes, reward = self._outcomes[key]
+            bounds, outcomes, reward = self._read[key]
+        except (KeyError, TypeError):  # TypeError: it cannot be hashed, and will not be found
+            bounds, outcomes, reward = self._read[key] = self._outcomes(t, state, tuple(action))
         next_state, costs = outcomes[bisect.bisect_right(bounds, rng.random())]
         if self.noise:
             noise = rng.standard_normal(len(reward)).tolist()
@@ -145,10 +145,17 @@ class GameModel:
         cost = {c: float(x.sample(1, rng)[0]) if isinstance(x, RandomCost) else plain(x) for c, x in costs}
         return next_state, cost, reward
 
-    def _read(self, layer: Layer, row: int) -> tuple[list[float], list[tuple[Label, Any]], tuple[float, ...]]:
-        """Bounds between the outcomes on the unit interval, the outcomes, and a row's rewards."""
-        game, outs = self.game, layer.outcomes(row)
-        found: list[tuple[Label, Any]] = []
+    def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[list[float], list[Any], tuple[float, ...]]:
+        """Bounds between the outcomes on the unit interval, the outcomes, and the rewards."""
+        game, layer = self.game, self.game.layer(t)
+        rows = layer.rows(game.state_index(state)) if state in game.states else range(0)
+        legal = [game.joint_action(layer.action[row]) for row in rows]
+        if action not in legal:
+            rule = unknown("legal joint action", action, legal or game.states)
+            raise InvalidOption(f"{place(t, state)}: {rule}")
+        row = rows[legal.index(action)]
+        outs = layer.outcomes(row)
+        found = []
         for following, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True):
             costs = [(c, v[k]) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)]
             found.append((game.states[int(following)], costs))

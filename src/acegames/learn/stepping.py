@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,13 +122,9 @@ def joint_state(env: Any, observations: Any) -> Label:
     """The state by convention: `env.state()`, else the tuple of all observations."""
     inner = getattr(env, "unwrapped", env)  # wrappers have a method `state` whatever is below them
     if callable(getattr(env, "state", None)) and callable(getattr(inner, "state", None)):
-        try:
+        with contextlib.suppress(NotImplementedError):
             return hashable(env.state())
-        except NotImplementedError:
-            pass
-    if isinstance(observations, Mapping):
-        return tuple(hashable(x) for x in observations.values())
-    return hashable(observations)
+    return hashable(list(observations.values()) if isinstance(observations, Mapping) else observations)
 
 
 def hashable(value: Any) -> Label:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.learn.caution import read_cost, read_reward
 from acegames.learn.facts import END, Cost, Facts
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label, place
+from acegames.model.table_columns import columns_of
 from acegames.model.written import show, unknown
 
 LARGEST_REWARD = 1e140
@@ -94,6 +94,23 @@ class Tally:
         """Number of all samples."""
         return sum(pair.count for pair in self.pairs.values())
 
+    def reached(self) -> Iterator[dict[Label, None]]:
+        """For each t the states that can be reached, as the samples show when t is asked for."""
+        here = dict.fromkeys([*self.starts, *(self.facts.starts or ())])
+        for t in range(self.facts.horizon):
+            yield here
+            pairs = [self.at(t, s, a) for s in here for a in self.facts.to_sample(t, s)]
+            here = {s: None for pair in pairs if pair is not None for s, _ in pair.outcomes}
+
+    def counts(self, reached: Iterable[Iterable[Label]]) -> dict[Key, int]:
+        """Number of samples of every legal pair of the states that are reached at each t."""
+        return {
+            self.key(t, s, a): self.count(t, s, a)
+            for t, here in enumerate(reached)
+            for s in here
+            for a in self.facts.to_sample(t, s)
+        }
+
     def initial(self) -> dict[Label, float]:
         """The initial distribution: as given, else as seen; listed but unseen states count once."""
         if self.facts.initial is not None:
@@ -109,7 +126,7 @@ class Tally:
         time = self._time(where, sample.t)
         here = plain_label(f"{where}: state", sample.state)
         there = plain_label(f"{where}: next state", sample.next_state)
-        played = joint_action(where, facts, sample.action)
+        played = facts.read_action(sample.action, where)
         if here is None or there is None:
             raise InvalidGame(f"{where}: state {here!r}, next state {there!r}: None is no state, the entry is missing")
         if here == END:
@@ -118,7 +135,7 @@ class Tally:
         if not any(legal is None or played in legal for legal in allowed):
             rule = unknown("legal joint action", played, allowed[0] or ())
             raise InvalidGame(f"{where}: {place(time, here)}: {rule}")
-        paid, gained = read_cost(sample.cost, facts, where), read_reward(sample.reward, facts, where)
+        paid, gained = facts.read_cost(sample.cost, where), facts.read_reward(sample.reward, where)
         for player, r in zip(facts.players, gained, strict=True):
             if not abs(r) <= LARGEST_REWARD:
                 rule = f"must be a finite number of at most {LARGEST_REWARD:g} in size"
@@ -136,23 +153,6 @@ class Tally:
         if not whole or int(t) != t:
             raise InvalidGame(f"{where}: t is {t!r}, must be a whole number from 0 to {last} (horizon {last + 1})")
         return int(t)
-
-
-def joint_action(where: str, facts: Facts, action: Any) -> JointAction:
-    """A joint action from one label per player, {player: label}, or a single player's label."""
-    players = facts.players
-    if isinstance(action, Mapping):
-        strange = [unknown("player", p, players) for p in action if p not in players]
-        missing = [f"player {p!r} is missing" for p in players if p not in action]
-        if strange or missing:
-            raise InvalidGame(f"{where}: action {show(action)}: {(strange or missing)[0]}")
-        parts = [action[p] for p in players]
-    else:
-        several = isinstance(action, (tuple, list, np.ndarray)) and np.ndim(action) > 0
-        parts = list(action) if several else [action]
-    if len(parts) != len(players):
-        raise InvalidGame(f"{where}: action {show(action)} has {len(parts)} entries, there are {len(players)} players")
-    return tuple(plain_label(f"{where}: action of player {p!r}", x) for p, x in zip(players, parts, strict=True))
 
 
 def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
@@ -177,8 +177,8 @@ def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
 
 def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
     """Samples from each accepted form."""
-    if isinstance(given, Mapping) or hasattr(given, "columns"):
-        given = _records(given)
+    if (columns := columns_of(given)) is not None:
+        given = _records(columns)
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         rule = "must be a table, or records with state, action, next_state, cost, reward"
         raise InvalidGame(f"samples: got {show(given)}, {rule}")
@@ -192,15 +192,15 @@ def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
             raise InvalidGame(f"sample {number}: {show(sample)}, {rule}")
 
 
-def _records(table: Any) -> Iterator[dict[Any, Any]]:
-    names = list(table.columns) if hasattr(table, "columns") else list(table)
-    columns = [_entries(c, table[c]) for c in names]
-    for name, column in zip(names, columns, strict=True):
-        if len(column) != len(columns[0]):
-            other = f"column {names[0]!r} has {len(columns[0])}"
+def _records(columns: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
+    lists = {name: _entries(name, column) for name, column in columns.items()}
+    first = next(iter(lists), None)
+    for name, column in lists.items():
+        if len(column) != len(lists[first]):
+            other = f"column {first!r} has {len(lists[first])}"
             raise InvalidGame(f"samples: column {name!r} has {len(column)} lines, {other}")
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
+    for values in zip(*lists.values(), strict=True):
+        yield dict(zip(lists, values, strict=True))
 
 
 def _entries(name: Any, column: Any) -> list[Any]:

@@ -190,7 +190,7 @@ def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, w
         if unknown:
             raise InvalidGame(f"{spot}: {what} names the unknown {of} {unknown[0]!r}, there are {list(labels)!r}")
         missing = [x for x in labels if x not in given]
-        if missing and what == "reward":
+        if missing and what != "cost":
             raise InvalidGame(f"{spot}: {what} of {of} {missing[0]!r} is missing")
         entries = [given.get(x, 0) for x in labels]
     elif is_distribution(given) or is_scalar(given):

@@ -30,24 +30,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import InvalidOption
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bools, Ints
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
-Mask = NDArray[np.bool_]
-Sets = tuple[Mask, ...]  # N masks
+Sets = tuple[Bools, ...]  # N masks
 
 CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
 """Bytes that listing subsets may take: two players with 16 kinds of actions, or four with 5."""
 SEEDS = 16
-
-
-def check_criterion(criterion: Any) -> str:
-    """The name of a criterion; InvalidOption where there is no such one."""
-    if not isinstance(criterion, str) or criterion not in CRITERIA:
-        raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
-    return criterion
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
@@ -67,7 +58,7 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     return sets
 
 
-def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
+def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bools]:
     """The same where every action of every player occurs, and each player has more than one."""
     if math.prod(sizes) <= MOST_CELLS:
         allowed = np.zeros(sizes, dtype=bool)
@@ -78,7 +69,7 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Ma
     return _greedily(safe, sizes, criterion)
 
 
-def _kinds(allowed: Mask, player: int) -> Ints:
+def _kinds(allowed: Bools, player: int) -> Ints:
     """The kind of each action: those of a kind are safe with the same actions of the others."""
     rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
     seen: dict[bytes, int] = {}
@@ -87,11 +78,10 @@ def _kinds(allowed: Mask, player: int) -> Ints:
 
 def _cells(kinds: list[int]) -> float:
     """Bytes that the exact way takes."""
-    most = max(kinds)
-    return 2.0 ** (sum(kinds) - most) * most
+    return 2.0 ** (sum(kinds) - max(kinds)) * max(kinds)
 
 
-def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
+def _exactly(allowed: Bools, kinds: list[Ints], criterion: str) -> list[Bools]:
     """The best product. It holds all actions of a kind or none, or it could be added to."""
     players = range(allowed.ndim)
     last = max(players, key=lambda i: (int(kinds[i].max()), -i))
@@ -99,7 +89,7 @@ def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
     left = allowed[np.ix_(*(np.unique(kind, return_index=True)[1] for kind in kinds))].transpose([*order, last])
     for axis in range(len(order)):
         left = _intersected(left, axis)
-    held = [_subset_weights(np.bincount(kinds[i])) for i in order]
+    held = [_as_mask(np.arange(1 << len(n)), len(n)) @ n for n in (np.bincount(kinds[i]) for i in order)]
     sizes = [left @ np.bincount(kinds[last]), *(np.ix_(*held) if held else ())]
     number = functools.reduce(np.multiply, sizes)
     score = functools.reduce(np.minimum, sizes) * (number.max() + 1) + number if criterion == "fair" else number
@@ -111,7 +101,7 @@ def _exactly(allowed: Mask, kinds: list[Ints], criterion: str) -> list[Mask]:
     return [mask[first] for mask in full]
 
 
-def _intersected(allowed: Mask, axis: int) -> Mask:
+def _intersected(allowed: Bools, axis: int) -> Bools:
     """An axis replaced by its subsets, in binary, the first entry highest: what all entries allow.
 
     The empty subset allows nothing.
@@ -125,17 +115,12 @@ def _intersected(allowed: Mask, axis: int) -> Mask:
     return np.moveaxis(found, 0, axis)
 
 
-def _as_mask(subset: Ints, size: int) -> Mask:
+def _as_mask(subset: Ints, size: int) -> Bools:
     """Subsets of `size` entries, numbered as in `_intersected`, as masks (Q, size)."""
     return (subset[:, None] >> np.arange(size - 1, -1, -1) & 1).astype(bool)
 
 
-def _subset_weights(weight: Ints) -> Ints:
-    """The weight of each subset, counted as in `_intersected`."""
-    return np.asarray(_as_mask(np.arange(1 << len(weight)), len(weight)) @ weight)
-
-
-def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Mask]:
+def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bools]:
     ends = [_grown(safe, sizes, safe[k], criterion) for k in _best_connected(safe, sizes)]
     return min(
         ends,
@@ -159,19 +144,20 @@ def _best_connected(safe: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.in
     return np.argsort(-beside, kind="stable")[:SEEDS]
 
 
-def _grown(safe: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Mask]:
+def _grown(safe: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Bools]:
     """Add actions to the seed's own, one at a time, as long as any can be."""
     sets = [np.arange(n) == a for n, a in zip(sizes, seed.tolist(), strict=True)]
     while True:
         inside = np.column_stack([mask[safe[:, i]] for i, mask in enumerate(sets)])
         outside = len(sizes) - inside.sum(axis=1)
         held = [int(mask.sum()) for mask in sets]
-        best: tuple[Any, ...] | None = None
+        found: list[tuple[tuple[int, ...], int, int]] = []
         for i, mask in enumerate(sets):
             met = np.bincount(safe[outside - ~inside[:, i] == 0, i], minlength=sizes[i])
-            for a in np.flatnonzero((met == math.prod(held) // held[i]) & ~mask).tolist():
-                grown = tuple(h + (j == i) for j, h in enumerate(held))
-                best = min(best or (_badness(grown, criterion), i, a), (_badness(grown, criterion), i, a))
-        if best is None:
+            grown = tuple(h + (j == i) for j, h in enumerate(held))
+            fits = np.flatnonzero((met == math.prod(held) // held[i]) & ~mask).tolist()
+            found += [(_badness(grown, criterion), i, a) for a in fits]
+        if not found:
             return sets
-        sets[best[1]][best[2]] = True
+        _, i, a = min(found)
+        sets[i][a] = True

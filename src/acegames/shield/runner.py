@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.model.arrays import Bools
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import plain
@@ -35,25 +33,25 @@ class ShieldRunner(Spending):
         bounds = self.shield.game.budgets[min(self.t, self.shield.game.horizon - 1)]
         return tuple(b if isinstance(b, float) else plain(b - c) for b, c in zip(bounds, self.total, strict=True))
 
-    def joint(self) -> NDArray[np.bool_]:
+    def joint(self) -> Bools:
         """Which joint actions are safe here; see `Shield.joint`."""
-        return self._here().joint()
+        return self.situation.joint()
 
-    def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> NDArray[np.bool_]:
+    def turn(self, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
         """The mask of the next player here; see `Shield.turn`."""
-        return self._here().turn(chosen, player)
+        return self.situation.turn(chosen, player)
 
-    def product(self) -> tuple[NDArray[np.bool_], ...]:
+    def product(self) -> tuple[Bools, ...]:
         """One mask per player here; see `Shield.product`."""
-        return self.shield._product(self._here().number)
+        return self.shield._product(self.situation.number)
 
     def repair(self, action: Sequence[Label], *, prefer: Any = None) -> JointAction:
         """The nearest safe joint action here; see `Shield.repair`."""
-        return self._here().repair(action, prefer)
+        return self.situation.repair(action, prefer)
 
     def safe(self, action: Sequence[Label]) -> bool:
         """Whether a joint action is safe here."""
-        return self._here().allows(action)
+        return self.situation.allows(action)
 
     def observe(self, action: Sequence[Label], cost: Any, next_state: Label) -> None:
         """Take in the joint action, the cost (as in `MarkovGame.from_functions`), the next state.
@@ -64,7 +62,7 @@ class ShieldRunner(Spending):
             UnknownPair: no outcome of the joint action has this cost and next state: the game does
                 not describe what happens.
         """
-        here, shield = self._here(), self.shield
+        here, shield = self.situation, self.shield
         if not here.allows(action):
             raise InvalidOption(
                 f"{here}: the joint action {tuple(action)!r} is not safe; `repair` gives the nearest that is"
@@ -89,8 +87,5 @@ class ShieldRunner(Spending):
     @property
     def situation(self) -> Situation:
         """The present situation with its safe joint actions; InvalidOption at the end."""
-        return self._here()
-
-    def _here(self) -> Situation:
         self.check_running()
         return self._situation

@@ -8,6 +8,8 @@ boxes, of each pair where it is listed.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from acegames.errors import TooLarge
 from acegames.kernels.records import Place
 from acegames.model.arrays import Ints, pointers
 from acegames.model.game import MarkovGame
-from acegames.safety.cells import RANK_BLOCK, Cells
+from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
 from acegames.system.machine import available_memory
@@ -51,7 +53,6 @@ class Sealed:
     """Seals its arrays again after it was pickled or copied, which makes them writable."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take in the attributes."""
         vars(self).update({name: _sealed_again(value) for name, value in state.items()})
 
 
@@ -63,37 +64,6 @@ def _sealed_again(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _sealed_again(part) for key, part in value.items()}
     return sealed(value) if isinstance(value, np.ndarray) else value
-
-
-@dataclass(frozen=True, eq=False)
-class PairNumbers(Sealed):
-    """The safe pairs of t = 0 .. H, numbered through. Arrays are read-only."""
-
-    place: Place  # where the kernels find them
-    dims: Ints  # the constraint that each axis of the boxes counts
-    constraints: int  # M
-
-    @property
-    def first(self) -> Ints:
-        """The pairs of time t are first[t] : first[t+1], (H+2,)."""
-        return self.place.first
-
-    def find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
-        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
-        from acegames.kernels import shielding as kernels
-
-        number = np.empty(len(state), dtype=np.int64)
-        kernels.find_numbers(frozen(t), frozen(state), frozen(spent), self.dims, self.place, number)
-        return number
-
-    def situations(self, number: Ints) -> tuple[Ints, Ints, Ints]:
-        """Time (B,), state (B,) and spent (B, M) of numbered pairs; t = -1 where there is none."""
-        from acegames.kernels import shielding as kernels
-
-        t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
-        spent = np.zeros((len(number), self.constraints), dtype=np.int64)
-        kernels.find_pairs(frozen(number), self.dims, self.place, t, state, spent)
-        return t, state, spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,34 +81,30 @@ class SafeSets(Sealed):
         return self.action[self.ptr[d] : self.ptr[d + 1]]
 
 
-def number_pairs(space: Space) -> PairNumbers:
-    """Number the safe pairs of a feasible space in which nothing is clipped."""
+def number_pairs(space: Space) -> Place:
+    """Where kernels find the safe pairs, numbered through t = 0 .. H. Nothing may be clipped.
+
+    The words, counts and keys of all layers lie end to end; `word` is each layer's first word.
+    """
     first = sealed(pointers([cells.number for cells in space.cells]))
-    words, counts, keys, word = _cells_joined(space.cells)
+    word = pointers([0 if cells.bits is None else len(cells.bits) for cells in space.cells]) * (RANK_BLOCK // 64)
+    words, counts, keys = np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if space.cells[0].bits is None:
+        keys = np.concatenate([cells.keys for cells in space.cells if cells.keys is not None])
+    else:
+        bits = np.concatenate([cells.bits for cells in space.cells if cells.bits is not None])
+        words = bits.reshape(-1).view("<u8").astype(np.uint64, copy=False)
+        before = zip(space.cells, first, strict=False)
+        own = [cells.counts[:-1] + n for cells, n in before if cells.counts is not None]
+        counts = np.concatenate([*own, first[-1:]])
     arrays = (space.start, space.states, space.lo, space.size, space.base, first, word, words, counts, keys)
-    place = Place(*(frozen(array) for array in arrays))
-    return PairNumbers(place, frozen(np.array(space.dims, dtype=np.int64)), len(space.game.constraints))
+    return Place(*map(frozen, arrays))
 
 
-def _cells_joined(layers: tuple[Cells, ...]) -> tuple[Words, Ints, Ints, Ints]:
-    """Words, counts and keys of all layers end to end, and each layer's first word."""
-    nothing, no_words = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64)
-    blocks = [0 if cells.bits is None else len(cells.bits) for cells in layers]
-    word = pointers(blocks) * (RANK_BLOCK // 64)
-    if layers[0].bits is None:
-        keys = [cells.keys for cells in layers if cells.keys is not None]
-        return no_words, nothing, np.concatenate(keys), word
-    bits = np.concatenate([cells.bits for cells in layers if cells.bits is not None])
-    words = bits.reshape(-1).view("<u8").astype(np.uint64, copy=False)
-    before = np.cumsum([0, *(cells.number for cells in layers)])
-    counts = [cells.counts[:-1] + n for cells, n in zip(layers, before, strict=False) if cells.counts is not None]
-    return words, np.concatenate([*counts, before[-1:]]), nothing, word
-
-
-def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
+def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
     game = space.game
-    number = int(pairs.first[-1])
+    number = int(first[-1])
     if 4 * number > available_memory():
         raise TooLarge(
             f"shield: {number:,} safe situations take {4 * number / 2**30:.3g} GiB, more than can be used; "
@@ -151,12 +117,12 @@ def find_safe_sets(space: Space, pairs: PairNumbers) -> SafeSets:
     count = 0
     for t in range(game.horizon):
         kernel, at, end, layer = _layer(space, t)
-        into = code[pairs.first[t] : pairs.first[t + 1]]
+        into = code[first[t] : first[t + 1]]
         while at[0] < end:
             *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
             if at[0] < end:  # there was no room for another set
                 known = _with_room(known.bits, known.block, len(known.bits), count)
-    return _merged(int(pairs.first[-2]), code, known, count, lists)
+    return _merged(int(first[-2]), code, known, count, lists)
 
 
 def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> Sets:
@@ -187,36 +153,30 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
     return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
 
 
-def _action_lists(game: MarkovGame) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-    """For each layer which list of joint actions each state has, (S,); and the distinct lists."""
+def _action_lists(game: MarkovGame) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
+    """Which list of joint actions each state of each layer has, (L, S); and the distinct lists."""
+    of, lists = _distinct(layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr))
+    return of.reshape(len(game.layers), len(game.states)), lists
+
+
+def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
+    """The number of each array among the distinct ones, and these."""
     numbers: dict[bytes, int] = {}
     found: list[NDArray[np.int32]] = []
-    blocks = []
-    for layer in game.layers:
-        block = np.zeros(len(game.states), dtype=np.int32)
-        for s in range(len(game.states)):
-            actions = layer.action[layer.row_ptr[s] : layer.row_ptr[s + 1]]
-            block[s] = numbers.setdefault(actions.tobytes(), len(found))
-            if block[s] == len(found):
-                found.append(actions)
-        blocks.append(block)
-    return blocks, found
+    of = []
+    for array in arrays:
+        of.append(numbers.setdefault(array.tobytes(), len(found)))
+        if of[-1] == len(found):
+            found.append(array)
+    return np.array(of, dtype=np.int32), found
 
 
 def _merged(end: int, code: NDArray[np.int32], known: Sets, count: int, lists: list[NDArray[np.int32]]) -> SafeSets:
     """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
-    numbers: dict[bytes, int] = {}
-    parts: list[NDArray[np.int32]] = []
-    final = np.empty(count, dtype=np.int32)
     words = known.bits[:count].astype("<u8", copy=False)
-    bits = np.unpackbits(words.view(np.uint8).reshape(count, -1), axis=1, bitorder="little")
-    for k in range(count):
-        actions = lists[known.block[k]]
-        safe = actions[bits[k, : len(actions)].astype(bool)]
-        final[k] = number = numbers.setdefault(safe.tobytes(), len(parts))
-        if number == len(parts):
-            parts.append(safe)
+    bits = np.unpackbits(words.view(np.uint8).reshape(count, -1), axis=1, bitorder="little").astype(bool)
+    final, parts = _distinct(lists[b][own[: len(lists[b])]] for b, own in zip(known.block, bits, strict=False))
     code[:end] = final[code[:end]]
     code[end:] = len(parts)
-    ptr = np.cumsum([0, *(len(part) for part in parts), 0])
+    ptr = pointers([*map(len, parts), 0])
     return SafeSets(sealed(code), sealed(ptr), sealed(np.concatenate(parts)))

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bools, Ints
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
@@ -34,16 +34,14 @@ from acegames.safety.feasible import Feasibility
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
-from acegames.shield.product_sets import check_criterion, product_sets
+from acegames.shield.product_sets import CRITERIA, product_sets
 from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, sealed
+from acegames.shield.safe_sets import Sealed, find_safe_sets, frozen, number_pairs, sealed
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
 
 __all__ = ["Shield"]
-
-Mask = NDArray[np.bool_]
 
 
 class Shield(Sealed):
@@ -85,19 +83,21 @@ class Shield(Sealed):
         criterion: str = "largest",
     ) -> None:
         check_game(game)
-        self.criterion = check_criterion(criterion)
+        if not isinstance(criterion, str) or criterion not in CRITERIA:
+            raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
         within = Within(epsilon, relative, rounding, safety=True)
         counted = within.count(game)
         whole = lattice(counted.game)
         space = explore(plan(counted.game, whole, clip=False))
         if not space.feasible:
             raise infeasible_as_counted(game, within)
-        self.game = game
+        self.game, self.criterion = game, criterion
         self.feasibility = Feasibility(counted.game, whole, space)
         self.tracker = CostTracker(game.constraints, whole.units, counted.rounding)
-        self._numbers = number_pairs(space)
-        self._sets = find_safe_sets(space, self._numbers)
-        self._products: dict[int, tuple[Mask, ...]] = {}
+        self._place = number_pairs(space)
+        self._dims = frozen(np.array(space.dims, dtype=np.int64))  # the constraint that each axis of boxes counts
+        self._sets = find_safe_sets(space, self.first)
+        self._products: dict[int, tuple[Bools, ...]] = {}
 
     @property
     def feasible(self) -> bool:
@@ -121,7 +121,7 @@ class Shield(Sealed):
 
     # -- one situation, in labels and the user's units --------------------------------------------
 
-    def joint(self, t: int, state: Label, spent: Any) -> Mask:
+    def joint(self, t: int, state: Label, spent: Any) -> Bools:
         """Which joint actions are safe, of `shape`; UnknownPair where no safe play comes."""
         check_size("joint", 1, self.shape)
         return self._played_at(t, state, spent).joint()
@@ -130,7 +130,7 @@ class Shield(Sealed):
         """Whether a joint action is safe."""
         return self._played_at(t, state, spent).allows(action)
 
-    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Mask:
+    def turn(self, t: int, state: Label, spent: Any, chosen: Chosen = (), *, player: Label = UNSAID) -> Bools:
         """The mask of the next player, (n_i,): the rest can always complete a safe joint action.
 
         Args:
@@ -140,7 +140,7 @@ class Shield(Sealed):
         """
         return self._played_at(t, state, spent).turn(chosen, player)
 
-    def product(self, t: int, state: Label, spent: Any) -> tuple[Mask, ...]:
+    def product(self, t: int, state: Label, spent: Any) -> tuple[Bools, ...]:
         """One mask per player, to choose from at once without talking: any choice is safe.
 
         The product is maximal: no action can be added to any player's mask. Of several, `criterion`
@@ -186,7 +186,7 @@ class Shield(Sealed):
         UnknownPair where no safe play comes.
         """
         index, total = read_pair(t, self.game.horizon, state, self.game.state_numbers, spent, self.tracker.total)
-        found = int(self._numbers.find(np.array([t]), np.array([index]), total)[0])
+        found = int(self._find(np.array([t]), np.array([index]), total)[0])
         if found < 0:
             hint = "" if self.tracker.exact else f" ({AT_AN_END})"
             raise UnknownPair(f"{place(t, state)}, spent {spent!r}: no safe play comes here{hint}")
@@ -205,15 +205,20 @@ class Shield(Sealed):
             states: indices into `game.states`, (B,).
             spent: whole units, (B, M), as `units` gives them.
         """
-        state, times, total = _whole("states", states, 1), _whole("t", np.atleast_1d(t), 1), _whole("spent", spent, 2)
+        state, times = _whole("states", states, None), _whole("t", np.atleast_1d(t), None)
         if times.shape not in ((1,), state.shape):
             raise InvalidOption(f"t: has {len(times)} entries, must be one or {len(state)}, as `states` has")
-        _check_shape("spent", total, (len(state), len(self.game.constraints)))
-        return self._numbers.find(times, state, total)
+        return self._find(times, state, _whole("spent", spent, len(state), len(self.game.constraints)))
 
     def situations(self, pairs: Any) -> tuple[Ints, Ints, Ints]:
         """Time (B,), state index (B,) and spent units (B, M) of pairs; t = -1 if there is none."""
-        return self._numbers.situations(_whole("pairs", pairs, 1))
+        from acegames.kernels.shielding import find_pairs
+
+        number = _whole("pairs", pairs, None)
+        t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
+        spent = np.zeros((len(number), len(self.game.constraints)), dtype=np.int64)
+        find_pairs(frozen(number), self._dims, self._place, t, state, spent)
+        return t, state, spent
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
         """The pair that each step leads to, (B,); -1 where it is not safe.
@@ -228,14 +233,15 @@ class Shield(Sealed):
             costs: whole units, (B, M), as `cost_units` gives them.
             next_states: indices into `game.states`, (B,).
         """
-        pair, cost = _whole("pairs", pairs, 1), _whole("costs", costs, 2)
-        _check_shape("costs", cost, (len(pair), len(self.game.constraints)))
-        t, _, spent = self._numbers.situations(pair)
+        pair = _whole("pairs", pairs, None)
+        cost = _whole("costs", costs, len(pair), len(self.game.constraints))
+        t, _, spent = self.situations(pair)
         going = (t >= 0) & (t < self.game.horizon)
         if actions is not None:
-            action = _whole("actions", actions, 2)
-            _check_shape("actions", action, (len(pair), len(self.players)))
-            going &= self._are_safe(np.where(going, pair, -1), action)
+            action = _whole("actions", actions, len(pair), len(self.players))
+            fits = np.asarray(((action >= 0) & (action < self.shape)).all(axis=1))
+            held = np.where(fits[:, None], action, 0)
+            going &= fits & self.masks[(self.mask_of[np.where(going, pair, -1)], *held.T)]
         return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, spent + cost), -1)
 
     def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:
@@ -246,7 +252,7 @@ class Shield(Sealed):
     @property
     def first(self) -> Ints:
         """The pairs of time t are first[t] : first[t+1], (H+2,); from first[H] on the end."""
-        return self._numbers.first
+        return self._place.first
 
     @property
     def mask_of(self) -> NDArray[np.int32]:
@@ -257,17 +263,17 @@ class Shield(Sealed):
         return self._sets.of
 
     @cached_property
-    def masks(self) -> Mask:
+    def masks(self) -> Bools:
         """The distinct masks over joint actions, (D, *shape); TooLarge where there are too many."""
         return joint_masks(self._sets, self.shape)
 
     @cached_property
-    def turns(self) -> tuple[Mask, ...]:
+    def turns(self) -> tuple[Bools, ...]:
         """For players in turn, N arrays (D, n_1, ..., n_i): `turns[1][mask_of[pairs], first]`."""
         return turn_masks(self.masks)
 
     @cached_property
-    def products(self) -> tuple[Mask, ...]:
+    def products(self) -> tuple[Bools, ...]:
         """For players who choose alone, N arrays (D, n_i): `products[i][mask_of[pairs]]`."""
         found = [self._product(d) for d in range(len(self._sets))]
         return tuple(sealed(np.stack([sets[i] for sets in found])) for i in range(len(self.players)))
@@ -302,32 +308,30 @@ class Shield(Sealed):
             raise UnknownPair(f"t={t}: that is the end, t must be below the horizon {self.game.horizon}")
         return found
 
-    def _product(self, number: int) -> tuple[Mask, ...]:
+    def _find(self, t: Ints, state: Ints, spent: Ints) -> Ints:
+        """The numbers of pairs (B,), spent (B, M) in whole units; -1 where no safe play comes."""
+        from acegames.kernels.shielding import find_numbers
+
+        number = np.empty(len(state), dtype=np.int64)
+        find_numbers(frozen(t), frozen(state), frozen(spent), self._dims, self._place, number)
+        return number
+
+    def _product(self, number: int) -> tuple[Bools, ...]:
         if number not in self._products:
             self._products[number] = tuple(map(sealed, product_sets(self._sets[number], self.shape, self.criterion)))
         return self._products[number]
-
-    def _are_safe(self, pair: Ints, action: Ints) -> Mask:
-        fits: Mask = np.asarray(np.logical_and(action >= 0, action < self.shape).all(axis=1))
-        held = np.where(fits[:, None], action, 0)
-        safe: Mask = self.masks[(self.mask_of[pair], *held.T)]
-        return safe & fits
 
     def __repr__(self) -> str:
         pairs, masks = int(self.first[-2]), len(self._sets) - 1
         return f"<Shield: {pairs:,} safe situations, {masks:,} distinct masks, of {self.game!r}>"
 
 
-def _whole(what: str, given: Any, axes: int) -> Ints:
-    """An array of whole numbers with this number of axes; else InvalidOption."""
+def _whole(what: str, given: Any, *shape: int | None) -> Ints:
+    """An array of whole numbers of this shape, None: of any length; else InvalidOption."""
     array = np.asarray(given)
-    if array.ndim != axes or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidOption(
-            f"{what}: must be whole numbers with {axes} {'axis' if axes == 1 else 'axes'}, got {array.dtype} of the shape {array.shape}"
-        )
+    if array.ndim != len(shape) or (array.size and array.dtype.kind not in "iu"):
+        kind = f"{array.dtype} of the shape {array.shape}"
+        raise InvalidOption(f"{what}: must be whole numbers with {len(shape)} axes, got {kind}")
+    if any(n not in (None, own) for n, own in zip(shape, array.shape, strict=True)):
+        raise InvalidOption(f"{what}: has the shape {array.shape}, must be {shape}")
     return array.astype(np.int64, copy=False)
-
-
-def _check_shape(what: str, array: Ints, wanted: tuple[int, ...]) -> None:
-    if array.shape != wanted:
-        raise InvalidOption(f"{what}: has the shape {array.shape}, must be {wanted}")

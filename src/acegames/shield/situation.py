@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Bools, Floats
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.written import unknown
 from acegames.shield.safe_sets import sealed
 
-Mask = NDArray[np.bool_]
 Chosen = Sequence[Label] | Mapping[Label, Label]
 
 
@@ -35,7 +35,7 @@ class Situation:
         """Number of actions of each player."""
         return tuple(map(len, self.game.actions))
 
-    def joint(self) -> Mask:
+    def joint(self) -> Bools:
         """The safe joint actions as a mask of `shape`."""
         mask = np.zeros(self.shape, dtype=bool)
         mask[tuple(self.safe.T)] = True
@@ -45,16 +45,20 @@ class Situation:
         """Whether a joint action is safe."""
         return bool((self.safe == self._indices(action)).all(axis=1).any())
 
-    def turn(self, chosen: Chosen, player: Label) -> Mask:
+    def turn(self, chosen: Chosen, player: Label) -> Bools:
         """The next player's actions that complete what was chosen to a safe joint action."""
         given, following = self._given(chosen), self.safe
         for i, a in given.items():
             following = following[following[:, i] == a]
         if not len(following):
             raise InvalidOption(f"{self}: chosen {chosen!r} cannot be completed safely")
-        i = self._next_player(given, player)
-        mask = np.zeros(self.shape[i], dtype=bool)
-        mask[following[:, i]] = True
+        asked = None if player is UNSAID else self._player(player)
+        waiting = [i for i in range(len(self.shape)) if i not in given and asked in (None, i)]
+        if not waiting:
+            who = "every player" if asked is None else f"player {player!r}"
+            raise InvalidOption(f"chosen: {who} has chosen already")
+        mask = np.zeros(self.shape[waiting[0]], dtype=bool)
+        mask[following[:, waiting[0]]] = True
         return sealed(mask)
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
@@ -68,7 +72,6 @@ class Situation:
         return np.asarray(self.safe[changed == changed.min()])
 
     def _indices(self, action: Sequence[Label]) -> NDArray[np.int64]:
-        """Indices of a joint action."""
         players = self.game.players
         if not _listed(action) or len(action) != len(players):
             raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
@@ -90,61 +93,46 @@ class Situation:
         """Player and action indices of what was chosen."""
         players = self.game.players
         if isinstance(chosen, Mapping):
-            return {i: self._index(i, a) for i, a in ((self._player(p), a) for p, a in chosen.items())}
-        if not _listed(chosen) or len(chosen) > len(players):
-            raise InvalidOption(
-                f"chosen: got {chosen!r}, must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
-            )
-        return {i: self._index(i, a) for i, a in enumerate(chosen)}
+            given = {self._player(p): a for p, a in chosen.items()}
+        elif _listed(chosen) and len(chosen) <= len(players):
+            given = dict(enumerate(chosen))
+        else:
+            rule = f"must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
+            raise InvalidOption(f"chosen: got {chosen!r}, {rule}")
+        return {i: self._index(i, a) for i, a in given.items()}
 
-    def _next_player(self, given: dict[int, int], player: Label) -> int:
-        waiting = [i for i in range(len(self.game.players)) if i not in given]
-        if player is not UNSAID:
-            waiting = [i for i in waiting if i == self._player(player)]
-        if not waiting:
-            who = "every player" if player is UNSAID else f"player {player!r}"
-            raise InvalidOption(f"chosen: {who} has chosen already")
-        return waiting[0]
-
-    def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> Floats:
         """The score of each joint action."""
         if prefer is None:
             return np.zeros(len(safe))
-        if isinstance(prefer, np.ndarray):
-            return np.asarray(self._checked(prefer, self.shape)[tuple(safe.T)])
-        own = self._own_scores(prefer)
-        return np.asarray(np.sum([scores[safe[:, i]] for i, scores in enumerate(own)], axis=0))
+        joint = isinstance(prefer, np.ndarray)
+        given = [prefer] if joint else self._own_scores(prefer)
+        try:
+            scores = [np.asarray(x, dtype=np.float64) for x in given]
+        except (TypeError, ValueError):
+            scores = []
+        shapes = [self.shape] if joint else [(n,) for n in self.shape]
+        if [x.shape for x in scores] != shapes or any(np.isnan(x).any() for x in scores):
+            raise InvalidOption(
+                f"prefer: got {prefer!r:.100}, must be an array of the shape {self.shape}, or scores of each player's own actions, as "
+                "many as it has: a sequence of arrays in the order of players, or {player: scores}; none of them NaN"
+            )
+        if joint:
+            return np.asarray(scores[0][tuple(safe.T)])
+        return np.asarray(np.sum([x[own] for x, own in zip(scores, safe.T, strict=True)], axis=0))
 
-    def _own_scores(self, prefer: Any) -> list[NDArray[np.float64]]:
+    def _own_scores(self, prefer: Any) -> list[Any]:
         """One array of scores per player."""
         if isinstance(prefer, Mapping):
             given = {self._player(p): scores for p, scores in prefer.items()}
-            own = [given.get(i, np.zeros(n)) for i, n in enumerate(self.shape)]
-        else:
-            own = list(prefer) if _listed(prefer) else []
-            if self.shape == (2, 2) and not any(isinstance(scores, np.ndarray) for scores in own):
-                raise InvalidOption(
-                    f"prefer: {prefer!r} could be scores of joint actions or of each player's own; make the former one array, give the "
-                    "latter as {player: scores}"
-                )
-        if len(own) != len(self.shape):
-            raise self._no_scores(prefer)
-        return [self._checked(scores, (n,)) for scores, n in zip(own, self.shape, strict=True)]
-
-    def _checked(self, scores: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        try:
-            found = np.asarray(scores, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise self._no_scores(scores) from None
-        if found.shape != shape or np.isnan(found).any():
-            raise self._no_scores(scores)
-        return found
-
-    def _no_scores(self, given: Any) -> InvalidOption:
-        return InvalidOption(
-            f"prefer: got {given!r:.100}, must be an array of the shape {self.shape}, or scores of each player's own actions, as many as "
-            "it has: a sequence of arrays in the order of players, or {player: scores}; none of them NaN"
-        )
+            return [given.get(i, np.zeros(n)) for i, n in enumerate(self.shape)]
+        own = list(prefer) if _listed(prefer) else []
+        if self.shape == (2, 2) and not any(isinstance(scores, np.ndarray) for scores in own):
+            raise InvalidOption(
+                f"prefer: {prefer!r} could be scores of joint actions or of each player's own; make the former one array, give the "
+                "latter as {player: scores}"
+            )
+        return own
 
     def __str__(self) -> str:
         return f"{place(self.t, self.state)}, spent {self.spent!r}"

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Bools, Ints, owners
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import available_memory
 
-Mask = NDArray[np.bool_]
-
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
-
-
 MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 DO_WITHOUT = (
     "asked about one situation, `turn`, `product`, `repair` and `safe` do without; so does `next_pairs` without actions"
@@ -38,20 +35,18 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
         )
 
 
-def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Mask:
+def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
     """(D, *shape)."""
     check_size("masks", len(sets), shape)
     masks = np.zeros((len(sets), *shape), dtype=bool)
-    number = np.repeat(np.arange(len(sets)), np.diff(sets.ptr))
-    masks[(number, *sets.action.T)] = True
+    masks[(owners(sets.ptr), *sets.action.T)] = True
     return sealed(masks)
 
 
-def turn_masks(masks: Mask) -> tuple[Mask, ...]:
+def turn_masks(masks: Bools) -> tuple[Bools, ...]:
     """For each player what may follow the choices of those before, (D, n_1, ..., n_i)."""
-    players = masks.ndim - 1
     found = [masks]
-    for _ in range(players - 1):
+    while found[-1].ndim > 2:
         found.append(np.asarray(found[-1].any(axis=-1)))
     return tuple(map(sealed, reversed(found)))
 
@@ -74,30 +69,22 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
     """Whole units of amounts, (M,) or (B, M); costs are rounded as the tracker rounds."""
+    tracker = tracker if costs else replace(tracker, rounding=())
     try:
-        many = np.ndim(amounts) == 2
-        if not many:
-            counted = tracker.counted(amounts) if costs else amounts
-            return np.array(tracker.total(counted), dtype=np.int64)
-        columns = _as_array(amounts).T
+        if np.ndim(amounts) != 2:
+            return np.array(tracker.total(tracker.counted(amounts)), dtype=np.int64)
+        # objects, because a float32 in a list made a float64 would be another number
+        arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
+        columns = np.asarray(amounts, dtype=None if arrays else object).T
         if len(columns) != len(tracker.units):
             raise ValueError(f"{len(columns)} columns given, there are {len(tracker.units)} constraints")
-        whole = [_column(tracker, m, column, costs) for m, column in enumerate(columns)]
-        return np.stack(whole, axis=1) if whole else np.zeros((len(amounts), 0), dtype=np.int64)
+        whole = np.empty((len(amounts), len(columns)), dtype=np.int64)
+        for m, column in enumerate(columns):  # each distinct amount is read once
+            own = slice(m, m + 1)
+            one = CostTracker(tracker.constraints[own], tracker.units[own], tracker.rounding[own])
+            values, inverse = np.unique(column, return_inverse=True)
+            units = [one.total(one.counted([value]))[0] for value in values]
+            whole[:, m] = np.array(units, dtype=np.int64)[inverse.reshape(-1)]
+        return whole
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidOption(f"{'costs' if costs else 'spent'}: {error}") from None
-
-
-def _as_array(amounts: Any) -> NDArray[Any]:
-    """The amounts as they are: a float32 of a list made a float64 would be another number."""
-    arrays = isinstance(amounts, np.ndarray) or all(isinstance(row, np.ndarray) for row in amounts)
-    return np.asarray(amounts, dtype=None if arrays else object)
-
-
-def _column(tracker: CostTracker, m: int, column: NDArray[Any], costs: bool) -> Ints:
-    """One constraint's amounts, each distinct one read once."""
-    rule = tracker.rounding[m] if costs and tracker.rounding else None
-    one = CostTracker(tracker.constraints[m : m + 1], tracker.units[m : m + 1], (rule,))
-    values, inverse = np.unique(column, return_inverse=True)
-    whole = [one.total(one.counted([value]))[0] for value in values]
-    return np.array(whole, dtype=np.int64)[inverse.reshape(-1)]
