@@ -35,7 +35,7 @@ def concepts(incomplete: str) -> list[str]:
 
 def objectives(incomplete: str) -> list[str]:
     """Objectives that every game has."""
-    return [word for word in map(str.lower, map(str, OBJECTIVES)) if word.startswith(incomplete)]
+    return [word for word in ("none" if o is None else o for o in OBJECTIVES) if word.startswith(incomplete)]
 
 
 def concept_words() -> str:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from rich.console import Group
 from rich.panel import Panel
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.screen import by_label, escape, filled_bar, number, one_line, out, own_budget
+from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, own_budget
 from acegames.model.numbers import exact, nearest_float
-from acegames.model.words import rounded_up
+from acegames.model.words import number, rounded_up
 
 __all__ = ["show_summary"]
 
@@ -47,30 +47,22 @@ def show_summary(
     solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
 ) -> None:
     """Print a solution; in full the promise if it is approximate, and what a failed check found."""
-    name = one_line(solution.game.name)
+    name, concept = one_line(solution.game.name), solution.concept
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
-    parts: list[Any] = [_title(solution), "", _values(solution)]
+    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
+    values = _grid("player", "value")
+    for player, value in zip(solution.game.players, solution.values, strict=True):
+        values.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
+    parts: list[Any] = [title, "", values]
     if certificate is not None and solution.game.constraints:
         parts += ["", _spending(solution.game, certificate)]
     parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, seconds_to_check)]
-    title = Text(name, "bold") if name else None
-    out.print(Panel(Group(*parts), title=title, title_align="left", border_style=colour, expand=False))
+    head = Text(name, "bold") if name else None
+    out.print(Panel(Group(*parts), title=head, title_align="left", border_style=colour, expand=False))
     if verbose or not solution.policy.tracker.exact or solution.game.tails is not None:
         out.print(escape(str(solution.guarantee)))
     if certificate is not None and (verbose or not certificate.ok):
         out.print(escape(str(certificate)))
-
-
-def _title(solution: ace.Solution) -> Text:
-    concept = solution.concept
-    return Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
-
-
-def _values(solution: ace.Solution) -> Table:
-    table = _grid("player", "value")
-    for player, value in zip(solution.game.players, solution.values, strict=True):
-        table.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
-    return table
 
 
 def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
@@ -78,8 +70,7 @@ def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
     table = _grid("budget", "worst spending")
     columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
     for (label, budget), spent, over, allowed in zip(*columns, strict=True):
-        said = _said(spent, budget)
-        style = "cyan"
+        said, style = _said(spent, budget), "cyan"
         if over > 0:
             promised = f" (promised: at most {rounded_up(allowed)})" if over <= allowed else ""
             said, style = f"{said}, {rounded_up(over)} over{promised}", "yellow" if promised else "red"
@@ -120,8 +111,6 @@ def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds
     return Text(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.", "dim")
 
 
-def _grid(first: str, second: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    table.add_column(first, overflow="fold")
-    table.add_column(second, overflow="fold")
-    return table
+def _grid(*heads: str) -> Table:
+    columns = (Column(head, overflow="fold") for head in heads)
+    return Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)

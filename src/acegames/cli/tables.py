@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.table import Table
+from rich.table import Column, Table
 
 import acegames as ace
-from acegames.cli.screen import by_label, escape, number, one_line, out, own_budget, table
+from acegames.cli.screen import by_label, escape, one_line, out, own_budget, table
 from acegames.cli.text_plot import plot_frontier
+from acegames.model.words import number
 from acegames.safety.frontier import last_finite
+from acegames.solving.curve import SCHEDULE
 
 BAR = 24  # characters of the longest bar of a curve
 
@@ -33,9 +35,7 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     """Print a game as a table with further lines; its digest stands alone, never cut."""
     facts = describe(game)
     digest = facts.pop("digest")
-    found = Table(show_header=False)
-    found.add_column()
-    found.add_column(overflow="fold")
+    found = Table(Column(), Column(overflow="fold"), show_header=False)
     for key, value in {**facts, **more}.items():
         shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
         listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
@@ -54,7 +54,7 @@ def show_frontier(game: ace.MarkovGame, budgets: Any, most: int, meaning: str, *
     out.print(escape(f"The game's own budget: {own}" + ("" if feasible else ", which is not enough")))
     _draw_frontier(game, budgets, feasible=feasible)
     if len(set(game.budgets)) > 1:
-        out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
+        out.print(SCHEDULE)
 
 
 def _draw_frontier(game: ace.MarkovGame, budgets: Any, *, feasible: bool) -> None:

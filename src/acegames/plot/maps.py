@@ -56,14 +56,9 @@ def value_map(
         MissingExtra: without matplotlib.
     """
     policy = _policy(solution)
-    who = draw.player_index(policy.players, player)
     there = plane(policy, t, state, constraints, at)
-    values = there.layer.values[there.pair]
-    worth = values.sum(axis=1) if who is None else values[:, who]
+    worth, said = draw.worth(there.layer.values[there.pair], policy.players, player)
     ax = draw.axes_or_new(ax)
-    said = "value" if len(policy.players) == 1 else "sum of values"
-    if who is not None:
-        said = f"value of {draw.in_words(player)}"
     ax.set_title(draw.title(t, state))
     _label_plane(ax, there)
     if len(there.constraints) == 1:
@@ -72,9 +67,7 @@ def value_map(
         ax.set_ylabel(said)
         draw.tidy(ax)
         return ax
-    shape = (draw.edges(there.x), draw.edges(there.y))
-    image = ax.pcolormesh(*shape, there.grid(worth), cmap="cividis", rasterized=_many(there))
-    ax.figure.colorbar(image, ax=ax).set_label(said)
+    draw.heat_map(ax, there.x, there.y, there.grid(worth), said)
     return ax
 
 
@@ -99,9 +92,7 @@ def policy_map(
     names = [draw.in_words(policy.joint_action(there.layer.action[r])) for r in played]
     ax = draw.axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
-    ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize="small", frameon=False, borderaxespad=0
-    )
+    draw.legend(ax, handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     ax.set_title(draw.title(t, state))
     _label_plane(ax, there)
     return ax
@@ -114,11 +105,9 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
     handles: list[Any] = []
     for k, name in enumerate(names):
         look: dict[str, Any] = {"facecolor": _light(k), "edgecolor": draw.INK, "hatch": HATCHES[k % len(HATCHES)]}
+        look |= {"linewidth": 0.6, "label": f"{_letter(k)}  {name}"}
         here = weight[:, k] > 0
-        bars = ax.bar(
-            x[here], weight[here, k], width, bottom[here], linewidth=0.6, label=f"{_letter(k)}  {name}", **look
-        )
-        handles.append(bars)
+        handles.append(ax.bar(x[here], weight[here, k], width, bottom[here], **look))
         if len(x) <= MOST_LETTERS:
             for at, low, share in zip(x[here], bottom[here], weight[here, k], strict=True):
                 if share >= LEAST_ROOM:
@@ -138,7 +127,7 @@ def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any
     shape = (draw.edges(there.x), draw.edges(there.y))
     likely = there.grid(weight.argmax(axis=1).astype(np.float64))
     colours = ListedColormap([_light(k) for k in range(len(names))])
-    ax.pcolormesh(*shape, likely, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, rasterized=_many(there))
+    ax.pcolormesh(*shape, likely, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, rasterized=likely.size > draw.MANY)
     support = there.grid(np.unique(weight > 0, axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64))
     ax.add_collection(LineCollection(_borders(*shape, likely + len(names) * support), colors=draw.INK, linewidths=0.7))
     handles: list[Any] = [
@@ -205,12 +194,5 @@ def _letter(k: int) -> str:
 
 
 def _label_plane(ax: Axes, there: Plane) -> None:
-    ax.set_xlabel(f"spent: {draw.called(there.constraints[0])}")
+    draw.label_axes(ax, "spent", there.constraints)
     draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)
-    if len(there.constraints) > 1:
-        ax.set_ylabel(f"spent: {draw.called(there.constraints[1])}")
-
-
-def _many(there: Plane) -> bool:
-    """Whether cells are so many that a vector file had better hold them as a picture."""
-    return len(there.x) * len(there.y) > 10_000
