@@ -27,20 +27,11 @@ from acegames.model.tails import Tails
 
 __all__ = ["discount"]
 
-SMALLEST = Fraction(1, 10**100)
-"""The smallest epsilon, and one over the largest."""
-
-LONGEST = 20_000
-"""Steps beyond which a truncated game is refused."""
-
-CUT = Fraction(1, 10**9)
-"""Share of epsilon that may be lost by cutting the digits of all costs together."""
-
-DIGITS = 10**40
-"""Denominators up to this are kept as they are."""
-
-LONGEST_FACTOR = 10**4000
-"""Largest denominator of a factor: Python refuses to write integers beyond 4,300 digits."""
+SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
+LONGEST = 20_000  # steps beyond which a truncated game is refused
+CUT = Fraction(1, 10**9)  # share of epsilon that may be lost by cutting the digits of all costs together
+DIGITS = 10**40  # denominators up to this are kept as they are
+LONGEST_FACTOR = 10**4000  # largest denominator of a factor: Python refuses to write integers beyond 4,300 digits
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
@@ -66,10 +57,8 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     above_zero = "a number above 0 (between 1e-100 and 1e100)"
     small = read_number("epsilon", epsilon, lambda x: SMALLEST <= x <= 1 / SMALLEST, above_zero)
     rules = _stationary(game)
-    if any(row != game.budgets[0] for row in game.budgets):
-        raise InvalidGame(
-            "discount: the budgets depend on time; infinite play needs one budget per constraint, for all times"
-        )
+    if len(set(game.budgets)) > 1:
+        raise InvalidGame("discount: the budgets depend on time; infinite play needs one per constraint, for all times")
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
     worst = [max([Fraction(0), *map(upper, costs)]) for costs in game.cost_values]
     by_reward = _steps(Fraction(float(size.max())), rate, small)

@@ -29,8 +29,7 @@ from acegames.model.written import unknown
 
 __all__ = ["Rounded", "Rounding", "round_costs"]
 
-MOST_OUTCOMES = 3e7
-"""Most outcomes of one time after random costs were spread over cells: about two gigabytes."""
+MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
 
 
 @dataclass(frozen=True)
@@ -97,6 +96,7 @@ def round_costs(
 def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     """One exact epsilon per constraint."""
     labels = game.constraints
+    rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
         for label in epsilon:
             if label not in labels:
@@ -106,15 +106,14 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
                 raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
         given = [epsilon[c] for c in labels]
     elif isinstance(epsilon, str) or is_scalar(epsilon):
-        given = [epsilon] * len(labels)
-        _read_epsilon("epsilon", epsilon)
+        given = [read_number("epsilon", epsilon, *rule)] * len(labels)
     else:
         given = list(epsilon)
         if len(given) != len(labels):
             raise InvalidOption(
-                f"epsilon: has {len(given)} entries, there are {len(labels)} constraints {list(labels)!r}"
+                f"epsilon: has {len(given)} entries, the {len(labels)} constraints are {list(labels)!r}"
             )
-    return [_read_epsilon(f"epsilon of {label!r}", e) for label, e in zip(labels, given, strict=True)]
+    return [read_number(f"epsilon of {label!r}", e, *rule) for label, e in zip(labels, given, strict=True)]
 
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
@@ -126,10 +125,6 @@ def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount
-
-
-def _read_epsilon(what: str, value: Any) -> Fraction:
-    return read_number(what, value, lambda x: x >= 0, "a number of at least 0")
 
 
 def upper(cost: Cost) -> Fraction:

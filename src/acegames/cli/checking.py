@@ -17,8 +17,7 @@ from acegames.cli.tables import curve_data, describe, show_curve, show_frontier,
 from acegames.concepts import Concept
 from acegames.model.costless import costless, costless_sentence
 
-QUICK = 100_000
-"""Below this many stage games the value of a budget is shown without being asked for."""
+QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 
 
 def check(
@@ -29,7 +28,7 @@ def check(
     """
     model = opt.read_game(game)
     counted, how = _counted(model, epsilon, relative, rounding)
-    facts = {**describe(model), "costs": _costs(how)}
+    facts = {**describe(model), "costs": COSTS[how]}
     try:
         with working("judging what safe play can reach"):
             found, needs = ace.feasibility(counted), ace.estimate(counted)
@@ -65,10 +64,7 @@ def _counted(
     return (game, None) if rounded is None else (rounded.game, rounding)
 
 
-def _costs(how: str | None) -> str:
-    return "exact" if how is None else f"rounded {how}"
-
-
+COSTS = {None: "exact", "down": "rounded down", "up": "rounded up"}
 VERDICTS = {
     (True, None): ("Feasible", True),
     (False, None): ("Infeasible: no policy keeps every budget", True),
@@ -113,10 +109,10 @@ def frontier(
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
     else:
-        show_frontier(model, budgets, most, MEANING[how], feasible=own.feasible)
+        show_frontier(own, most, MEANING[how])
         if worth:
             show_curve(worth)
-    facts = {"constraints": model.constraints, "feasible": own.feasible, "costs": _costs(how)}
+    facts = {"constraints": model.constraints, "feasible": own.feasible, "costs": COSTS[how]}
     facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
     found = {"curve": curve_data(worth)} if worth else {}
     return Answer({**facts, "minimal_budgets": budgets, **found})

@@ -11,7 +11,7 @@ from typer import Argument, Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, by_label, err, escape, out, own_budget, table, working
-from acegames.cli.summary import certificate_data
+from acegames.cli.tables import certificate_data
 from acegames.files.played import check_played
 from acegames.files.stated import as_stated
 from acegames.model.words import number
@@ -71,13 +71,12 @@ def simulate(
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+            if stated is not None:
+                check_played(stated, rollouts)
+        except ace.BadFile as wrong:
+            raise ace.BadFile(f"{file}: {wrong}") from None
         except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
             raise ace.InvalidOption(f"{file}: {wrong}") from None
-        if stated is not None:
-            try:
-                check_played(stated, rollouts)
-            except ace.BadFile as wrong:
-                raise ace.BadFile(f"{file}: {wrong}") from None
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]

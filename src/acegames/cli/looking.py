@@ -9,7 +9,6 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.completion import game_names, games
 from acegames.cli.screen import Answer, err, escape, out, say_written, table, working
 
 SOURCE = "A solution or policy file, a game file, or a catalog game."
@@ -17,7 +16,7 @@ MOST = "Show at most this many situations; by default as many as keep the page b
 
 
 def export(
-    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=games)],
+    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
     output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
     game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
     outside: Annotated[
@@ -61,7 +60,7 @@ def report(
 
 
 def catalog(
-    name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=game_names)] = None,
+    name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=opt.game_names)] = None,
     output: Annotated[Path | None, opt.output("Write the game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """List the ready games, tell the story of one, or write it to a file."""

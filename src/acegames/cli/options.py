@@ -1,21 +1,55 @@
-"""Options and arguments that verbs share, and what their words mean: words in, objects out."""
+"""Options and arguments that verbs share: completion in a shell, and words in, objects out."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
 import acegames as ace
-from acegames.cli.completion import concept_words, concepts, games, objectives
-from acegames.concepts import CONCEPTS, Concept, Correlated
+from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
-from acegames.files.formats import holds_game
+from acegames.files.formats import endings, holds_game
 from acegames.model.written import read_exact
+
+
+def games(incomplete: str) -> list[str]:
+    """Catalog games and game files, and folders beside them. (A shell completes lone folders.)"""
+    head = incomplete[: incomplete.rfind("/") + 1]
+    try:
+        found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
+    except OSError:
+        found = []
+    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(tuple(endings()))]
+    folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
+    return names + folders if names else []
+
+
+def _offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:
+    def offer(incomplete: str) -> list[str]:
+        return [word for word in map(str.lower, map(str, words())) if word.startswith(incomplete)]
+
+    return offer
+
+
+game_names = _offered(lambda: ace.catalog.names())
+concepts = _offered(lambda: CONCEPTS)
+objectives = _offered(lambda: OBJECTIVES)
+
+
+def concept_words() -> str:
+    """Every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
+    *others, last = (
+        word if word == concept.words.adjective.lower() else f"{word} ({concept.words.adjective})"
+        for word, concept in CONCEPTS.items()
+    )
+    return f"{', '.join(others)} or {last}"
+
 
 Game = Annotated[
     str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)

@@ -12,7 +12,7 @@ from typer import Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
-from acegames.cli.summary import certificate_data, show_summary, solution_data
+from acegames.cli.tables import certificate_data, show_summary, solution_data
 from acegames.engines.checkpoint import other_runs
 
 CHECKPOINT = "Store solved layers here: the same command goes on after a crash, and the policy stays out of memory."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,7 @@ class Axis:
 
 
 def plot_frontier(
-    names: tuple[str, str], points: Floats, own: tuple[float, float], *, enough: bool, width: int, ascii_only: bool
+    names: Sequence[str], points: Floats, own: Sequence[float], *, enough: bool, width: int, ascii_only: bool
 ) -> list[Text]:
     """Lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
     ink = {kind: (look[ascii_only], look[2]) for kind, look in MARKS.items()}

@@ -34,7 +34,6 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
 
     Raises:
         InvalidOption: no constraint has a budget, or no budget would be enough.
-        MissingExtra: without matplotlib.
     """
     found = feasibility(of) if isinstance(of, MarkovGame) else of
     labels = found.game.constraints
@@ -93,9 +92,6 @@ def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | 
         player: whose value; by default every player's and their sum for one constraint, and the sum
             for two.
         ax: the axes to draw on.
-
-    Raises:
-        MissingExtra: without matplotlib.
     """
     axes = [curve.constraints.index(c) for c in curve.constraint]
     budgets, least = (array[:, axes].astype(np.float64) for array in (curve.budgets, curve.minimal))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Floats, owners
 from acegames.model.game import Label
 from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
@@ -16,15 +17,9 @@ from acegames.policy.policy import Policy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-MOST_LETTERS = 16
-"""Letters along one axis of a policy map; where there are more cells, only some carry one."""
-
-LEAST_ROOM = 0.07
-"""The smallest probability whose part of a bar has room for a letter."""
-
+LETTERS = string.ascii_uppercase
+MOST_LETTERS = 16  # along one axis of a policy map; where there are more cells, only some carry one
+LEAST_ROOM = 0.07  # the smallest probability whose part of a bar has room for a letter
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
@@ -53,14 +48,12 @@ def value_map(
 
     Raises:
         UnknownPair: no feasible play comes there.
-        MissingExtra: without matplotlib.
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    worth, said = draw.worth(there.layer.values[there.pair], policy.players, player)
+    worth, said = draw.worth(policy.lookup_values(t, there.state, there.total), policy.players, player)
     ax = draw.axes_or_new(ax)
-    ax.set_title(draw.title(t, state))
-    _label_plane(ax, there)
+    _label(ax, there, draw.title(t, state))
     if len(there.constraints) == 1:
         order = np.argsort(there.cell[1])
         ax.plot(there.x[there.cell[1]][order], worth[order], "o-", color=draw.BLUE, markersize=4)
@@ -88,13 +81,15 @@ def policy_map(
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    played, weight = _played(there)
-    names = [draw.in_words(policy.joint_action(there.layer.action[r])) for r in played]
+    ptr, action, prob = policy.lookup(t, there.state, there.total)
+    played, code = np.unique(action, axis=0, return_inverse=True)
+    weight = np.zeros((len(there.total), len(played)))
+    weight[owners(ptr), code.reshape(-1)] = prob
+    names = [draw.in_words(policy.joint_action(each)) for each in played]
     ax = draw.axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
     draw.legend(ax, handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
-    ax.set_title(draw.title(t, state))
-    _label_plane(ax, there)
+    _label(ax, there, draw.title(t, state))
     return ax
 
 
@@ -166,15 +161,6 @@ def _policy(solution: Any) -> Policy:
     return found
 
 
-def _played(there: Plane) -> tuple[list[int], Floats]:
-    """The rows that are played on the plane, in order, and their probabilities (P, K)."""
-    ptr, row, prob = there.layer.strategies(there.state, there.pair)
-    played, code = np.unique(row, return_inverse=True)
-    weight = np.zeros((len(there.pair), len(played)))
-    weight[np.repeat(np.arange(len(there.pair)), np.diff(ptr)), code] = prob
-    return played.tolist(), weight
-
-
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
     """Write what is played into all cells, or evenly into some, each at least once."""
     rows, columns = there.cell
@@ -193,6 +179,7 @@ def _letter(k: int) -> str:
     return LETTERS[k] if k < len(LETTERS) else f"{LETTERS[k % len(LETTERS)]}{k // len(LETTERS)}"
 
 
-def _label_plane(ax: Axes, there: Plane) -> None:
+def _label(ax: Axes, there: Plane, title: str) -> None:
+    ax.set_title(title)
     draw.label_axes(ax, "spent", there.constraints)
     draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)

@@ -14,12 +14,10 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
-from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
 from acegames.solving.curve_budgets import chosen
 
-MOST_CELLS = 1000
-"""Cells along one axis. Where there are more, one amount stands for its neighbours."""
+MOST_CELLS = 1000  # along one axis; where there are more, one amount stands for its neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +29,7 @@ class Plane:
     y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
     cell: tuple[Ints, Ints]  # (P,) row and column of each pair
     state: Ints  # (P,)
-    pair: Ints  # (P,) the pairs of `layer`
-    layer: PolicyLayer
+    total: Ints  # (P, M) what is spent, in whole units
 
     def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of the pairs as an array (Y, X), NaN in cells without."""
@@ -51,7 +48,6 @@ def plane(
         raise InvalidOption("the game has no constraints, so there is no spending to draw over")
     first = list(policy.constraints[:2])
     axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
-    layer = policy.layers[t]
     total = _reached(policy, t, policy.state_numbers[state])
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
@@ -60,9 +56,7 @@ def plane(
     rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
     _, one = np.unique(rows * len(x) + columns, return_index=True)
     here = np.full(len(one), policy.state_numbers[state])
-    pair = layer.pairs(here, project(total[one], policy.dims), None)
-    labels = tuple(policy.constraints[m] for m in axes)
-    return Plane(labels, x, y, (rows[one], columns[one]), here, pair, layer)
+    return Plane(tuple(policy.constraints[m] for m in axes), x, y, (rows[one], columns[one]), here, total[one])
 
 
 def _reached(policy: Policy, t: int, state: int) -> Ints:

@@ -43,7 +43,6 @@ def spending(
 
     Raises:
         InvalidOption: no game, or no such constraint.
-        MissingExtra: without matplotlib.
     """
     game = getattr(of, "game", None) if game is None else game
     if game is None:
@@ -68,10 +67,7 @@ def spending(
 
 
 def _budget_line(ax: Axes, schedule: Floats, worst: Floats) -> None:
-    """The budget as steps, and marks where spending is above it.
-
-    Entry t holds from the step at t to the next; gaps where it is infinite.
-    """
+    """The budget as steps (entry t holds from t to the next, if finite), and marks above it."""
     if np.isfinite(schedule).any():
         level = np.where(np.isfinite(schedule), schedule, np.nan)
         x, y = np.repeat(np.arange(len(level) + 1), 2)[1:-1], np.repeat(level, 2)
@@ -89,9 +85,6 @@ def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes
         results: measurements with "pairs", "seconds" and perhaps "verify_seconds"; or the
             benchmarks' results that hold them as "growth".
         ax: the axes to draw on.
-
-    Raises:
-        MissingExtra: without matplotlib.
     """
     rows = results["growth"] if isinstance(results, Mapping) else list(results)
     if not rows:

@@ -86,7 +86,7 @@ class Shield(Sealed):
     ) -> None:
         check_game(game)
         self.criterion = check_criterion(criterion)
-        within = Within(epsilon, relative, rounding, safety=True)
+        within = Within(epsilon, relative, rounding, default="up")
         counted = within.count(game)
         whole = lattice(counted.game)
         space = explore(plan(counted.game, whole, clip=False))

@@ -12,6 +12,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
+from acegames.model.words import rounded_up
 from acegames.solving.pipeline import solve
 from acegames.solving.solution import Solution
 from acegames.system.deprecation import deprecated
@@ -50,17 +51,17 @@ class Bracket:
         elif self.verdict == "between":
             said = "Between: the first steps are feasible for sure, "
             said += "what comes after play was cut short may exceed the budgets by its tail."
-        lines = [said, f"Rounded down: {self._side(self.down, str)}."]
+        lines = [said, f"Rounded down: {self._side(self.down)}."]
         if self.up is not None:
-            lines.append(f"Rounded up:   {self._side(self.up, lambda e: f'{float(e):.6g}')}.")
+            lines.append(f"Rounded up:   {self._side(self.up)}.")
             if len(self.game.players) == 1 and self.game.tails is None:
                 lines.append("With one player the true optimum lies between the two values.")
         return "\n".join(lines)
 
-    def _side(self, solution: Solution, amount: Callable[[Any], str]) -> str:
+    def _side(self, solution: Solution) -> str:
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))
         excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
-        over = ", ".join(f"{c} {amount(e)}" for c, e in excess if e)
+        over = ", ".join(f"{c} {rounded_up(e)}" for c, e in excess if e)
         kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
         return f"values {each}; {kept}"
 

@@ -236,29 +236,20 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
     counted = lattice(longer)
     try:
         found = engine.solve(longer, counted, concept, progress)
-    except NoEquilibrium as error:
-        t = None if error.t is None else error.t - 1  # the step in front has its own time
-        raise NoEquilibrium(
-            f"under one of the budgets of the curve no Nash equilibrium was found at {place(t, error.state)}; "
-            "correlated (CE) and coarse correlated (CCE) equilibria always exist",
-            t,
-            error.state,
-        ) from None
-    except TooLarge as error:
+    except (NoEquilibrium, TooLarge) as error:
         if error.t is None:
             raise
-        raise TooLarge(
-            f"under one of the budgets of the curve, {place(error.t - 1, error.state)}: the stage game has too many pairs of supports "
-            "to search for Nash equilibria; correlated (CE) and coarse correlated (CCE) equilibria take no such search",
-            error.t - 1,
-            error.state,
-        ) from None
+        t = error.t - 1  # the step in front has its own time
+        correlated = "correlated (CE) and coarse correlated (CCE) equilibria"
+        said = f"no Nash equilibrium was found; {correlated} always exist"
+        if isinstance(error, TooLarge):
+            said = f"the stage game has too many pairs of supports to search; {correlated} take no such search"
+        where = f"under one of the budgets of the curve, {place(t, error.state)}"
+        raise type(error)(f"{where}: {said}", t, error.state) from None
     assert found is not None, "every budget was found feasible beforehand"
-    total = np.array(
-        [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent], dtype=np.int64
-    )
+    units = [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent]
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
-    state, total = np.tile(start, len(whole)), np.repeat(total, len(start), axis=0)
+    state, total = np.tile(start, len(whole)), np.repeat(np.array(units, dtype=np.int64), len(start), axis=0)
     layer = found.layers[1]
     values = layer.values[layer.pairs(state, project(total, found.dims), None)]
     return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
