@@ -19,9 +19,7 @@ def export(
     source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
     output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
     game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
-    outside: Annotated[
-        float | None, Option(help="With .nfg: the payoff of joint actions that are not feasible.")
-    ] = None,
+    outside: Annotated[float | None, Option(help="With .nfg: the payoff where it is not feasible to play.")] = None,
 ) -> Answer:
     """Write the policy of a solution, or a game, as a table that other programs read, or a game of
     one step for Gambit.
