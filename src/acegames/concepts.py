@@ -18,6 +18,7 @@ best equilibrium of the whole game.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -28,8 +29,7 @@ from acegames.errors import InvalidOption
 BACKENDS = {"quantecon": ("quantecon.game_theory", "quantecon"), "gambit": ("pygambit", "gambit")}
 """Libraries that find Nash equilibria: the module of each, and the extra that installs it."""
 
-LARGEST_FLOOR = 1e6
-"""Beyond this the float programs cannot tell the players' own utilities apart any more."""
+LARGEST_FLOOR = 1e6  # beyond this the float programs cannot tell the players' own utilities apart any more
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,7 @@ class Objective:
     effort: float = 1.0  # of a stage program, as a multiple of that of a weighted sum
 
 
-WEIGHTED = Objective("a weighted sum of values", 0)
-"""One player, or weights: what no word names."""
-
+WEIGHTED = Objective("a weighted sum of values", 0)  # one player, or weights: what no word names
 OBJECTIVES: dict[str | None, Objective] = {
     "welfare": Objective("the largest sum of values", 0),
     "egalitarian": Objective("the largest lowest value", 1, compares=True, effort=3.0),
@@ -87,9 +85,8 @@ class Concept:
 
     def __post_init__(self) -> None:
         objective = self.objective
-        if not isinstance(objective, (str, tuple)) and (
-            isinstance(objective, Sequence) or hasattr(objective, "__array__")
-        ):
+        listed = isinstance(objective, Sequence) or hasattr(objective, "__array__")
+        if listed and not isinstance(objective, (str, tuple)):
             try:
                 object.__setattr__(self, "objective", tuple(float(w) for w in objective))
             except (TypeError, ValueError):
@@ -110,17 +107,15 @@ class Concept:
         objective, n = self.objective, len(players)
         if self.criterion.kernel != WEIGHTED.kernel:
             return None
-        if isinstance(objective, str) and objective == "welfare":
+        if objective == "welfare":
             return (1.0,) * n
         if objective in players:
             return tuple(float(p == objective) for p in players)
-        if isinstance(objective, tuple):
-            try:
+        if isinstance(objective, tuple) and len(objective) == n:
+            with contextlib.suppress(TypeError, ValueError):
                 weights = tuple(float(w) for w in objective)
-            except (TypeError, ValueError):
-                weights = ()
-            if len(weights) == n and all(math.isfinite(w) for w in weights):
-                return weights
+                if all(map(math.isfinite, weights)):
+                    return weights
         raise InvalidOption(
             f"objective: got {objective!r}; must be one of {', '.join(repr(word) for word in OBJECTIVES)}, "
             f"one of the players {list(players)!r}, or {n} finite weights"

@@ -8,8 +8,7 @@ a stage is what a player's utilities are measured in there (see OUTLIER and COAR
 """
 
 PROBABILITY_SUM = 1e-8
-"""A distribution is refused if its sum is further from one than this. Eight written digits of 1/3
-pass, 0.333 does not."""
+"""Largest error of a distribution's sum: eight written digits of 1/3 pass, 0.333 does not."""
 
 PROBABILITY_RENORMALISE = 1e-12
 """Distributions whose sum is further from one than this are divided by it. Smaller errors are
@@ -28,8 +27,7 @@ LEVER = 1e-10
 prices). A tenth of TIE, so that ties can still be told."""
 
 HIGH_PRICE = 100.0
-"""Prices of a stage program above this are checked a second time: the rounding of pivots times such
-a price could hide a tie."""
+"""Prices above this are checked again: pivots' rounding times such a price could hide a tie."""
 
 STABLE = 1e-10
 """Largest gain by a deviation at an accepted stage, as a share of the most that the deviation can
@@ -83,12 +81,10 @@ ROW_FEASIBLE = 1e-14
 pivot of such small programs rounds as much. The answer is checked against STABLE afterwards."""
 
 PIVOT = 1e-12
-"""Smaller entries of a simplex table are rounding and never pivots. The certificate notices what a
-small pivot spoils."""
+"""Smaller entries of a simplex table are rounding, never pivots. The certificate notices damage."""
 
 HARRIS = 1e-11
-"""How far a ratio test may look beyond the tightest row for a larger pivot: a thousand times what
-ROW_FEASIBLE forgives."""
+"""How far a ratio test looks beyond the tightest row for a larger pivot: 1000 ROW_FEASIBLE."""
 
 NASH_CLEAR = 1e-9
 """Larger differences of unit utilities are not rounding (Nash). Smaller ones that are not ties are
@@ -102,8 +98,7 @@ NASH_PIVOT = 1e-11
 """PIVOT for the equations of a support. They are eliminated without a second look at their rows."""
 
 HIGHS = 1e-10
-"""Feasibility tolerance of HiGHS, the tightest that it accepts. Its answers are certified to
-LP_CERTIFICATE afterwards."""
+"""The tightest feasibility tolerance of HiGHS. Its answers are certified to LP_CERTIFICATE."""
 
 AVERAGE_KEPT = 1e-7
 """The baseline that keeps budgets on average is refused if it exceeds one by more than this share:
@@ -114,20 +109,17 @@ SAME_SIZE = 1e6
 average), because HIGHS would not see the smaller ones."""
 
 POLICY_SUM = 1e-9
-"""How far from one the probabilities of a stored strategy may sum. Solvers divide by the sum, so a
-larger error is damage."""
+"""How far from one a stored strategy may sum. Solvers divide by the sum, so more is damage."""
 
 CDF_ROUNDING = 1e-12
-"""How far a cumulative distribution function may be off at its bounds, or fall between two points,
-by its own rounding."""
+"""How far a cumulative distribution function may be off at its bounds, or fall, by rounding."""
 
 RARE = 1e-18
 """A cost without a lower bound is taken to be above the quantile of this probability when it is
 drawn. Only simulations draw; budgets count everything that is possible."""
 
 SHOWN_AS_ZERO = 1e-9
-"""Reports write numbers smaller than this share of the numbers beside them as zero: they are
-differences of equal values."""
+"""Numbers below this share of those beside them are reported as zero: equal values' differences."""
 
 DRAWN_OVER = 1e-12
 """A picture marks spending that exceeds a budget by more than this share; both are floats."""
@@ -160,24 +152,20 @@ TABLE_SUM = 1e-9
 """How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
 
 TABLE_PRODUCT = 1e-12
-"""How far a joint probability in a table may be from the product of the players' own under Nash:
-writing it down can change as much."""
+"""How far a joint probability in a table may be from the product under Nash: writing it rounds."""
 
 ARRAY_PRODUCT = 1e-12
 """In a game written as arrays, the probabilities of next state and cost must multiply to the
 outcome's up to this: the rounding of a product."""
 
 BACKEND_COARSE = 1e-4
-"""How far from an equilibrium a candidate of another library's Nash solver may be. Newton's method
-does the rest."""
+"""How far from an equilibrium another library's candidate may be. Newton's method does the rest."""
 
 LEAST_STAKE = 1e-5
-"""Smallest stake of a player in units of the stage, for Newton's method, which leaves errors of
-1e-15."""
+"""Smallest stake of a player in units of the stage: Newton's method leaves errors of 1e-15."""
 
 BACKEND_SHAKE = 1e-3
-"""Noise added to payoffs for such a search: some solvers do not end where players are indifferent
-by accident."""
+"""Noise on payoffs for such a search: some solvers do not end where players are indifferent."""
 
 BACKEND_CUTS = (3e-2, 3e-3, 1e-4, 1e-6, 1e-9)
 """Probabilities of a candidate below this are tried as zero, the largest cut first."""
@@ -186,5 +174,4 @@ NEWTON_DONE = 1e-15
 """Newton's method on a support ends when the equations hold to the last digit."""
 
 NEWTON_RANK = 1e-12
-"""Directions of Newton's linear system that are weaker than the strongest by this factor are
-rounding."""
+"""Directions of Newton's linear system weaker than the strongest by this factor are rounding."""

@@ -21,7 +21,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.approximate.rounding import Rounding
 from acegames.cli.screen import print_json
-from acegames.cli.summary import certificate_data
+from acegames.cli.tables import certificate_data
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame

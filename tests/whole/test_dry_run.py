@@ -136,9 +136,9 @@ def test_words_estimate_files_and_report(game, known, tmp_path):
 
 
 def test_the_command_line_knows_its_word(game, known, tmp_path):
-    from acegames.cli import app, completion
+    from acegames.cli import app, options
 
-    assert completion.concepts("one") == ["onesided"]
+    assert options.concepts("one") == ["onesided"]
     game.save(tmp_path / "game.json")
     said = CliRunner().invoke(app, ["solve", str(tmp_path / "game.json"), "--concept", "OneSided"])
     assert said.exit_code == 0, said.output

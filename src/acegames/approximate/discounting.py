@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import read_number, rebuilt, upper
 from acegames.errors import InvalidGame, TooLarge
+from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import RawLayer
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
@@ -26,20 +27,11 @@ from acegames.model.tails import Tails
 
 __all__ = ["discount"]
 
-SMALLEST = Fraction(1, 10**100)
-"""The smallest epsilon, and one over the largest."""
-
-LONGEST = 20_000
-"""Steps beyond which a truncated game is refused."""
-
-CUT = Fraction(1, 10**9)
-"""Share of epsilon that may be lost by cutting the digits of all costs together."""
-
-DIGITS = 10**40
-"""Denominators up to this are kept as they are."""
-
-LONGEST_FACTOR = 10**4000
-"""Largest denominator of a factor: Python refuses to write integers beyond 4,300 digits."""
+SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
+LONGEST = 20_000  # steps beyond which a truncated game is refused
+CUT = Fraction(1, 10**9)  # share of epsilon that may be lost by cutting the digits of all costs together
+DIGITS = 10**40  # denominators up to this are kept as they are
+LONGEST_FACTOR = 10**4000  # largest denominator of a factor: Python refuses to write integers beyond 4,300 digits
 
 
 def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = None) -> MarkovGame:
@@ -65,10 +57,8 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     above_zero = "a number above 0 (between 1e-100 and 1e100)"
     small = read_number("epsilon", epsilon, lambda x: SMALLEST <= x <= 1 / SMALLEST, above_zero)
     rules = _stationary(game)
-    if any(row != game.budgets[0] for row in game.budgets):
-        raise InvalidGame(
-            "discount: the budgets depend on time; infinite play needs one budget per constraint, for all times"
-        )
+    if len(set(game.budgets)) > 1:
+        raise InvalidGame("discount: the budgets depend on time; infinite play needs one per constraint, for all times")
     size, spread = np.abs(rules.reward).max(axis=0), np.ptp(rules.reward, axis=0)
     worst = [max([Fraction(0), *map(upper, costs)]) for costs in game.cost_values]
     by_reward = _steps(Fraction(float(size.max())), rate, small)
@@ -123,28 +113,26 @@ def _above(amount: Fraction) -> float:
 
 def _stationary(game: MarkovGame) -> Layer:
     """The rules of every time as one layer: those of each state at the first time that has it."""
-    states = len(game.states)
-    source = np.full(states, -1)
-    for k, layer in enumerate(game.layers):
-        has = np.diff(layer.row_ptr) > 0
-        source[has & (source < 0)] = k
+    rules: dict[int, dict[str, NDArray[Any]]] = {}
+    met = {s for s, _ in game.initial}
     for layer in game.layers:
-        for s in np.flatnonzero(np.diff(layer.row_ptr) > 0).tolist():
-            if not _same_rules(layer, game.layers[source[s]], s):
+        met.update(np.unique(layer.next_state).tolist())
+        for s in np.flatnonzero(np.diff(layer.row_ptr)).tolist():
+            here = _rules_of(layer, s)
+            first = rules.setdefault(s, here)
+            if here is not first and not all(np.array_equal(first[f], here[f]) for f in LAYER_FIELDS):
                 raise InvalidGame(f"discount: {place(state=game.states[s])} has rules that depend on time")
-    met = np.zeros(states, dtype=bool)
-    met[[s for s, _ in game.initial]] = True
-    for layer in game.layers:
-        met[layer.next_state] = True
-    stuck = np.flatnonzero(met & (source < 0))
-    if len(stuck):
+    stuck = min(met - rules.keys(), default=None)
+    if stuck is not None:
         raise InvalidGame(
-            f"discount: {place(state=game.states[int(stuck[0])])} is met but never acted in within the horizon of {game.horizon}; "
+            f"discount: {place(state=game.states[stuck])} is met but never acted in within the horizon of {game.horizon}; "
             "build the game with a longer horizon"
         )
     if len(game.layers) == 1:
         return game.layers[0]
-    return _joined([game.layers[k] for k in source.tolist()])
+    parts = [rules[s] if s in rules else _rules_of(game.layers[0], s) for s in range(len(game.states))]
+    whole = {f: np.concatenate([part[f] for part in parts]) for f in LAYER_FIELDS}
+    return Layer(**whole | {f: pointers(whole[f]) for f in ("row_ptr", "out_ptr")})
 
 
 def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
@@ -157,22 +145,6 @@ def _rules_of(layer: Layer, state: int) -> dict[str, NDArray[Any]]:
     return parts | {f: getattr(layer, f)[outs] for f in ("prob", "next_state", "cost")}
 
 
-def _same_rules(a: Layer, b: Layer, state: int) -> bool:
-    if a is b:
-        return True
-    one, other = _rules_of(a, state), _rules_of(b, state)
-    return all(np.array_equal(one[f], other[f]) for f in LAYER_FIELDS)
-
-
-def _joined(layers: list[Layer]) -> Layer:
-    """One layer with the rules of each state s from the s-th layer."""
-    parts = [_rules_of(layer, s) for s, layer in enumerate(layers)]
-    whole = {f: np.concatenate([part[f] for part in parts]) for f in LAYER_FIELDS}
-    for f in ("row_ptr", "out_ptr"):
-        whole[f] = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(whole[f])])
-    return Layer(**whole)
-
-
 def _cut(up: int, down: int, grain: Fraction) -> Fraction:
     """The fraction up / down, cut downwards to the grain where it has very many digits."""
     return Fraction(up, down) if down <= DIGITS else up * grain.denominator // (down * grain.numerator) * grain
@@ -182,8 +154,7 @@ def _truncated(
     game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int, grain: Fraction
 ) -> MarkovGame:
     """The rules at t = 0 .. horizon-1, with rewards and costs discounted."""
-    owner = np.repeat(np.arange(len(game.states)), np.diff(rules.row_ptr))
-    row = np.repeat(np.arange(len(rules.reward)), np.diff(rules.out_ptr))
+    owner, row = owners(rules.row_ptr), owners(rules.out_ptr)
     values: list[list[Any]] = [[] for _ in game.constraints]
     raw = []
     up = down = 1

@@ -9,28 +9,27 @@ never exceeds the rounded one: what keeps the budgets there keeps them in truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
+from acegames.model.arrays import Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
-from acegames.model.game import Label, Layer, MarkovGame, check_game
-from acegames.model.numbers import TINIEST, Bound, exact, is_scalar
+from acegames.model.game import Layer, MarkovGame, check_game
+from acegames.model.numbers import TINIEST, exact, is_scalar
 from acegames.model.written import unknown
 
 __all__ = ["Rounded", "Rounding", "round_costs"]
 
-MOST_OUTCOMES = 3e7
-"""Most outcomes of one time after random costs were spread over cells: about two gigabytes."""
+MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
 
 
 @dataclass(frozen=True)
@@ -89,40 +88,32 @@ def round_costs(
     for what, flag in (("relative", relative), ("any_budget", any_budget)):
         if not isinstance(flag, bool):
             raise InvalidOption(f"{what}: got {flag!r}, must be True or False")
-    rules = tuple(
-        _rule(label, schedule, costs, game.horizon, _cell(schedule, wanted, relative), rounding, any_budget)
-        for label, schedule, costs, wanted in zip(
-            game.constraints,
-            zip(*game.budgets, strict=True),
-            game.cost_values,
-            _per_constraint(game, epsilon),
-            strict=True,
-        )
-    )
+    wanted = _per_constraint(game, epsilon)
+    rules = tuple(_rule(game, m, e, relative, rounding, any_budget) for m, e in enumerate(wanted))
     return Rounded(game, rounded_by(game, rules), rules)
 
 
 def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     """One exact epsilon per constraint."""
     labels = game.constraints
+    rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
-        strange = [c for c in epsilon if c not in labels]
-        if strange:
-            raise InvalidOption(f"epsilon: {unknown('constraint', strange[0], labels)}")
-        missing = [c for c in labels if c not in epsilon]
-        if missing:
-            raise InvalidOption(f"epsilon: no entry for the constraint {missing[0]!r}; 0 leaves its costs as they are")
+        for label in epsilon:
+            if label not in labels:
+                raise InvalidOption(f"epsilon: {unknown('constraint', label, labels)}")
+        for label in labels:
+            if label not in epsilon:
+                raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
         given = [epsilon[c] for c in labels]
     elif isinstance(epsilon, str) or is_scalar(epsilon):
-        given = [epsilon] * len(labels)
-        _read_epsilon("epsilon", epsilon)
+        given = [read_number("epsilon", epsilon, *rule)] * len(labels)
     else:
         given = list(epsilon)
         if len(given) != len(labels):
             raise InvalidOption(
-                f"epsilon: has {len(given)} entries, there are {len(labels)} constraints {list(labels)!r}"
+                f"epsilon: has {len(given)} entries, the {len(labels)} constraints are {list(labels)!r}"
             )
-    return [_read_epsilon(f"epsilon of {label!r}", e) for label, e in zip(labels, given, strict=True)]
+    return [read_number(f"epsilon of {label!r}", e, *rule) for label, e in zip(labels, given, strict=True)]
 
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
@@ -136,43 +127,29 @@ def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule
     return amount
 
 
-def _read_epsilon(what: str, value: Any) -> Fraction:
-    return read_number(what, value, lambda x: x >= 0, "a number of at least 0")
-
-
-def _cell(schedule: Sequence[Bound], epsilon: Fraction, relative: bool) -> Fraction:
-    """The largest cell whose error stays within epsilon at every finite budget; 0: do not round."""
-    finite = [(t, b) for t, b in enumerate(schedule) if not isinstance(b, float)]
-    if not finite:
-        return Fraction(0)
-    return min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
-
-
 def upper(cost: Cost) -> Fraction:
     """The largest amount that a cost can be."""
     return cost.upper if isinstance(cost, RandomCost) else cost
 
 
 def _rule(
-    label: Label,
-    schedule: Sequence[Bound],
-    costs: Sequence[Cost],
-    horizon: int,
-    cell: Fraction,
-    direction: str,
-    any_budget: bool,
+    game: MarkovGame, m: int, epsilon: Fraction, relative: bool, direction: str, any_budget: bool
 ) -> Rounding | None:
     """How the costs of one constraint are counted; None: as they are."""
-    finite = [b for b in schedule if not isinstance(b, float)]
+    costs, horizon = game.cost_values[m], game.horizon
+    finite = [(t, b) for t, row in enumerate(game.budgets) if not isinstance(b := row[m], float)]
+    smallest = min((b for _, b in finite), default=Fraction(0))
     largest = max([Fraction(0), *map(upper, costs)])
-    if not finite or (horizon * largest <= min(finite) and not any_budget):
+    if not finite or (horizon * largest <= smallest and not any_budget):
         return Rounding(Fraction(1), "ignore")
+    # the largest cell whose error stays within epsilon at every finite budget
+    cell = min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
     numbers = [c for c in costs if not isinstance(c, RandomCost)]
     drawn = len(numbers) < len(costs)
     if cell == 0:
         if drawn:
             raise InvalidOption(
-                f"epsilon: leaves the costs of {label!r} unrounded, but some are given by a distribution and must be; "
+                f"epsilon: leaves the costs of {game.constraints[m]!r} unrounded, but some are given by a distribution and must be; "
                 "give this constraint an epsilon of its own that is an amount above zero (relative=False)"
             )
         return None
@@ -188,10 +165,14 @@ def _rule(
         return Rounding(cell, direction)
     # no budget below the horizon times the cheapest cost can be kept
     cheapest = min(map(upper, costs))
-    tightest = min(*finite, horizon * cheapest, Fraction(0)) if any_budget else min(finite)
+    tightest = min(smallest, horizon * cheapest, Fraction(0)) if any_budget else smallest
     # what is cut off must not count as spending
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
+
+
+_Cells = tuple[Ints, Floats]
+"""Pointers from each old cost code to its new ones, and the probabilities of these."""
 
 
 def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGame:
@@ -201,10 +182,10 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
     for costs, rule in zip(game.cost_values, rules, strict=True):
         found = [_counted(c, rule) for c in costs]
         values.append([value for entry in found for value, _ in entry])
-        cells.append(_Cells.of(found))
-    owner = [np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)) for layer in game.layers]
+        prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
+        cells.append((pointers([len(entry) for entry in found]), prob))
     raw = [
-        _expanded(layer, owner[k], cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
+        _expanded(layer, cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
         for k, layer in enumerate(game.layers)
     ]
     return rebuilt(game, raw, values, game.horizon)
@@ -233,42 +214,23 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
     return probabilities(cost, rule.cell, rule.direction, rule.lowest)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """The new codes first[c] : first[c] + count[c] of each old cost code c, with probabilities."""
-
-    first: NDArray[np.int64]
-    count: NDArray[np.int64]
-    prob: NDArray[np.float64]
-
-    @staticmethod
-    def of(found: list[list[tuple[Fraction, float]]]) -> _Cells:
-        count = np.array([len(entry) for entry in found], dtype=np.int64)
-        prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
-        return _Cells(np.cumsum(count) - count, count, prob)
-
-
-def _expanded(layer: Layer, row_state: NDArray[Any], cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
+def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawLayer:
     """A layer in which every outcome stands once for each combination of the cells of its costs."""
     combinations = np.ones(len(layer.prob))
-    for m, cell in enumerate(cells):
-        combinations *= cell.count[layer.cost[:, m]]
+    for m, (ptr, _) in enumerate(cells):
+        combinations *= np.diff(ptr)[layer.cost[:, m]]
     if combinations.sum() > MOST_OUTCOMES:
         raise TooLarge(
             f"rounding: the cells of random costs combine to {combinations.sum():.3g} outcomes at t={times[0]}, more than "
             f"{MOST_OUTCOMES:.0e}; choose a larger epsilon, or fewer random costs in one outcome"
         )
-    outcome = np.arange(len(layer.prob))
-    prob = layer.prob
-    columns: list[NDArray[np.int64]] = []
-    for m, cell in enumerate(cells):
+    outcome, prob = np.arange(len(layer.prob)), layer.prob
+    cost = np.empty((len(outcome), 0), dtype=np.int64)
+    for m, (ptr, shares) in enumerate(cells):
         code = layer.cost[outcome, m]
-        count = cell.count[code]
-        again = np.repeat(np.arange(len(outcome)), count)
-        new = cell.first[code][again] + np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
-        outcome, columns = outcome[again], [c[again] for c in columns]
-        prob = np.maximum(prob[again] * cell.prob[new], TINIEST)  # what is possible stays possible
-        columns.append(new)
-    row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))
-    cost = np.column_stack(columns) if columns else np.empty((len(outcome), 0), dtype=np.int64)
-    return RawLayer(times, row_state, layer.action, layer.reward, row[outcome], prob, layer.next_state[outcome], cost)
+        new, each = spans(ptr[code], ptr[code + 1])
+        again = owners(each)
+        outcome, cost = outcome[again], np.column_stack([cost[again], new])
+        prob = np.maximum(prob[again] * shares[new], TINIEST)  # what is possible stays possible
+    row, state = owners(layer.out_ptr)[outcome], owners(layer.row_ptr)
+    return RawLayer(times, state, layer.action, layer.reward, row, prob, layer.next_state[outcome], cost)

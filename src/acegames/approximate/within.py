@@ -27,16 +27,12 @@ class Within:
     epsilon: Any = None
     relative: bool = False
     rounding: str | None = None
-    safety: bool = False
+    default: str = "down"  # the rounding that None stands for
 
     @property
     def direction(self) -> str:
         """Which way costs are rounded."""
-        return self._default if self.rounding is None else self.rounding
-
-    @property
-    def _default(self) -> str:
-        return "up" if self.safety else "down"
+        return self.default if self.rounding is None else self.rounding
 
     def rounded(self, game: MarkovGame, *, any_budget: bool = False) -> Rounded | None:
         """The game with rounded costs; None without an epsilon (`discount` gives its games one)."""
@@ -44,12 +40,11 @@ class Within:
         if epsilon is None and game.tails is not None:
             if self.relative:
                 raise InvalidOption(
-                    "relative: the epsilon of a discounted game is an amount; "
-                    "give an epsilon of your own to make it relative"
+                    "relative: a discounted game's epsilon is an amount; give a relative one of your own"
                 )
             epsilon = game.tails.shares
         if epsilon is None:
-            if self.relative is not False or not isinstance(direction, str) or direction != self._default:
+            if self.relative is not False or not isinstance(direction, str) or direction != self.default:
                 raise InvalidOption("relative and rounding say how costs are rounded; give epsilon too")
             return None
         return round_costs(game, epsilon, relative=self.relative, rounding=direction, any_budget=any_budget)

@@ -82,8 +82,7 @@ class _Program(TyperGroup):
             options["standalone_mode"] = False
             sys.exit(super().main(args, prog_name, **options))
         except USAGE_ERROR as error:
-            told = {"error": "UsageError", "message": error.format_message(), "exit_code": error.exit_code}
-            print_json(told)
+            print_json({"error": "UsageError", "message": error.format_message(), "exit_code": error.exit_code})
             sys.exit(error.exit_code)
 
 
@@ -139,10 +138,10 @@ def _failed(error: Exception, as_json: bool) -> int:
     if len(message) > MESSAGE:  # labels are quoted, and may be as long as the file
         message = f"{message[: MESSAGE - 100]} ... {message[-90:]}"
     minimal = getattr(error, "minimal_budgets", None)
-    told = {"error": kind, "message": message, "exit_code": code}
+    more = {} if minimal is None else {"minimal_budgets": minimal}
     if as_json:
         with contextlib.suppress(OSError):
-            print_json(told if minimal is None else {**told, "minimal_budgets": minimal})
+            print_json({"error": kind, "message": message, "exit_code": code, **more})
             return code
     return complain(kind, message, code)
 

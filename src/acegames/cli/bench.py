@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +13,6 @@ from acegames.solving.pipeline import solve
 from acegames.verifier import verify
 
 SIZES = ((4, 8, 20), (6, 16, 45), (8, 30, 90), (10, 45, 140))  # states, horizon, budget
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One solve and its verification."""
-
-    pairs: int
-    programs: int
-    solve_seconds: float
-    verify_seconds: float
-    ok: bool
 
 
 def random_game(
@@ -43,18 +31,17 @@ def random_game(
     return MarkovGame.from_arrays(transition, reward, cost, [budget] * constraints, horizon=horizon)
 
 
-def measure(game: MarkovGame) -> Measurement:
+def measure(game: MarkovGame) -> dict[str, Any]:
     """Solve and verify one game."""
     started = time.perf_counter()
     solution = solve(game, CE())
     solved = time.perf_counter()
     certificate = verify(game, solution.policy, CE())
-    took = time.perf_counter() - solved
-    return Measurement(solution.stats.pairs, solution.stats.programs, solved - started, took, certificate.ok)
+    took = {"solve_seconds": solved - started, "verify_seconds": time.perf_counter() - solved}
+    return {"pairs": solution.stats.pairs, "programs": solution.stats.programs, **took, "ok": certificate.ok}
 
 
-def measurements() -> Iterator[Measurement]:
+def measurements() -> list[dict[str, Any]]:
     """Games of growing size; the first, unmeasured, warms up the compiled code."""
     measure(random_game(2, 2, 2))
-    for states, horizon, budget in SIZES:
-        yield measure(random_game(states, horizon, budget))
+    return [measure(random_game(*size)) for size in SIZES]

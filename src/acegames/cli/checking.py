@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Option
 
 import acegames as ace
 from acegames.approximate.within import Within
@@ -17,8 +17,7 @@ from acegames.cli.tables import curve_data, describe, show_curve, show_frontier,
 from acegames.concepts import Concept
 from acegames.model.budgets import costless, costless_sentence
 
-QUICK = 100_000
-"""Below this many stage games the value of a budget is shown without being asked for."""
+QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
 
 
 def check(
@@ -28,23 +27,23 @@ def check(
     cannot.
     """
     model = opt.read_game(game)
-    rounded = Within(opt.read_epsilon(epsilon, model), relative, rounding).rounded(model)
-    facts = {**describe(model), "costs": "exact" if rounded is None else f"rounded {rounding}"}
-    counted = model if rounded is None else rounded.game
+    counted, how = _counted(model, epsilon, relative, rounding)
+    facts = {**describe(model), "costs": COSTS[how]}
     try:
         with working("judging what safe play can reach"):
             found, needs = ace.feasibility(counted), ace.estimate(counted)
     except ace.TooLarge as error:
         raise ace.TooLarge(f"the game is in order, but too large to be judged: {error}") from None
     except ace.InvalidOption as error:  # costs given by distributions
-        if rounded is not None:
+        if how is not None:
             raise
         why = f"The game is in order, but cannot be judged exactly. {error}"
         show_game(model)
         out.print(escape(why), soft_wrap=True)
         return Answer({**facts, "feasible": None, "sure": False, "why": why})
-    exactly = None if rounded is None else rounding
-    verdict, sure = _verdict(found.feasible, exactly, forever=model.tails is not None)
+    verdict, sure = VERDICTS[found.feasible, how]
+    if found.feasible and how == "up" and model.tails is not None:  # infinite play is judged in part
+        verdict, sure = f"{verdict}, but for what comes later", False
     show_game(model, to_solve=needs)
     if found.feasible:
         out.print(f"[green]{verdict}:[/] safe play reaches {found.pairs:,} situations (time, state, spent).")
@@ -57,42 +56,40 @@ def check(
     return Answer({**facts, "estimate": needed, "free": costless(model)}, code=0 if found.feasible else 3)
 
 
-def _verdict(feasible: bool, rounding: str | None, *, forever: bool) -> tuple[str, bool]:
-    """The verdict on the true game, and whether it is sure. (Infinite play is judged in part.)"""
-    if rounding is None:
-        return "Feasible" if feasible else "Infeasible: no policy keeps every budget", True
-    if feasible and rounding == "up":
-        later = ", but for what comes later" if forever else ""
-        return f"Feasible for sure, even with costs rounded up{later}", not forever
-    if feasible:
-        return "Feasible with costs rounded down, within epsilon", False
-    if rounding == "down":
-        return "Infeasible for sure: even with costs rounded down no policy keeps every budget", True
-    return "Infeasible with costs rounded up; with true costs it may be feasible", False
+def _counted(
+    game: ace.MarkovGame, epsilon: str | None, relative: bool, rounding: str, *, any_budget: bool = False
+) -> tuple[ace.MarkovGame, str | None]:
+    """The game with rounded costs and their direction; the game itself and None where exact."""
+    rounded = Within(opt.read_epsilon(epsilon, game), relative, rounding).rounded(game, any_budget=any_budget)
+    return (game, None) if rounded is None else (rounded.game, rounding)
 
 
+COSTS = {None: "exact", "down": "rounded down", "up": "rounded up"}
+VERDICTS = {
+    (True, None): ("Feasible", True),
+    (False, None): ("Infeasible: no policy keeps every budget", True),
+    (True, "up"): ("Feasible for sure, even with costs rounded up", True),
+    (True, "down"): ("Feasible with costs rounded down, within epsilon", False),
+    (False, "down"): ("Infeasible for sure: even with costs rounded down no policy keeps every budget", True),
+    (False, "up"): ("Infeasible with costs rounded up; with true costs it may be feasible", False),
+}
+"""The verdict on the true game, and whether it is sure, by whether the counted one is feasible."""
 MEANING = {
     None: "each line is enough, nothing below it is",
     "down": "with costs rounded down; nothing below a line is enough for the true costs",
     "up": "with costs rounded up; each line is enough for the true costs",
 }
 """The meaning of the lines of a frontier, by the direction in which costs are rounded."""
+CURVE = "Solve, and show what the players get with each budget up to the game's own; by default where that is quick."
+VARIED = "With --curve: whose budget varies; give it twice for a grid."
 
 
 def frontier(
     game: opt.Game,
-    most: Annotated[int, typer.Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
-    curve: Annotated[
-        bool | None,
-        typer.Option(
-            "--curve/--no-curve",
-            help="Solve, and show what the players get with each budget up to the game's own; by default where that is quick.",
-        ),
-    ] = None,
-    constraint: Annotated[
-        list[str] | None, typer.Option(help="With --curve: whose budget varies; give it twice for a grid.")
-    ] = None,
-    points: Annotated[int, typer.Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
+    most: Annotated[int, Option("--most", min=1, help="Show at most this many minimal budgets.")] = 20,
+    curve: Annotated[bool | None, Option("--curve/--no-curve", help=CURVE)] = None,
+    constraint: Annotated[list[str] | None, Option(help=VARIED)] = None,
+    points: Annotated[int, Option(min=2, help="With --curve: show at most this many budgets.")] = 20,
     concept: opt.OptionalKind = None,
     objective: opt.OptionalObjective = None,
     epsilon: opt.Epsilon = None,
@@ -102,9 +99,7 @@ def frontier(
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
     what a budget is worth.
     """
-    given = opt.read_game(game)
-    rounded = Within(opt.read_epsilon(epsilon, given), relative, rounding).rounded(given, any_budget=True)
-    model, how = (given, None) if rounded is None else (rounded.game, rounding)
+    model, how = _counted(opt.read_game(game), epsilon, relative, rounding, any_budget=True)
     wanted = _solved_for(game) if concept is objective is None else None
     wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
@@ -114,11 +109,10 @@ def frontier(
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
     else:
-        show_frontier(model, budgets, most, MEANING[how], feasible=own.feasible)
+        show_frontier(own, most, MEANING[how])
         if worth:
             show_curve(worth)
-    facts = {"constraints": model.constraints, "feasible": own.feasible}
-    facts["costs"] = "exact" if how is None else f"rounded {how}"
+    facts = {"constraints": model.constraints, "feasible": own.feasible, "costs": COSTS[how]}
     facts |= {key: describe(model)[key] for key in ("budget", "budget_is_a_schedule")}
     found = {"curve": curve_data(worth)} if worth else {}
     return Answer({**facts, "minimal_budgets": budgets, **found})
@@ -168,10 +162,7 @@ def _quick_curve(game: ace.MarkovGame) -> bool:
 
 def reduce(
     game: opt.Game,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the reduced game as .yaml, .json or .npz."),
-    ] = None,
+    output: Annotated[Path | None, opt.output("Write the reduced game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
     ones.

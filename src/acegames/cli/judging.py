@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, by_label, err, escape, number, out, own_budget, table, working
-from acegames.cli.summary import certificate_data
+from acegames.cli.screen import Answer, by_label, err, escape, out, own_budget, table, working
+from acegames.cli.tables import certificate_data
 from acegames.files.played import check_played
 from acegames.files.stated import as_stated
+from acegames.model.words import number
 
 
 def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None) -> Answer:
     """Check a policy independently of the solver: every budget, and every player's best safe
     deviation. Exit code 1 if it fails.
     """
-    opt.check_tolerance(tol)
     model, policy, stated = opt.read_policy(file, against)
     with working("checking"):
         certificate = ace.verify(model, policy, policy.concept, tol=tol)
@@ -30,8 +30,9 @@ def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = N
     return Answer(certificate_data(certificate), code=0 if certificate.ok else 1)
 
 
-ProvedArg = Annotated[Path, typer.Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")]
-ProofOption = Annotated[Path, typer.Option("-o", "--output", metavar="PROOF", help="Where to write the proof.")]
+ProvedArg = Annotated[Path, Argument(metavar="SOLUTION", help="A solution file (acegames solve GAME -o FILE).")]
+ProofOption = Annotated[Path, opt.output("Where to write the proof.", metavar="PROOF")]
+SEED = "Seed of the random numbers; the same seed gives the same episodes."
 
 
 def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
@@ -40,7 +41,6 @@ def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
     The checker is in the repository and in the source distribution (pip download --no-deps
     --no-binary :all: acegames), not in the wheel.
     """
-    opt.check_tolerance(tol)
     opt.refuse_game(file)
     opt.check_place(output)
     with working("checking, and writing the proof"):
@@ -51,19 +51,16 @@ def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
 
 def certify(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
     """Write a proof; the earlier name of `prove`."""
-    err.print(
-        "acegames certify is deprecated and will be removed in the next version; use acegames prove", soft_wrap=True
-    )
+    said = "acegames certify is deprecated and will be removed in the next version; use acegames prove"
+    err.print(said, soft_wrap=True)
     return prove(file, output, tol)
 
 
 def simulate(
     file: opt.SolutionFile,
     against: opt.Against = None,
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to play.")] = 1000,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same episodes.")
-    ] = None,
+    episodes: opt.Episodes = 1000,
+    seed: Annotated[int | None, Option(min=0, help=SEED)] = None,
 ) -> Answer:
     """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one
     breaks, beyond the policy's rounding.
@@ -74,13 +71,12 @@ def simulate(
     with working(f"playing {episodes:,} episodes"):
         try:
             rollouts = ace.simulate(model, policy, episodes=episodes, rng=np.random.default_rng(seed))
+            if stated is not None:
+                check_played(stated, rollouts)
+        except ace.BadFile as wrong:
+            raise ace.BadFile(f"{file}: {wrong}") from None
         except ValueError as wrong:  # the policy of another game, which may play what is not legal in this one
             raise ace.InvalidOption(f"{file}: {wrong}") from None
-        if stated is not None:
-            try:
-                check_played(stated, rollouts)
-            except ace.BadFile as wrong:
-                raise ace.BadFile(f"{file}: {wrong}") from None
     mean, error = rollouts.returns.mean(axis=0), rollouts.returns.std(axis=0) / np.sqrt(episodes)
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]

@@ -5,28 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.completion import game_names, games
 from acegames.cli.screen import Answer, err, escape, out, say_written, table, working
+
+SOURCE = "A solution or policy file, a game file, or a catalog game."
+MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
 
 
 def export(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE", help="A solution or policy file, a game file, or a catalog game.", autocompletion=games
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="A table, .csv or .parquet; or .nfg for Gambit.")
-    ],
-    game: Annotated[bool, typer.Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
-    outside: Annotated[
-        float | None, typer.Option(help="With .nfg: the payoff of joint actions that are not feasible.")
-    ] = None,
+    source: Annotated[str, Argument(metavar="SOURCE", help=SOURCE, autocompletion=opt.games)],
+    output: Annotated[Path, opt.output("A table, .csv or .parquet; or .nfg for Gambit.")],
+    game: Annotated[bool, Option("--game", help="Of a solution file, write the game, not the policy.")] = False,
+    outside: Annotated[float | None, Option(help="With .nfg: the payoff where it is not feasible to play.")] = None,
 ) -> Answer:
     """Write the policy of a solution, or a game, as a table that other programs read, or a game of
     one step for Gambit.
@@ -40,20 +33,11 @@ def export(
 
 def report(
     file: opt.SolutionFile,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")] = Path(
-        "report.html"
-    ),
-    against: Annotated[
-        str | None, typer.Option("--game", metavar="GAME", help="The game of the policy, where FILE has none.")
-    ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="How many episodes to simulate for it.")] = 1000,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")
-    ] = 0,
-    most: Annotated[
-        int | None,
-        typer.Option(min=1, help="Show at most this many situations; by default as many as keep the page below 3 MB."),
-    ] = None,
+    output: Annotated[Path, opt.output("Where to write the page.")] = Path("report.html"),
+    against: Annotated[str | None, Option("--game", metavar="GAME", help="The game, where FILE has none.")] = None,
+    episodes: opt.Episodes = 1000,
+    seed: Annotated[int, Option(min=0, help="Seed of the random numbers; the same seed gives the same page.")] = 0,
+    most: Annotated[int | None, Option(min=1, help=MOST)] = None,
 ) -> Answer:
     """Write one HTML page in which a solution can be looked at: no network, opens from disk. Exit
     code 1 if the check fails.
@@ -74,10 +58,8 @@ def report(
 
 
 def catalog(
-    name: Annotated[str | None, typer.Argument(help="Tell the story of this game.", autocompletion=game_names)] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the game as .yaml, .json or .npz.")
-    ] = None,
+    name: Annotated[str | None, Argument(help="Tell the story of this game.", autocompletion=opt.game_names)] = None,
+    output: Annotated[Path | None, opt.output("Write the game as .yaml, .json or .npz.")] = None,
 ) -> Answer:
     """List the ready games, tell the story of one, or write it to a file."""
     if name is None:
@@ -90,9 +72,8 @@ def catalog(
     entry = ace.catalog.describe(name)
     if output is not None:
         ace.catalog.get(name).save(output)
-    out.print(
-        f"[bold]{escape(entry.title)}[/] ({entry.name})\n\n{escape(entry.story)}\n\nSource: {escape(entry.source)}"
-    )
+    out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")
+    out.print(escape(f"{entry.story}\n\nSource: {entry.source}"))
     for fact in entry.facts:
         out.print(f"- {escape(fact)}")
     return Answer({**vars(entry), "file": say_written(output)})
@@ -103,17 +84,11 @@ def bench() -> Answer:
     from acegames.cli.bench import measurements
 
     with working("measuring"):
-        found = list(measurements())
-    heads = ("stage games", "solve, s", "per second", "verify, s", "verified")
-    rows = [
-        (
-            f"{m.pairs:,}",
-            f"{m.solve_seconds:.3f}",
-            f"{m.pairs / m.solve_seconds:,.0f}",
-            f"{m.verify_seconds:.3f}",
-            "yes" if m.ok else "NO",
-        )
-        for m in found
-    ]
-    out.print(table(heads, rows))
-    return Answer([vars(m) for m in found], code=0 if all(m.ok for m in found) else 1)
+        found = measurements()
+    rows = []
+    for m in found:
+        pairs, seconds, checking = m["pairs"], m["solve_seconds"], m["verify_seconds"]
+        numbers = (f"{pairs:,}", f"{seconds:.3f}", f"{pairs / seconds:,.0f}", f"{checking:.3f}")
+        rows.append((*numbers, "yes" if m["ok"] else "NO"))
+    out.print(table(("stage games", "solve, s", "per second", "verify, s", "verified"), rows))
+    return Answer(found, code=0 if all(m["ok"] for m in found) else 1)

@@ -1,73 +1,90 @@
-"""Options and arguments that verbs share, and what their words mean: words in, objects out."""
+"""Options and arguments that verbs share: completion in a shell, and words in, objects out."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-import typer
+from typer import Argument, Option
 
 import acegames as ace
-from acegames.cli.completion import concept_words, concepts, games, objectives
-from acegames.concepts import CONCEPTS, Concept, Correlated
+from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
-from acegames.files.formats import holds_game
+from acegames.files.formats import endings, holds_game
 from acegames.model.written import read_exact
 
+
+def games(incomplete: str) -> list[str]:
+    """Catalog games and game files, and folders beside them. (A shell completes lone folders.)"""
+    head = incomplete[: incomplete.rfind("/") + 1]
+    try:
+        found = sorted(path for path in Path(head or ".").iterdir() if f"{head}{path.name}".startswith(incomplete))
+    except OSError:
+        found = []
+    names = game_names(incomplete) + [head + path.name for path in found if path.name.endswith(tuple(endings()))]
+    folders = [f"{head}{path.name}/" for path in found if path.is_dir() and not path.name.startswith(".")]
+    return names + folders if names else []
+
+
+def _offered(words: Callable[[], Iterable[Any]]) -> Callable[[str], list[str]]:
+    def offer(incomplete: str) -> list[str]:
+        return [word for word in map(str.lower, map(str, words())) if word.startswith(incomplete)]
+
+    return offer
+
+
+game_names = _offered(lambda: ace.catalog.names())
+concepts = _offered(lambda: CONCEPTS)
+objectives = _offered(lambda: OBJECTIVES)
+
+
+def concept_words() -> str:
+    """Every concept with its meaning, for a help text: "ce (correlated), ... or nash"."""
+    *others, last = (
+        word if word == concept.words.adjective.lower() else f"{word} ({concept.words.adjective})"
+        for word, concept in CONCEPTS.items()
+    )
+    return f"{', '.join(others)} or {last}"
+
+
 Game = Annotated[
-    str,
-    typer.Argument(
-        metavar="GAME", help="A game file, a solution file, or the name of a catalog game.", autocompletion=games
-    ),
+    str, Argument(metavar="GAME", help="A game or solution file, or the name of a catalog game.", autocompletion=games)
 ]
 SolutionFile = Annotated[
-    Path,
-    typer.Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game."),
+    Path, Argument(metavar="FILE", help="A solution file (acegames solve GAME -o FILE), or a policy file with --game.")
 ]
-Against = Annotated[
-    str | None,
-    typer.Option(
-        "--game", metavar="GAME", help="Judge against this game instead of the one in FILE.", autocompletion=games
-    ),
-]
-_KIND = typer.Option(help=f"{concept_words()}.", autocompletion=concepts)
-_OBJECTIVE = typer.Option(
+_AGAINST = "Judge against this game instead of the one in FILE."
+Against = Annotated[str | None, Option("--game", metavar="GAME", help=_AGAINST, autocompletion=games)]
+_KIND = Option(help=f"{concept_words()}.", autocompletion=concepts)
+_OBJECTIVE = Option(
     help="welfare, egalitarian, fair, none, a player, or weights such as 1,2.", autocompletion=objectives
 )
 Kind = Annotated[str, _KIND]
 OptionalKind = Annotated[str | None, _KIND]
 Objective = Annotated[str, _OBJECTIVE]
 OptionalObjective = Annotated[str | None, _OBJECTIVE]
-Epsilon = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER",
-        help="Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0.",
-    ),
-]
-Relative = Annotated[bool, typer.Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
-Rounding = Annotated[
-    str, typer.Option(help="down (infeasible then is infeasible in truth) or up (budgets are never exceeded).")
-]
-Gamma = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NUMBER", help="Play forever, rewards and costs discounted by this per step; needs --epsilon."
-    ),
-]
-CostGamma = Annotated[str | None, typer.Option(metavar="NUMBER", help="Discount of costs, if another one.")]
-Tol = Annotated[
-    float | None,
-    typer.Option(
-        min=0, help="Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
+_EPSILON = "Round costs so that budgets are kept within this: a number, or one per constraint such as fuel=0.1,risk=0."
+Epsilon = Annotated[str | None, Option(metavar="NUMBER", help=_EPSILON)]
+Relative = Annotated[bool, Option("--relative", help="Epsilon is a share of each budget, not an amount.")]
+Rounding = Annotated[str, Option(help="down (infeasible then is infeasible in truth) or up (no budget is exceeded).")]
+_GAMMA = "Play forever, rewards and costs discounted by this per step; needs --epsilon."
+Gamma = Annotated[str | None, Option(metavar="NUMBER", help=_GAMMA)]
+CostGamma = Annotated[str | None, Option(metavar="NUMBER", help="Discount of costs, if another one.")]
+_TOL = "Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+Tol = Annotated[float | None, Option(min=0, help=_TOL)]
+Episodes = Annotated[int, Option(min=1, help="How many episodes to play.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object, for machines.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors; the exit code tells.")]
+
+
+def output(text: str, metavar: str = "FILE") -> Any:
+    """The option for the file that a verb writes."""
+    return Option("-o", "--output", metavar=metavar, help=text)
+
 
 ENGINES: dict[str, type[Any]] = {"local": ace.LocalEngine, "reference": ace.ReferenceEngine}
 
@@ -196,9 +213,3 @@ def _exact(option: str, text: str) -> Any:
         return read_exact(text)
     except ValueError as error:
         raise ace.InvalidOption(f"{option} {text}: {error}") from None
-
-
-def check_tolerance(tol: float | None) -> None:
-    """A tolerance is finite; that it is not negative the option says already."""
-    if tol is not None and not np.isfinite(tol):
-        raise ace.InvalidOption(f"--tol {tol}: must be a finite number")

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.model.budgets import is_almost_sure
 from acegames.model.numbers import plain
 
 out = Console(highlight=False)
@@ -69,11 +68,8 @@ def solve_with_bar(work: Callable[[ace.OnProgress], T]) -> T:
         task = bar.add_task("finding the situations that safe play can reach", total=None)
 
         def show(state: ace.Progress) -> None:
-            text = (
-                f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
-                f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, "
-                f"{state.seconds_left:,.0f} s left"
-            )
+            text = f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
+            text += f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, {state.seconds_left:,.0f} s left"
             bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)
 
         return work(show)
@@ -116,7 +112,7 @@ def filled_bar(share: float, width: int, style: str) -> Text:
 
 def escape(text: str) -> str:
     """Text that prints as it is: no markup, no control characters that a terminal would obey."""
-    return markup.escape("".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text))
+    return markup.escape("\n".join(map(one_line, text.split("\n"))))
 
 
 def one_line(label: Any) -> str:
@@ -136,16 +132,6 @@ def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
     columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
     shown = [column[0] if len(set(column)) == 1 else column for column in columns]
     return dict(zip(game.constraints, shown, strict=True))
-
-
-def number(x: Any) -> str:
-    """A number, or a schedule of them, for people."""
-    if isinstance(x, list):
-        if is_almost_sure(x):
-            return f"{number(x[-1])} at the end"
-        shown = [*map(number, x)] if len(x) <= 8 else [*map(number, x[:4]), "...", *map(number, x[-3:])]
-        return f"[{', '.join(shown)}]"
-    return f"{x:.10g}" if isinstance(x, float) else str(x)
 
 
 def print_json(value: Any) -> None:

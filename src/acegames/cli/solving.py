@@ -7,52 +7,39 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
-from acegames.cli.summary import certificate_data, show_summary, solution_data
+from acegames.cli.tables import certificate_data, show_summary, solution_data
 from acegames.engines.checkpoint import other_runs
+
+CHECKPOINT = "Store solved layers here: the same command goes on after a crash, and the policy stays out of memory."
 
 
 def solve(
     game: opt.Game,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the solution: game, policy, values, options, guarantee."
-        ),
-    ] = None,
+    output: Annotated[Path | None, opt.output("Write the solution: game, policy, values, options, guarantee.")] = None,
     concept: opt.Kind = "cce",
     objective: opt.Objective = "welfare",
     backend: Annotated[
-        str | None, typer.Option(help="With nash: quantecon or gambit, to be asked about product stages.")
+        str | None, Option(help="With nash: quantecon or gambit, to be asked about product stages.")
     ] = None,
-    floor: Annotated[
-        float, typer.Option(help="Value of leaving the feasible joint actions, in stage ranges below the worst.")
-    ] = 1.0,
+    floor: Annotated[float, Option(help="Value of leaving what is feasible, in stage ranges below the worst.")] = 1.0,
     epsilon: opt.Epsilon = None,
     relative: opt.Relative = False,
     rounding: opt.Rounding = "down",
     gamma: opt.Gamma = None,
     cost_gamma: opt.CostGamma = None,
-    verify: Annotated[bool, typer.Option(help="Check the answer independently before writing it.")] = True,
-    engine: Annotated[str, typer.Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads; all processors by default.")] = None,
+    verify: Annotated[bool, Option(help="Check the answer independently before writing it.")] = True,
+    engine: Annotated[str, Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
+    threads: Annotated[int | None, Option(min=1, help="Threads; all processors by default.")] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Refuse games that need more, e.g. 4GB; the free memory by default.")
+        str | None, Option(help="Refuse games that need more, e.g. 4GB; by default the free memory.")
     ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Store layers here as they are solved; the same command goes on after a crash, and the policy stays out of memory.",
-        ),
-    ] = None,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show the whole certificate and all that is promised.")
-    ] = False,
+    checkpoint: Annotated[Path | None, Option(metavar="DIR", help=CHECKPOINT)] = None,
+    verbose: Annotated[bool, Option("-v", "--verbose", help="Show the whole certificate and promise.")] = False,
 ) -> Answer:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
     if output is not None:

@@ -1,16 +1,21 @@
-"""Games, frontiers and curves as the command-line program shows them."""
+"""Games, frontiers, curves and solutions, as the program shows them to people and as JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from rich.table import Table
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Column, Table
+from rich.text import Text
 
 import acegames as ace
-from acegames.cli.screen import by_label, escape, number, one_line, out, own_budget, table
+from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, own_budget, table
 from acegames.cli.text_plot import plot_frontier
-from acegames.safety.frontier import last_finite
+from acegames.model.numbers import exact, nearest_float
+from acegames.model.words import number, rounded_up
+from acegames.solving.curve import SCHEDULE
 
 BAR = 24  # characters of the longest bar of a curve
 
@@ -33,9 +38,7 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     """Print a game as a table with further lines; its digest stands alone, never cut."""
     facts = describe(game)
     digest = facts.pop("digest")
-    found = Table(show_header=False)
-    found.add_column()
-    found.add_column(overflow="fold")
+    found = Table(Column(), Column(overflow="fold"), show_header=False)
     for key, value in {**facts, **more}.items():
         shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
         listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
@@ -44,31 +47,31 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     out.print(f"digest {digest}", soft_wrap=True)
 
 
-def show_frontier(game: ace.MarkovGame, budgets: Any, most: int, meaning: str, *, feasible: bool) -> None:
+def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     """Print the minimal budgets as a table, and draw them where there are two."""
+    game, budgets = found.game, found.minimal_budgets
     out.print(f"[bold]Minimal budgets[/]: {meaning}")
     out.print(table(game.constraints, ([number(x) for x in budget] for budget in budgets[:most])))
     if len(budgets) > most:
         out.print(f"... and {len(budgets) - most:,} more (--most)")
     own = ", ".join(f"{c} {number(b)}" for c, b in own_budget(game).items())
-    out.print(escape(f"The game's own budget: {own}" + ("" if feasible else ", which is not enough")))
-    _draw_frontier(game, budgets, feasible=feasible)
+    out.print(escape(f"The game's own budget: {own}" + ("" if found.feasible else ", which is not enough")))
+    _draw_frontier(found)
     if len(set(game.budgets)) > 1:
-        out.print("The budget is a schedule: a line stands for its last finite entry, the others are shifted along.")
+        out.print(SCHEDULE)
 
 
-def _draw_frontier(game: ace.MarkovGame, budgets: Any, *, feasible: bool) -> None:
+def _draw_frontier(found: ace.Feasibility) -> None:
     """Draw the minimal budgets where just two constraints are bounded."""
-    points = np.array(budgets, dtype=np.float64)
+    points = found.minimal_budgets.astype(np.float64)
     bounded = np.flatnonzero(np.isfinite(points).all(axis=0))
     if len(bounded) != 2:
         return
-    (x, y), schedules = bounded, list(zip(*game.budgets, strict=True))
-    own = (float(last_finite(schedules[x])), float(last_finite(schedules[y])))
-    names = (one_line(game.constraints[x]), one_line(game.constraints[y]))
-    ascii_only = out.options.ascii_only
+    own = [float(found.frontier.reference[m]) for m in bounded]
+    names = [one_line(found.game.constraints[m]) for m in bounded]
+    look: dict[str, Any] = {"width": out.width, "ascii_only": out.options.ascii_only}
     out.print()
-    for line in plot_frontier(names, points[:, [x, y]], own, enough=feasible, width=out.width, ascii_only=ascii_only):
+    for line in plot_frontier(names, points[:, bounded], own, enough=found.feasible, **look):
         out.print(line)
 
 
@@ -96,3 +99,101 @@ def curve_data(curve: ace.BudgetCurve) -> dict[str, Any]:
     names = ("constraint", "concept", "players", "budgets", "values", "feasible", "minimal", "is_minimal", "steps")
     found = {name: getattr(curve, name) for name in (*names, "thinned")}
     return {**found, "concept": repr(curve.concept), "values": values}
+
+
+CERTIFICATE = (
+    *("ok", "regret", "where", "share", "share_where", "max_spent", "counting", "allowance", "excess", "covers"),
+    *("values", "accepted_share", "rounding", "pairs", "problems", "witness"),
+)
+"""The fields of a certificate that JSON has, besides the tolerance."""
+
+
+def solution_data(solution: ace.Solution) -> dict[str, Any]:
+    """A solution for JSON."""
+    return {
+        "values": by_label(solution.game.players, solution.values),
+        "concept": repr(solution.concept),
+        "guarantee": str(solution.guarantee),
+        "excess": by_label(solution.game.constraints, solution.guarantee.excess),
+        "stats": vars(solution.stats),
+    }
+
+
+def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | None:
+    """A certificate for JSON."""
+    if certificate is None:
+        return None
+    return {**{name: getattr(certificate, name) for name in CERTIFICATE}, "tolerance": certificate.tol}
+
+
+def show_summary(
+    solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
+) -> None:
+    """Print a solution; in full the promise if it is approximate, and what a failed check found."""
+    name, concept = one_line(solution.game.name), solution.concept
+    colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
+    title = Text.assemble((concept.words.title, "bold"), f", objective {one_line(concept.objective)}")
+    values = _grid("player", "value")
+    for player, value in zip(solution.game.players, solution.values, strict=True):
+        values.add_row(Text(one_line(player)), Text(f"{value:.6g}", "bold"))
+    parts: list[Any] = [title, "", values]
+    if certificate is not None and solution.game.constraints:
+        parts += ["", _spending(solution.game, certificate)]
+    parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, seconds_to_check)]
+    head = Text(name, "bold") if name else None
+    out.print(Panel(Group(*parts), title=head, title_align="left", border_style=colour, expand=False))
+    if verbose or not solution.policy.tracker.exact or solution.game.tails is not None:
+        out.print(escape(str(solution.guarantee)))
+    if certificate is not None and (verbose or not certificate.ok):
+        out.print(escape(str(certificate)))
+
+
+def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
+    """The most that any possible history spends; a bar where the budget is one positive number."""
+    table = _grid("budget", "worst spending")
+    columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
+    for (label, budget), spent, over, allowed in zip(*columns, strict=True):
+        said, style = _said(spent, budget), "cyan"
+        if over > 0:
+            promised = f" (promised: at most {rounded_up(allowed)})" if over <= allowed else ""
+            said, style = f"{said}, {rounded_up(over)} over{promised}", "yellow" if promised else "red"
+        drawn = Text()
+        if not isinstance(budget, list) and 0 < budget < np.inf and spent == spent:
+            drawn = filled_bar(nearest_float(exact(spent) / exact(budget)), min(24, max(6, out.width // 3)), style)
+        table.add_row(Text(one_line(label)), Text.assemble(drawn, " " * bool(drawn), (said, style if over > 0 else "")))
+    return table
+
+
+def _said(spent: Any, budget: Any) -> str:
+    if spent != spent:
+        return "unknown"
+    if isinstance(budget, list):
+        return f"{rounded_up(spent)} at some time; the budget is {number(budget)}"
+    return f"{rounded_up(spent)}, no limit" if budget == np.inf else f"{rounded_up(spent)} of {number(budget)}"
+
+
+def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
+    if certificate is None:
+        return [Text("NOT CHECKED: no independent check was made (--no-verify).", f"bold {colour}")]
+    lines = [Text(str(certificate).splitlines()[0], f"bold {colour}")]
+    if not certificate.constraints:
+        lines.append(Text("Safe: there are no budgets, and only legal actions are played." if certificate.ok else ""))
+    if certificate.ok:
+        gain = max(0.0, float(certificate.regret.max()))
+        exactly = all(how == "exact" for how in certificate.counting)
+        against = "by any safe deviation" if exactly else f"by {certificate.covers.replace('every', 'any')}"
+        lines.append(Text(f"Nobody gains more than {gain:.2g} {against}."))
+    return lines
+
+
+def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds_to_check: float) -> Text:
+    stats = solution.stats
+    repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
+    solved = "" if stats.seconds is None else f", {stats.seconds:.2f} s"
+    checked = "" if certificate is None else f", checked in {seconds_to_check:.2f} s"
+    return Text(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.", "dim")
+
+
+def _grid(*heads: str) -> Table:
+    columns = (Column(head, overflow="fold") for head in heads)
+    return Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)

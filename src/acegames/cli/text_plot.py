@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-__all__ = ["plot_frontier"]
+from acegames.model.arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
+__all__ = ["plot_frontier"]
 
 COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
 FAR = 2.0  # times the frontier's own extent
-GLYPHS = {"point": "●", "enough": "░", "own": "◆", "short": "✖", "rise": "│", "tick": "┤", "corner": "└", "run": "─"}
-ASCII = {"point": "o", "enough": ".", "own": "#", "short": "X", "rise": "|", "tick": "+", "corner": "+", "run": "-"}
-STYLES = {"point": "bold cyan", "enough": "green", "own": "bold magenta", "short": "bold red"}
-SAID = {
-    "point": "minimal budget",
-    "enough": "enough",
-    "own": "the game's own budget",
-    "short": "own budget, not enough",
+MARKS = {
+    "point": ("●", "o", "bold cyan", "minimal budget"),
+    "enough": ("░", ".", "green", "enough"),
+    "own": ("◆", "#", "bold magenta", "the game's own budget"),
+    "short": ("✖", "X", "bold red", "own budget, not enough"),
+    "": (" ", " ", "", ""),
 }
+"""What a character stands for: itself, its ASCII form, its style, and its words in the legend."""
+FRAME = ("│", "┤", "└", "─"), ("|", "+", "+", "-")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Axis:
         cells = int(high - low) * max(1, min(stretch, (most - 1) // int(high - low))) + 1 if whole else most
         return Axis(low, high, cells, whole)
 
-    def at(self, amounts: Any) -> NDArray[np.int64]:
+    def at(self, amounts: Any) -> Ints:
         """The characters at which amounts lie."""
         share = (np.asarray(amounts, dtype=np.float64) - self.low) / (self.high - self.low)
         return np.rint(share * (self.cells - 1)).astype(np.int64)
@@ -61,62 +60,50 @@ class Axis:
 
 
 def plot_frontier(
-    names: tuple[str, str], points: Floats, own: tuple[float, float], *, enough: bool, width: int, ascii_only: bool
+    names: Sequence[str], points: Floats, own: Sequence[float], *, enough: bool, width: int, ascii_only: bool
 ) -> list[Text]:
     """Lines of a plot of minimal budgets (k, 2); `enough`: whether the game's own budget is."""
-    ink = ASCII if ascii_only else GLYPHS
-    drawn = _near(points, own)
+    ink = {kind: (look[ascii_only], look[2]) for kind, look in MARKS.items()}
+    rise, tick, corner, run = FRAME[ascii_only]
+    low, high = points.min(axis=0), points.max(axis=0)
+    room = np.where(high > low, FAR * (high - low), np.inf)
+    drawn = np.clip(own, low - room, high + room)  # at the edge where it is too far away
     amounts = np.vstack([points, drawn])
     up = Axis.over(amounts[:, 1], ROWS, 2)
-    labels = _spaced(up.marks(own[1]))
+    labels: dict[int, str] = {}
+    for row, label in up.marks(own[1]):
+        if all(abs(row - other) > 1 for other in labels):  # none next to another
+            labels[row] = label
     margin = max(map(len, labels.values()))
     along = Axis.over(amounts[:, 0], max(8, min(COLUMNS, width - margin - 3)), 5)
     kinds = ["point", "enough", "own" if enough else "short"]
     field = _field(up, along, points, drawn, kinds[-1])
     lines = [Text(_cut(names[1], width))]
     for row in reversed(range(up.cells)):
-        line = Text(f"{labels.get(row, ''):>{margin}} {ink['tick' if row in labels else 'rise']}")
-        for kind in field[row]:
-            line.append(ink.get(kind, " "), STYLES.get(kind, ""))
-        lines.append(line)
-    lines.append(Text(" " * (margin + 1) + ink["corner"] + ink["run"] * along.cells))
+        side = f"{labels.get(row, ''):>{margin}} {tick if row in labels else rise}"
+        lines.append(Text.assemble(side, *(ink[kind] for kind in field[row])))
+    lines.append(Text(" " * (margin + 1) + corner + run * along.cells))
     lines.append(Text(_written(along.marks(own[0]), margin + 2, width)))
     name = _cut(names[0], width)
     lines.append(Text(" " * max(0, margin + 2 + along.cells - cell_len(name)) + name))
-    return [*lines, *_legend(ink, kinds, "" if (drawn == own).all() else " (far outside)", width)]
+    parts = [Text.assemble(ink[kind], f" {MARKS[kind][3]}") for kind in kinds]
+    parts[-1].append("" if (drawn == own).all() else " (far outside)")
+    legend = Text("   ").join(parts)
+    return lines + ([legend] if legend.cell_len <= width else parts)
 
 
-def _near(points: Floats, own: tuple[float, float]) -> Floats:
-    """Where the game's own budget is drawn: at the edge if it is too far away."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = np.where(high > low, FAR * (high - low), np.inf)
-    near: Floats = np.clip(own, low - room, high + room)
-    return near
-
-
-def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> list[list[str]]:
+def _field(up: Axis, along: Axis, points: Floats, own: Floats, mark: str) -> Any:
     """The mark at each line, from the bottom, and column; empty where budgets are too small."""
     row, column = up.at(points[:, 1]), along.at(points[:, 0])
     field = np.full((up.cells, along.cells), "", dtype=object)
-    reached = np.zeros(field.shape, dtype=bool)
-    reached[row, column] = True
-    field[np.logical_or.accumulate(np.logical_or.accumulate(reached, axis=0), axis=1)] = "enough"
     field[row, column] = "point"
+    reached = np.logical_or.accumulate(np.logical_or.accumulate(field != "", axis=0), axis=1)
+    field[reached & (field == "")] = "enough"
     field[up.at(own[1]), along.at(own[0])] = mark
-    drawn: list[list[str]] = field.tolist()
-    return drawn
+    return field.tolist()
 
 
-def _spaced(marks: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Labels by row, none next to another."""
-    kept: dict[int, str] = {}
-    for row, label in marks:
-        if all(abs(row - other) > 1 for other in kept):
-            kept[row] = label
-    return kept
-
-
-def _written(marks: Iterable[tuple[int, str]], margin: int, width: int) -> str:
+def _written(marks: list[tuple[int, str]], margin: int, width: int) -> str:
     """One line with each label under its column, where it does not touch another."""
     line = [" "] * width
     for column, label in marks:
@@ -124,14 +111,6 @@ def _written(marks: Iterable[tuple[int, str]], margin: int, width: int) -> str:
         if not "".join(line[max(0, start - 1) : start + len(label) + 1]).strip():
             line[start : start + len(label)] = label
     return "".join(line).rstrip()
-
-
-def _legend(ink: dict[str, str], kinds: list[str], remark: str, width: int) -> list[Text]:
-    """The legend, on one line where it fits."""
-    parts = [Text.assemble((ink[kind], STYLES[kind]), f" {SAID[kind]}") for kind in kinds]
-    parts[-1].append(remark)
-    line = Text("   ").join(parts)
-    return [line] if line.cell_len <= width else parts
 
 
 def _cut(name: str, width: int) -> str:

@@ -5,8 +5,9 @@
     >>> axes = ace.plot.policy_map(solution, 2, "good")
     >>> axes.figure.savefig("policy.pdf")  # doctest: +SKIP
 
-Every function takes the axes to draw on as `ax`, or makes new ones, and returns them. Nothing is
-said by colour alone. Axes carry the constraints' labels, so put units there: `budget={"kJ": 5}`.
+Every function takes the axes to draw on as `ax`, or makes new ones, and returns them. Without
+matplotlib each raises MissingExtra. Nothing is said by colour alone. Axes carry the constraints'
+labels, so put units there: `budget={"kJ": 5}`.
 """
 
 from acegames.plot.budgets import budget_curve, frontier

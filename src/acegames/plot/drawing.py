@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model import words
+from acegames.model.arrays import Floats
 from acegames.system.extras import optional
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ INK, FAINT = "#222222", "#888888"
 HATCHED: dict[str, Any] = {"facecolor": SKY, "alpha": 0.25, "hatch": "..", "edgecolor": SKY, "linewidth": 0}
 DASHES = ("-", "--", "-.", ":")
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
+STAR: dict[str, Any] = {"color": VERMILION, "markersize": 13, "markeredgecolor": INK}
+MANY = 10_000  # cells of a map
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
@@ -70,21 +72,13 @@ def called(label: Any) -> str:
     return words.constraint_called(label, ", ").replace("$", r"\$")
 
 
-def chosen(constraints: tuple[Any, ...], wanted: Any, *, most: int) -> list[int]:
-    """Numbers of the constraints asked for, one label or several; the first `most` by default."""
-    if wanted is None:
-        return list(range(min(most, len(constraints))))
-    several = isinstance(wanted, list) or (isinstance(wanted, tuple) and wanted not in constraints)
-    labels = list(wanted) if several else [wanted]
-    unknown = [label for label in labels if label not in constraints]
-    if unknown or not 1 <= len(labels) <= most or len(set(labels)) < len(labels):
-        raise InvalidOption(
-            f"constraints: got {wanted!r}, must be {'one' if most == 1 else f'up to {most} different ones'} of {list(constraints)!r}"
-        )
-    return [constraints.index(label) for label in labels]
+def label_axes(ax: Axes, what: str, constraints: Iterable[Any]) -> None:
+    """Name the one or two constraints whose amounts the axes show."""
+    names: dict[str, Any] = dict(zip(("xlabel", "ylabel"), map(called, constraints), strict=False))
+    ax.set(**{axis: f"{what}: {name}" for axis, name in names.items()})
 
 
-def edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
+def edges(centres: Floats) -> Floats:
     """Borders of cells (k+1,), half-way between their centres (k,)."""
     if len(centres) == 1:
         return np.array([centres[0] - 0.5, centres[0] + 0.5])
@@ -92,10 +86,21 @@ def edges(centres: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
 
 
-def player_index(players: tuple[Any, ...], player: Any) -> int | None:
-    """Which player; None for the sum of all."""
+def heat_map(ax: Axes, x: Floats, y: Floats, grid: Floats, said: str) -> None:
+    """Numbers (Y, X) as colours; so many cells that a vector file would suffer become a picture."""
+    image = ax.pcolormesh(edges(x), edges(y), grid, cmap="cividis", rasterized=grid.size > MANY)
+    ax.figure.colorbar(image, ax=ax).set_label(said)
+
+
+def worth(values: Floats, players: tuple[Any, ...], player: Any) -> tuple[Floats, str]:
+    """The values (k, N) of one player, or their sum for None; and what they are, in words."""
     if player is None:
-        return None
+        return values.sum(axis=1), "value" if len(players) == 1 else "sum of values"
+    return values[:, player_index(players, player)], f"value of {in_words(player)}"
+
+
+def player_index(players: tuple[Any, ...], player: Any) -> int:
+    """Which player."""
     if player not in players:
         raise InvalidOption(f"player: got {player!r}, must be one of {list(players)!r}, or None for the sum")
     return players.index(player)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Floats, owners
 from acegames.model.game import Label
 from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
@@ -16,15 +17,9 @@ from acegames.policy.policy import Policy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-MOST_LETTERS = 16
-"""Letters along one axis of a policy map; where there are more cells, only some carry one."""
-
-LEAST_ROOM = 0.07
-"""The smallest probability whose part of a bar has room for a letter."""
-
+LETTERS = string.ascii_uppercase
+MOST_LETTERS = 16  # along one axis of a policy map; where there are more cells, only some carry one
+LEAST_ROOM = 0.07  # the smallest probability whose part of a bar has room for a letter
 HATCHES = ("", "//", "..", "xx", "\\\\", "++", "oo")
 PLATE: dict[str, Any] = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
@@ -53,28 +48,19 @@ def value_map(
 
     Raises:
         UnknownPair: no feasible play comes there.
-        MissingExtra: without matplotlib.
     """
     policy = _policy(solution)
-    who = draw.player_index(policy.players, player)
     there = plane(policy, t, state, constraints, at)
-    values = there.layer.values[there.pair]
-    worth = values.sum(axis=1) if who is None else values[:, who]
+    worth, said = draw.worth(policy.lookup_values(t, there.state, there.total), policy.players, player)
     ax = draw.axes_or_new(ax)
-    said = "value" if len(policy.players) == 1 else "sum of values"
-    if who is not None:
-        said = f"value of {draw.in_words(player)}"
-    ax.set_title(draw.title(t, state))
-    _label_plane(ax, there)
+    _label(ax, there, draw.title(t, state))
     if len(there.constraints) == 1:
         order = np.argsort(there.cell[1])
         ax.plot(there.x[there.cell[1]][order], worth[order], "o-", color=draw.BLUE, markersize=4)
         ax.set_ylabel(said)
         draw.tidy(ax)
         return ax
-    shape = (draw.edges(there.x), draw.edges(there.y))
-    image = ax.pcolormesh(*shape, there.grid(worth), cmap="cividis", rasterized=_many(there))
-    ax.figure.colorbar(image, ax=ax).set_label(said)
+    draw.heat_map(ax, there.x, there.y, there.grid(worth), said)
     return ax
 
 
@@ -95,15 +81,15 @@ def policy_map(
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    played, weight = _played(there)
-    names = [draw.in_words(policy.joint_action(there.layer.action[r])) for r in played]
+    ptr, action, prob = policy.lookup(t, there.state, there.total)
+    played, code = np.unique(action, axis=0, return_inverse=True)
+    weight = np.zeros((len(there.total), len(played)))
+    weight[owners(ptr), code.reshape(-1)] = prob
+    names = [draw.in_words(policy.joint_action(each)) for each in played]
     ax = draw.axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
-    ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), fontsize="small", frameon=False, borderaxespad=0
-    )
-    ax.set_title(draw.title(t, state))
-    _label_plane(ax, there)
+    draw.legend(ax, handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    _label(ax, there, draw.title(t, state))
     return ax
 
 
@@ -114,11 +100,9 @@ def _bars(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any]
     handles: list[Any] = []
     for k, name in enumerate(names):
         look: dict[str, Any] = {"facecolor": _light(k), "edgecolor": draw.INK, "hatch": HATCHES[k % len(HATCHES)]}
+        look |= {"linewidth": 0.6, "label": f"{_letter(k)}  {name}"}
         here = weight[:, k] > 0
-        bars = ax.bar(
-            x[here], weight[here, k], width, bottom[here], linewidth=0.6, label=f"{_letter(k)}  {name}", **look
-        )
-        handles.append(bars)
+        handles.append(ax.bar(x[here], weight[here, k], width, bottom[here], **look))
         if len(x) <= MOST_LETTERS:
             for at, low, share in zip(x[here], bottom[here], weight[here, k], strict=True):
                 if share >= LEAST_ROOM:
@@ -138,7 +122,7 @@ def _cells(ax: Axes, there: Plane, weight: Floats, names: list[str]) -> list[Any
     shape = (draw.edges(there.x), draw.edges(there.y))
     likely = there.grid(weight.argmax(axis=1).astype(np.float64))
     colours = ListedColormap([_light(k) for k in range(len(names))])
-    ax.pcolormesh(*shape, likely, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, rasterized=_many(there))
+    ax.pcolormesh(*shape, likely, cmap=colours, vmin=-0.5, vmax=len(names) - 0.5, rasterized=likely.size > draw.MANY)
     support = there.grid(np.unique(weight > 0, axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64))
     ax.add_collection(LineCollection(_borders(*shape, likely + len(names) * support), colors=draw.INK, linewidths=0.7))
     handles: list[Any] = [
@@ -177,15 +161,6 @@ def _policy(solution: Any) -> Policy:
     return found
 
 
-def _played(there: Plane) -> tuple[list[int], Floats]:
-    """The rows that are played on the plane, in order, and their probabilities (P, K)."""
-    ptr, row, prob = there.layer.strategies(there.state, there.pair)
-    played, code = np.unique(row, return_inverse=True)
-    weight = np.zeros((len(there.pair), len(played)))
-    weight[np.repeat(np.arange(len(there.pair)), np.diff(ptr)), code] = prob
-    return played.tolist(), weight
-
-
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
     """Write what is played into all cells, or evenly into some, each at least once."""
     rows, columns = there.cell
@@ -204,13 +179,7 @@ def _letter(k: int) -> str:
     return LETTERS[k] if k < len(LETTERS) else f"{LETTERS[k % len(LETTERS)]}{k // len(LETTERS)}"
 
 
-def _label_plane(ax: Axes, there: Plane) -> None:
-    ax.set_xlabel(f"spent: {draw.called(there.constraints[0])}")
+def _label(ax: Axes, there: Plane, title: str) -> None:
+    ax.set_title(title)
+    draw.label_axes(ax, "spent", there.constraints)
     draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)
-    if len(there.constraints) > 1:
-        ax.set_ylabel(f"spent: {draw.called(there.constraints[1])}")
-
-
-def _many(there: Plane) -> bool:
-    """Whether cells are so many that a vector file had better hold them as a picture."""
-    return len(there.x) * len(there.y) > 10_000

@@ -14,12 +14,10 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
-from acegames.plot.drawing import chosen
-from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
+from acegames.solving.curve_budgets import chosen
 
-MOST_CELLS = 1000
-"""Cells along one axis. Where there are more, one amount stands for its neighbours."""
+MOST_CELLS = 1000  # along one axis; where there are more, one amount stands for its neighbours
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +29,7 @@ class Plane:
     y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
     cell: tuple[Ints, Ints]  # (P,) row and column of each pair
     state: Ints  # (P,)
-    pair: Ints  # (P,) the pairs of `layer`
-    layer: PolicyLayer
+    total: Ints  # (P, M) what is spent, in whole units
 
     def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of the pairs as an array (Y, X), NaN in cells without."""
@@ -49,19 +46,17 @@ def plane(
         raise UnknownPair(f"{place(t, state)}: no such time or state")
     if not policy.constraints:
         raise InvalidOption("the game has no constraints, so there is no spending to draw over")
-    axes = chosen(policy.constraints, constraints, most=2)
-    layer = policy.layers[t]
+    first = list(policy.constraints[:2])
+    axes = chosen("constraints", policy.constraints, first if constraints is None else constraints, most=2)
     total = _reached(policy, t, policy.state_numbers[state])
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
         raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
     columns, x = _axis(policy, total[:, axes[0]], axes[0])
     rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
-    _, first = np.unique(rows * len(x) + columns, return_index=True)
-    here = np.full(len(first), policy.state_numbers[state])
-    pair = layer.pairs(here, project(total[first], policy.dims), None)
-    labels = tuple(policy.constraints[m] for m in axes)
-    return Plane(labels, x, y, (rows[first], columns[first]), here, pair, layer)
+    _, one = np.unique(rows * len(x) + columns, return_index=True)
+    here = np.full(len(one), policy.state_numbers[state])
+    return Plane(tuple(policy.constraints[m] for m in axes), x, y, (rows[one], columns[one]), here, total[one])
 
 
 def _reached(policy: Policy, t: int, state: int) -> Ints:
@@ -73,22 +68,20 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
     states, kept = space.spent(space.cells.listed(space.total))
     kept = kept[states == state]
     total = np.zeros((len(kept), len(policy.constraints)), dtype=np.int64)
-    for column, m in enumerate(dims):
-        total[:, m] = kept[:, column]
+    total[:, list(dims)] = kept
     return total
 
 
 def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
     """Which spendings have the amounts `at` in the constraints that no axis shows."""
-    strange = [label for label in at if label not in [c for m, c in enumerate(policy.constraints) if m not in axes]]
-    if strange:
-        raise InvalidOption(f"at: {strange[0]!r} is no constraint, or one that an axis shows")
-    amounts = {label: at.get(label, 0) for label in policy.constraints}
+    others = [m for m in range(len(policy.constraints)) if m not in axes]
+    for label in at:
+        if label not in [policy.constraints[m] for m in others]:
+            raise InvalidOption(f"at: {label!r} is no constraint, or one that an axis shows")
     try:
-        fixed = np.array(to_units(policy.constraints, policy.tracker.units, amounts))
+        fixed = np.array(to_units(policy.constraints, policy.tracker.units, at))
     except ValueError as error:
         raise InvalidOption(f"at: {error}") from None
-    others = [m for m in range(len(policy.constraints)) if m not in axes]
     return np.asarray((total[:, others] == fixed[others]).all(axis=1))
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.arrays import Floats
 from acegames.model.game import Label, MarkovGame
 from acegames.numerics import DRAWN_OVER
 from acegames.plot import drawing as draw
 from acegames.policy.simulation import Rollouts, simulate
+from acegames.solving.curve_budgets import chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,14 +43,11 @@ def spending(
 
     Raises:
         InvalidOption: no game, or no such constraint.
-        MissingExtra: without matplotlib.
     """
     game = getattr(of, "game", None) if game is None else game
     if game is None:
         raise InvalidOption("spending: give the game that was played too: spending(rollouts, game)")
-    if not game.constraints or (constraint is None and len(game.constraints) > 1):
-        raise InvalidOption(f"constraint: must be one of {list(game.constraints)!r}")
-    (m,) = draw.chosen(game.constraints, constraint, most=1)
+    (m,) = chosen("constraint", game.constraints, list(game.constraints) if constraint is None else constraint, most=1)
     played = of if isinstance(of, Rollouts) else simulate(game, of.policy, episodes=episodes, rng=rng)
     spent = np.concatenate([np.zeros((len(played.spent), 1)), played.spent[:, :, m]], axis=1)
     ax = draw.axes_or_new(ax)
@@ -61,8 +58,7 @@ def spending(
         ax.fill_between(time, band[0], band[1], label=f"{high - low:.0%} of episodes", **look)
     ax.plot(time, np.median(spent, axis=0), "o-", color=draw.BLUE, markersize=4, label="median")
     ax.plot(time, spent.max(axis=0), "^--", color=draw.INK, markersize=4, linewidth=1, label=f"worst of {len(spent):,}")
-    _budget_line(ax, [float(row[m]) for row in game.budgets])
-    _mark_overspending(ax, spent.max(axis=0), [float(row[m]) for row in game.budgets])
+    _budget_line(ax, np.array([float(row[m]) for row in game.budgets]), spent.max(axis=0))
     ax.set(xlabel="steps played", ylabel=f"spent: {draw.called(game.constraints[m])}")
     draw.legend(ax, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     draw.whole_ticks(ax, time, spent[0])
@@ -70,21 +66,16 @@ def spending(
     return ax
 
 
-def _budget_line(ax: Axes, schedule: Sequence[float]) -> None:
-    """The budget as steps: entry t holds from the step at t to the next; gaps where none."""
-    level = np.array([b if math.isfinite(b) else np.nan for b in schedule])
-    if np.isnan(level).all():
-        return
-    x, y = np.repeat(np.arange(len(level) + 1), 2)[1:-1], np.repeat(level, 2)
-    ax.plot(x, y, color=draw.VERMILION, linewidth=2, label="budget")
-
-
-def _mark_overspending(ax: Axes, worst: NDArray[np.float64], schedule: Sequence[float]) -> None:
-    over = np.flatnonzero(worst[1:] > np.array(schedule) + DRAWN_OVER * np.abs(worst[1:])) + 1
+def _budget_line(ax: Axes, schedule: Floats, worst: Floats) -> None:
+    """The budget as steps (entry t holds from t to the next, if finite), and marks above it."""
+    if np.isfinite(schedule).any():
+        level = np.where(np.isfinite(schedule), schedule, np.nan)
+        x, y = np.repeat(np.arange(len(level) + 1), 2)[1:-1], np.repeat(level, 2)
+        ax.plot(x, y, color=draw.VERMILION, linewidth=2, label="budget")
+    over = np.flatnonzero(worst[1:] > schedule + DRAWN_OVER * np.abs(worst[1:])) + 1
     if len(over):
-        ax.plot(
-            over, worst[over], "X", color=draw.VERMILION, markersize=9, markeredgecolor="white", label="over the budget"
-        )
+        look: dict[str, Any] = {"color": draw.VERMILION, "markersize": 9, "markeredgecolor": "white"}
+        ax.plot(over, worst[over], "X", label="over the budget", **look)
 
 
 def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
@@ -94,9 +85,6 @@ def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes
         results: measurements with "pairs", "seconds" and perhaps "verify_seconds"; or the
             benchmarks' results that hold them as "growth".
         ax: the axes to draw on.
-
-    Raises:
-        MissingExtra: without matplotlib.
     """
     rows = results["growth"] if isinstance(results, Mapping) else list(results)
     if not rows:

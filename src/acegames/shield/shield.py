@@ -85,7 +85,7 @@ class Shield(Sealed):
         check_game(game)
         if not isinstance(criterion, str) or criterion not in CRITERIA:
             raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
-        within = Within(epsilon, relative, rounding, safety=True)
+        within = Within(epsilon, relative, rounding, default="up")
         counted = within.count(game)
         whole = lattice(counted.game)
         space = explore(plan(counted.game, whole, clip=False))

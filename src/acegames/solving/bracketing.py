@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
 from acegames.errors import Infeasible, InvalidOption
 from acegames.model.game import MarkovGame
+from acegames.model.words import rounded_up
 from acegames.solving.pipeline import solve
 from acegames.solving.solution import Solution
 from acegames.system.deprecation import deprecated
@@ -43,29 +45,23 @@ class Bracket:
     def __str__(self) -> str:
         if self.down is None:
             return "Infeasible for sure: even with costs rounded down no policy keeps the budgets."
-        if self.verdict == "feasible":
-            said = "Feasible for sure: with costs rounded up some policy keeps every true budget."
-        elif self.up is None:
-            said = (
-                "Between: feasible with costs rounded down, infeasible with costs rounded up; "
-                "a smaller epsilon may tell."
-            )
-        else:
-            said = (
-                "Between: the first steps are feasible for sure, "
-                "what comes after play was cut short may exceed the budgets by its tail."
-            )
-        lines = [said, f"Rounded down: {self._side(self.down, str)}."]
+        said = "Feasible for sure: with costs rounded up some policy keeps every true budget."
+        if self.up is None:
+            said = "Between: feasible with costs rounded down, infeasible with costs rounded up; a smaller epsilon may tell."
+        elif self.verdict == "between":
+            said = "Between: the first steps are feasible for sure, "
+            said += "what comes after play was cut short may exceed the budgets by its tail."
+        lines = [said, f"Rounded down: {self._side(self.down)}."]
         if self.up is not None:
-            lines.append(f"Rounded up:   {self._side(self.up, lambda e: f'{float(e):.6g}')}.")
+            lines.append(f"Rounded up:   {self._side(self.up)}.")
             if len(self.game.players) == 1 and self.game.tails is None:
                 lines.append("With one player the true optimum lies between the two values.")
         return "\n".join(lines)
 
-    def _side(self, solution: Solution, amount: Callable[[Any], str]) -> str:
+    def _side(self, solution: Solution) -> str:
         each = ", ".join(f"{p} {v:.6g}" for p, v in zip(self.game.players, solution.values, strict=True))
         excess = zip(self.game.constraints, solution.guarantee.excess, strict=True)
-        over = ", ".join(f"{c} {amount(e)}" for c, e in excess if e)
+        over = ", ".join(f"{c} {rounded_up(e)}" for c, e in excess if e)
         kept = f"budgets exceeded at most by {over}" if over else "budgets never exceeded"
         return f"values {each}; {kept}"
 
@@ -77,15 +73,12 @@ def _taking_the_old_order(function: Callable[P, Bracket]) -> Callable[P, Bracket
     """Calls as bracket(game, epsilon, concept) go on working for one version, with a warning."""
 
     @functools.wraps(function)
-    def wrapped(*given: Any, **named: Any) -> Bracket:
-        call: Any = function
-        game, *more = given or (None,)
-        if more and "epsilon" not in named and not isinstance(more[0], Concept | None | type | str):
+    def wrapped(*given: Any, **named: Any) -> Any:
+        if len(given) > 1 and "epsilon" not in named and not isinstance(given[1], Concept | None | type | str):
             deprecated("bracket(game, epsilon, concept)", "bracket(game, concept, epsilon=epsilon)")
-            named["epsilon"], *more = more
+            game, named["epsilon"], *more = given
             given = (game, *more)
-        found: Bracket = call(*given, **named)
-        return found
+        return function(*given, **named)
 
     return wrapped
 
@@ -109,14 +102,9 @@ def bracket(
     """
     if epsilon is None and game.tails is None:
         raise InvalidOption("epsilon: bracket needs one; an exact solve needs no bracket")
-
     options: dict[str, Any] = {"epsilon": epsilon, "relative": relative, "engine": engine, "progress": progress}
-
-    def one(rounding: str) -> Solution | None:
-        try:
-            return solve(game, concept, rounding=rounding, **options)
-        except Infeasible:
-            return None
-
-    down = one("down")
-    return Bracket(game, down, None if down is None else one("up"))
+    found: dict[str, Solution] = {}
+    with contextlib.suppress(Infeasible):
+        for rounding in ("down", "up"):
+            found[rounding] = solve(game, concept, rounding=rounding, **options)
+    return Bracket(game, found.get("down"), found.get("up"))

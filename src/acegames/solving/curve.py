@@ -15,7 +15,10 @@ the budget: nothing changes between two whole multiples of the unit.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,7 +32,7 @@ from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.words import number
@@ -42,6 +45,8 @@ __all__ = ["BudgetCurve", "budget_curve"]
 
 
 NAMED = 5  # budgets that a note names, at most
+SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
+NOT_COMPARABLE = "Without an objective each budget has the values of some equilibrium, which need not be comparable."
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +85,9 @@ class BudgetCurve:
             shown = f"{len(self.budgets):,} of the {self.steps:,} budgets at which values can change"
             said.append(f"Thinned: {shown}; points= shows more.")
         if self.schedule:
-            said.append(
-                "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
-            )
+            said.append(SCHEDULE)
         if self.concept.objective is None:
-            said.append(
-                "Without an objective each budget has the values of some equilibrium, which need not be comparable."
-            )
+            said.append(NOT_COMPARABLE)
         return said
 
     @property
@@ -105,8 +106,8 @@ class BudgetCurve:
         ]
 
     def __str__(self) -> str:
-        marks = ["minimal" if least else "" for least in self.is_minimal]
-        lines = [[*self.heads, ""], *([*line, mark] for line, mark in zip(self.lines, marks, strict=True))]
+        marked = [[*line, "minimal" * bool(x)] for line, x in zip(self.lines, self.is_minimal, strict=True)]
+        lines = [[*self.heads, ""], *marked]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = ["  ".join(x.rjust(w) for x, w in zip(line, widths, strict=True)).rstrip() for line in lines]
         return "\n".join([*table, *self.notes])
@@ -141,8 +142,7 @@ def budget_curve(
             smallest feasible one to the game's own.
         points: how many of these at most, evenly spread; the curve says when it is thinned.
         epsilon, relative, rounding: as in `solve`; the curve is of the game with rounded costs.
-        engine: where layers are computed; by default on this machine.
-        progress: called with a `Progress` after each layer.
+        engine, progress: as in `solve`.
 
     Raises:
         Infeasible: the game's own budget is not feasible; give `budgets`. (Single infeasible ones
@@ -154,6 +154,8 @@ def budget_curve(
     """
     concept = check_asked(game, concept, engine, progress)
     check_rewards(game, concept)
+    if not game.constraints:
+        raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
     if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
         raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
     remarks: tuple[str, ...] = ()
@@ -165,10 +167,10 @@ def budget_curve(
         game = rounded.game
     scale = Scale(game)
     if budgets is None:
-        varied = varied_constraints(game, constraint)
+        varied = varied_constraints(scale, constraint)
         shown, steps = scale.default_budgets(varied, int(points))
     else:
-        varied, shown = given_budgets(game, scale, constraint, budgets)
+        varied, shown = given_budgets(scale, constraint, budgets)
         steps = len(shown)
     minimal = scale.minimal(varied)
     whole = np.array([scale.whole(budget) for budget in shown], dtype=np.int64).reshape(len(shown), len(scale.units))
@@ -176,9 +178,10 @@ def budget_curve(
     values = np.full((len(shown), len(game.players)), np.nan)
     if feasible.any():
         distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
-        values[feasible] = _solve_parts(game, scale, distinct, concept, engine, progress)[which.reshape(-1)]
-        without = [budget for budget, missing in zip(shown, feasible & np.isnan(values[:, 0]), strict=True) if missing]
-        remarks += _none_found(game, varied, without)
+        run = functools.partial(_solve_all, scale, concept, engine or LocalEngine(), progress)
+        values[feasible] = _solve_parts(run, distinct, len(game.players))[which.reshape(-1)]
+        without = np.flatnonzero(feasible & np.isnan(values[:, 0]))
+        remarks += _none_found(game, varied, [shown[k] for k in without])
     width = len(game.constraints)
     return BudgetCurve(
         game.players,
@@ -199,80 +202,69 @@ def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> t
     """The sentence on budgets without an equilibrium, if there are any."""
     if not without:
         return ()
-    shown = [
-        ", ".join(f"{game.constraints[m]} {number(plain(budget[m]))}" for m in varied) for budget in without[:NAMED]
-    ]
+    names = [(game.constraints[m], m) for m in varied]
+    shown = [", ".join(f"{name} {number(plain(budget[m]))}" for name, m in names) for budget in without[:NAMED]]
     more = f" and {len(without) - NAMED:,} more" if len(without) > NAMED else ""
     return (f"No Nash equilibrium was found, though the budget can be kept, at: {'; '.join(shown)}{more}.",)
 
 
-def _solve_parts(
-    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: OnProgress | None
-) -> NDArray[np.float64]:
-    """As `_solve_all`; where no Nash equilibrium is found, each half by itself, in the end NaN.
+def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> Floats:
+    """Values of the budgets; where no Nash equilibrium is found, each half by itself, at last NaN.
 
     Raises NoEquilibrium where that leaves no budget.
     """
     try:
-        return _solve_all(game, scale, whole, concept, engine, progress)
-    except NoEquilibrium as error:
-        parts = []
-        for part in np.array_split(whole, 2) if len(whole) > 1 else []:
-            try:
-                parts.append(_solve_parts(game, scale, part, concept, engine, progress))
-            except NoEquilibrium:
-                parts.append(np.full((len(part), len(game.players)), np.nan))
-        if all(np.isnan(part).all() for part in parts):
-            raise error from None
-        return np.concatenate(parts)
+        return solve(whole)
+    except NoEquilibrium:
+        if len(whole) == 1:
+            raise
+        halves = np.array_split(whole, 2)
+        found = [np.full((len(half), players), np.nan) for half in halves]
+        for k, half in enumerate(halves):
+            with contextlib.suppress(NoEquilibrium):
+                found[k] = _solve_parts(solve, half, players)
+        if np.isnan(np.concatenate(found)).all():
+            raise
+        return np.concatenate(found)
 
 
-def _solve_all(
-    game: MarkovGame, scale: Scale, whole: Ints, concept: Concept, engine: Engine | None, progress: OnProgress | None
-) -> NDArray[np.float64]:
+def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgress | None, whole: Ints) -> Floats:
     """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve."""
-    top = whole.max(axis=0)
-    spent = [
-        [(b - x) * u for b, x, u in zip(top.tolist(), budget, scale.units, strict=True)] for budget in whole.tolist()
-    ]
-    longer = _with_a_step_in_front(game, scale, top.tolist(), spent)
+    game, top = scale.game, whole.max(axis=0)
+    spent = [[x * u for x, u in zip(less, scale.units, strict=True)] for less in (top - whole).tolist()]
+    longer = _with_a_step_in_front(scale, top.tolist(), spent)
     counted = lattice(longer)
     try:
-        found = (engine or LocalEngine()).solve(longer, counted, concept, progress)
-    except NoEquilibrium as error:
-        t = None if error.t is None else error.t - 1  # the step in front has its own time
-        raise NoEquilibrium(
-            f"under one of the budgets of the curve no Nash equilibrium was found at {place(t, error.state)}; "
-            "correlated (CE) and coarse correlated (CCE) equilibria always exist",
-            t,
-            error.state,
-        ) from None
-    except TooLarge as error:
+        found = engine.solve(longer, counted, concept, progress)
+    except (NoEquilibrium, TooLarge) as error:
         if error.t is None:
             raise
-        raise TooLarge(
-            f"under one of the budgets of the curve, {place(error.t - 1, error.state)}: the stage game has too many pairs of supports "
-            "to search for Nash equilibria; correlated (CE) and coarse correlated (CCE) equilibria take no such search",
-            error.t - 1,
-            error.state,
-        ) from None
+        t = error.t - 1  # the step in front has its own time
+        correlated = "correlated (CE) and coarse correlated (CCE) equilibria"
+        said = f"no Nash equilibrium was found; {correlated} always exist"
+        if isinstance(error, TooLarge):
+            said = f"the stage game has too many pairs of supports to search; {correlated} take no such search"
+        where = f"under one of the budgets of the curve, {place(t, error.state)}"
+        raise type(error)(f"{where}: {said}", t, error.state) from None
     assert found is not None, "every budget was found feasible beforehand"
-    total = np.array(
-        [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent], dtype=np.int64
-    )
+    units = [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent]
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
-    state, total = np.tile(start, len(whole)), np.repeat(total, len(start), axis=0)
+    state, total = np.tile(start, len(whole)), np.repeat(np.array(units, dtype=np.int64), len(start), axis=0)
     layer = found.layers[1]
     values = layer.values[layer.pairs(state, project(total, found.dims), None)]
     return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
 
 
-def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
+def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
     """The game under the budget `top` after a step in which chance spends one of `spent`."""
-    costs = exact_costs(game)
+    game, costs = scale.game, exact_costs(scale.game)
     values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
     code = [{v: k for k, v in enumerate(column)} for column in values]
-    later = [_recoded(layer, costs, code) for layer in game.layers]
+    new = [np.array([c[v] for v in known], dtype=np.int32) for known, c in zip(costs, code, strict=True)]
+    later = [
+        replace(layer, cost=np.column_stack([column[layer.cost[:, m]] for m, column in enumerate(new)]))
+        for layer in game.layers
+    ]
     outcomes = sorted(
         (s, tuple(c[x] for c, x in zip(code, budget, strict=True)), p / len(spent))
         for budget in spent
@@ -300,9 +292,3 @@ def _with_a_step_in_front(game: MarkovGame, scale: Scale, top: list[int], spent:
         layers=(first, *later),
         layer_at=(0, *(k + 1 for k in game.layer_at)),
     )
-
-
-def _recoded(layer: Layer, old: tuple[tuple[Fraction, ...], ...], code: list[dict[Fraction, int]]) -> Layer:
-    """A layer whose costs are coded by other lists of values."""
-    columns = [np.array([c[v] for v in known], dtype=np.int32) for known, c in zip(old, code, strict=True)]
-    return replace(layer, cost=np.column_stack([new[layer.cost[:, m]] for m, new in enumerate(columns)]))

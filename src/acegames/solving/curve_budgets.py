@@ -12,7 +12,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
-from acegames.model.game import MarkovGame, exact_costs
+from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import unknown
 from acegames.safety.frontier import Frontier, minimal_elements
@@ -81,48 +81,43 @@ class Scale:
 
 def _spread(low: int, high: int, most: int) -> list[int]:
     """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
-    if high - low < most:
-        return list(range(low, high + 1))
-    if most == 1:
-        return [low]
-    return [low + (high - low) * k // (most - 1) for k in range(most)]
+    count = min(most, high - low + 1)
+    return [low + (high - low) * k // max(1, count - 1) for k in range(count)]
 
 
-def varied_constraints(game: MarkovGame, constraint: Any) -> list[int]:
+def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:
+    """Numbers of the constraints that the option `what` asks for: one, or two if `most` is 2."""
+    given = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
+    for label in given:
+        if label not in labels:
+            raise InvalidOption(f"{what}: {unknown('constraint', label, labels)}")
+    if not 1 <= len(set(given)) == len(given) <= most:
+        rule = "one" if most == 1 else "one or two different ones"
+        raise InvalidOption(f"{what}: got {wanted!r}, must be {rule} of {list(labels)!r}")
+    return [labels.index(label) for label in given]
+
+
+def varied_constraints(scale: Scale, constraint: Any) -> list[int]:
     """The constraints that vary, by number."""
-    labels = game.constraints
-    if not labels:
-        raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
-    if constraint is None:
-        if len(labels) > 2:
-            raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give `budgets`")
-        chosen = list(labels)
-    else:
-        chosen = [constraint] if constraint in labels or is_scalar(constraint) else list(constraint)
-    strange = [c for c in chosen if c not in labels]
-    if strange:
-        raise InvalidOption(f"constraint: {unknown('constraint', strange[0], labels)}")
-    if not 1 <= len(set(chosen)) == len(chosen) <= 2:
-        raise InvalidOption(f"constraint: got {constraint!r}, name one or two of {list(labels)!r}")
-    found = [labels.index(c) for c in chosen]
+    labels = scale.game.constraints
+    if constraint is None and len(labels) > 2:
+        raise InvalidOption(f"constraint: name one or two of {list(labels)!r}, or give `budgets`")
+    found = chosen("constraint", labels, list(labels) if constraint is None else constraint, most=2)
     for m in found:
-        if not any(isinstance(budget[m], Fraction) for budget in game.budgets):
+        if not scale.bounded[m]:
             raise InvalidOption(f"constraint: {labels[m]!r} has no finite budget, which could vary")
     return sorted(found)
 
 
-def given_budgets(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
+def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int], list[Budget]]:
     """The constraints that vary and the exact budgets, from `budgets` as the user gives them."""
+    labels = scale.game.constraints
     entries = [budgets] if is_scalar(budgets) else list(budgets)
     single = bool(entries) and all(map(is_scalar, entries))
-    varied = (
-        varied_constraints(game, constraint) if single or constraint is not None else list(range(len(game.constraints)))
-    )
-    if not varied:
-        raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
+    varied = varied_constraints(scale, constraint) if single or constraint is not None else list(range(len(labels)))
     if not entries or (single and len(varied) > 1):
         raise InvalidOption(
-            f"budgets: got {budgets!r}, must be sequences of one number per constraint {list(game.constraints)!r}, or numbers "
+            f"budgets: got {budgets!r}, must be sequences of one number per constraint {list(labels)!r}, or numbers "
             "for the one constraint that varies"
         )
     found = []
@@ -132,7 +127,7 @@ def given_budgets(game: MarkovGame, scale: Scale, constraint: Any, budgets: Any)
             raise InvalidOption(f"budgets: entry {k} is {entry!r}, must have one number per constraint")
         budget = list(scale.own)
         for m, value in zip(varied if len(given) == len(varied) else range(len(budget)), given, strict=True):
-            budget[m] = _bound(f"budgets: entry {k}: budget of {game.constraints[m]!r}", value, scale.bounded[m])
+            budget[m] = _bound(f"budgets: entry {k}: budget of {labels[m]!r}", value, scale.bounded[m])
         found.append(tuple(budget))
     return varied, found
 

@@ -35,20 +35,24 @@ def guarantee(
 
     `asked` says in words which epsilon was asked for, if any.
     """
-    rules = list(rounding) or [None] * len(game.constraints)
+    names = [*map(constraint_called, game.constraints)]
+    rules = list(rounding) or [None] * len(names)
     over = [_over(schedule, rule) for schedule, rule in zip(zip(*game.budgets, strict=True), rules, strict=True)]
-    directions = {r.direction for r in rules if r is not None} - {"ignore"}
+    rounded = [(name, r) for name, r in zip(names, rules, strict=True) if r is not None and r.direction != "ignore"]
+    cells = ", ".join(f"{name} to multiples of {to_digits(r.cell, 6)}" for name, r in rounded)
+    directions = {r.direction for _, r in rounded}
     if not directions:
         text = _exact(concept, asked)
     elif directions == {"up"}:
-        text = _rounded_up(game, concept, rules, asked)
+        text = _rounded_up(concept, cells, asked)
     else:
-        text = _rounded_down(game, concept, rules, over, asked)
+        text = _rounded_down(concept, names, over, cells, asked)
     tails = game.tails
     if tails is not None:
-        text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]}"
+        text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]} {tails.text(game.horizon)}"
         over = [a + b for a, b in zip(over, tails.cost, strict=True)]
-        text += f" {tails.text(game.horizon)}{_together(game, over)}"
+        each = ", ".join(f"{name} by {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
+        text += f" Together, over infinite play, budgets are exceeded at most so: {each}." if each else ""
     return Guarantee(text, tuple(map(plain, over)))
 
 
@@ -67,48 +71,21 @@ def _exact(concept: Concept, asked: str) -> str:
     )
 
 
-def _rounded_down(
-    game: MarkovGame, concept: Concept, rules: list[Rounding | None], over: list[Fraction], asked: str
-) -> str:
-    each = ", ".join(
-        f"{constraint_called(label)} by at most {rounded_up(o)}"
-        for label, o in zip(game.constraints, over, strict=True)
-        if o > 0
-    )
+def _rounded_down(concept: Concept, names: list[str], over: list[Fraction], cells: str, asked: str) -> str:
+    each = ", ".join(f"{name} by at most {rounded_up(o)}" for name, o in zip(names, over, strict=True) if o > 0)
+    kept = ", ".join(name for name, o in zip(names, over, strict=True) if o == 0)
     return (
         f"Approximate ({asked}): with probability one the budgets hold at every step, or are exceeded by little: {each} "
-        f"(costs rounded down: {_cells(game, rules)}). {_never(game, over)}"
+        f"(costs rounded down: {cells}). {f'Never exceeded: {kept}. ' if kept else ''}"
         "At every situation that safe play can reach no player gains by any deviation that keeps the true budgets "
         f"(a subgame-perfect {concept.words.noun} of the game with rounded costs, up to rounding)."
     )
 
 
-def _rounded_up(game: MarkovGame, concept: Concept, rules: list[Rounding | None], asked: str) -> str:
+def _rounded_up(concept: Concept, cells: str, asked: str) -> str:
     return (
-        f"Never violates ({asked}): every true budget holds at every step with probability one (costs rounded up: {_cells(game, rules)}). "
+        f"Never violates ({asked}): every true budget holds at every step with probability one (costs rounded up: {cells}). "
         "No player gains by any deviation that keeps the budgets with costs rounded up "
         f"(a subgame-perfect {concept.words.noun} of that game, up to rounding); a deviation that is safe only because true costs are "
         "smaller than rounded ones is not covered."
     )
-
-
-def _cells(game: MarkovGame, rules: list[Rounding | None]) -> str:
-    return ", ".join(
-        f"{constraint_called(label)} to multiples of {to_digits(r.cell, 6)}"
-        for label, r in zip(game.constraints, rules, strict=True)
-        if r is not None and r.direction != "ignore"
-    )
-
-
-def _together(game: MarkovGame, over: list[Fraction]) -> str:
-    each = ", ".join(
-        f"{constraint_called(label)} by {rounded_up(o)}"
-        for label, o in zip(game.constraints, over, strict=True)
-        if o > 0
-    )
-    return f" Together, over infinite play, budgets are exceeded at most so: {each}." if each else ""
-
-
-def _never(game: MarkovGame, over: list[Fraction]) -> str:
-    kept = [constraint_called(label) for label, o in zip(game.constraints, over, strict=True) if o == 0]
-    return f"Never exceeded: {', '.join(kept)}. " if kept else ""

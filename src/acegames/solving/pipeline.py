@@ -73,16 +73,14 @@ def solve(
     within = Within(epsilon, relative, rounding)
     counted = within.count(game)
     whole = lattice(counted.game)
+    engine = engine or LocalEngine()
     store = None
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
-        facts = {"game": game.digest, "counted": counted.game.digest}
-        if engine is not None and not isinstance(engine, LocalEngine):
-            facts["engine"] = type(engine).__name__
-        store = Checkpoint(checkpoint, concept, facts)
-    stored: tuple[Checkpoint, ...] = () if store is None else (store,)
+        named = {} if isinstance(engine, LocalEngine) else {"engine": type(engine).__name__}
+        store = Checkpoint(checkpoint, concept, {"game": game.digest, "counted": counted.game.digest, **named})
     try:
         with store or contextlib.nullcontext():
-            found = (engine or LocalEngine()).solve(counted.game, whole, concept, progress, *stored)
+            found = engine.solve(counted.game, whole, concept, progress, *([] if store is None else [store]))
     except NoEquilibrium as error:
         if not counted.rounding:
             raise
