@@ -323,7 +323,7 @@ class _Product:
         states = self.local(self.states)
         outcomes = [np.diff(layer.out_ptr[layer.row_ptr])[s] for layer, s in zip(local, states, strict=True)]
         work = np.cumsum(np.prod(outcomes, axis=0, dtype=np.float64))
-        cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK)) if len(work) else []
+        cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
         rows = 0
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
             block = _Block(self, local, np.arange(begin, end), [s[begin:end] for s in states])

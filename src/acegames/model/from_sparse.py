@@ -194,7 +194,7 @@ def _costs(given: Any, outcomes: int, limits: tuple[Label, ...]) -> tuple[list[l
     return values, codes
 
 
-def distinct_entries(column: NDArray[Any]) -> tuple[Sequence[Any], Ints]:
+def distinct_entries(column: NDArray[Any]) -> tuple[Sequence[Any] | NDArray[Any], Ints]:
     """The distinct entries of a column, and which of them each entry is; ValueError for NaN."""
     if column.dtype == object:
         entries = column.tolist()
