@@ -30,6 +30,7 @@ from acegames.model.checks import JointAction, Label, place
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.from_arrays import game_from_arrays
 from acegames.model.from_functions import game_from_functions
+from acegames.model.from_sparse import game_from_sparse
 from acegames.model.from_table import game_from_table
 from acegames.model.layers import LAYER_FIELDS, Layer, reachable_states
 from acegames.model.numbers import Bound, text
@@ -64,6 +65,7 @@ class MarkovGame:
 
     from_arrays = staticmethod(game_from_arrays)
     from_functions = staticmethod(game_from_functions)
+    from_sparse = staticmethod(game_from_sparse)
     from_table = staticmethod(game_from_table)
     to_arrays = game_to_arrays
     to_table = game_to_table

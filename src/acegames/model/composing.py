@@ -1,0 +1,459 @@
+"""Games of agents that move on their own: the product of their games, with joint rules.
+
+The states are the tuples of the agents' states that `possible` allows. The joint actions are the
+tuples of their actions that `legal` allows. The agents' outcomes are drawn independently. All of it
+is worked out by numpy in blocks, so memory is little more than that of the game itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame, TooLarge
+from acegames.model.arrays import Bools, Ints, pointers
+from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.budgets import Budgets, read_budget
+from acegames.model.checks import Label
+from acegames.model.costs.random import Cost, RandomCost, read_cost
+from acegames.model.from_sparse import distinct_entries
+from acegames.model.game import MarkovGame, check_game
+from acegames.model.layers import Layer
+from acegames.model.numbers import TINIEST
+
+__all__ = ["compose"]
+
+Rule = Callable[..., Any] | Mapping[tuple[Label, Label], Any]
+Cases = dict[Label, NDArray[Any]]
+"""For each player its state, or its action, in every case of a block."""
+
+_BLOCK = 2**18
+"""Outcomes, about, that are worked out at once."""
+
+_MOST_STATES = 2**31 - 1
+
+
+def compose(
+    agents: Sequence[MarkovGame],
+    *,
+    possible: Rule | None = None,
+    legal: Rule | None = None,
+    reward: Callable[[Cases, Cases], Any] | None = None,
+    cost: Callable[[Cases, Cases, Cases], Mapping[Label, Any]] | None = None,
+    budget: Mapping[Label, Any] | None = None,
+    name: str = "",
+) -> MarkovGame:
+    """Build the joint game of agents that move on their own.
+
+    Each agent is a game of one player, built in any way, with its own states, actions, outcomes,
+    rewards, costs and budgets. A state of the joint game is the tuple of the agents' states.
+
+    Joint rules are functions of many cases at once: `s`, `a` and `next_s` are dicts that hold, for
+    each player, an array with the label of its state or action in every case. Labels that are
+    tuples of numbers are the rows of an array with two axes; `(s["a"] != s["b"]).any(axis=1)` then
+    says where two robots are in different cells.
+
+    Args:
+        agents: games of one player each, with different players and the same horizon.
+        possible: `possible(s)` is True where the agents may be in these states together. A joint
+            action that leads elsewhere with any probability is not legal. Or a mask for each pair
+            of players that matters: {(player, other): (S_player, S_other) bools}, in the order of
+            the agents' `states`.
+        legal: `legal(s, a)` is True where the joint action is allowed. Or masks: {(player, other):
+            (S_player, A_player, S_other, A_other) bools}, in the order of `states`, `actions[0]`.
+        reward: `reward(s, a)` gives {player: numbers}, which are added to the agents' own rewards.
+        cost: `cost(s, a, next_s)` gives {constraint: numbers}, which are added to the agents' own
+            costs.
+        budget: {constraint: budget}, for every constraint that several agents have (their costs
+            add up) or that only `cost` knows. The agents bring the other budgets.
+        name: a name for people.
+
+    Raises:
+        InvalidGame: naming the place, the value and the rule.
+        TooLarge: there are more than 2**31 joint states.
+    """
+    _check_agents(agents)
+    limits, budgets = _budgets(agents, budget)
+    product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
+    coders = [_Coder.of(agents, label) for label in limits]
+    for coder in coders:
+        if not coder.sources and cost is None:
+            raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost=")
+    layers = [product.layer(times, local, coders) for times, local in _combinations(agents)]
+    players = tuple(agent.players[0] for agent in agents)
+    names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
+    return assemble(
+        names,
+        layers,
+        [coder.values for coder in coders],
+        horizon=agents[0].horizon,
+        initial=product.initial(names.states),
+        budgets=budgets,
+        name=name,
+    )
+
+
+def _check_agents(agents: Sequence[MarkovGame]) -> None:
+    if not agents:
+        raise InvalidGame("agents: a game needs at least one agent")
+    for k, agent in enumerate(agents):
+        check_game(agent)
+        if len(agent.players) != 1:
+            raise InvalidGame(f"agents: game {k} has {len(agent.players)} players, an agent is a game of one player")
+        if agent.tails is not None:
+            raise InvalidGame(f"agents: game {k} was cut short; compose the agents first, then cut the joint game")
+        if agent.horizon != agents[0].horizon:
+            raise InvalidGame(f"agents: game {k} has horizon {agent.horizon}, game 0 has {agents[0].horizon}")
+        if agent.players[0] in [other.players[0] for other in agents[:k]]:
+            raise InvalidGame(f"agents: two games have the player {agent.players[0]!r}; give each agent's game its own")
+    if math.prod(len(agent.states) for agent in agents) > _MOST_STATES:
+        raise TooLarge("agents: there are more than 2**31 tuples of their states")
+
+
+def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:
+    """The constraints of all agents, then those that only `budget` names; and their bounds."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidGame(f"budget: got {given!r}, must be {{constraint: budget}}")
+    horizon = agents[0].horizon
+    joint_labels, joint_rows = read_budget(dict(given or {}), None, horizon)
+    columns = dict(zip(joint_labels, zip(*joint_rows, strict=True), strict=True))
+    found: dict[Label, Any] = {}
+    for agent in agents:
+        for label, column in zip(agent.constraints, zip(*agent.budgets, strict=True), strict=True):
+            if label in found and label not in columns:
+                raise InvalidGame(
+                    f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
+                    f"give budget={{{label!r}: ...}} for the sum of their costs"
+                )
+            found[label] = columns.get(label, column)
+    found |= columns
+    return tuple(found), tuple(zip(*found.values(), strict=True)) if found else ((),) * horizon
+
+
+def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
+    """The times, and the agents' layers, that occur together."""
+    times: dict[tuple[int, ...], list[int]] = {}
+    for t, numbers in enumerate(zip(*(agent.layer_at for agent in agents), strict=True)):
+        times.setdefault(numbers, []).append(t)
+    for numbers, when in times.items():
+        yield tuple(when), [agent.layers[k] for agent, k in zip(agents, numbers, strict=True)]
+
+
+def _array(labels: tuple[Label, ...]) -> NDArray[Any]:
+    """Labels as rules get them: numbers, texts, tuples of numbers as rows, else objects."""
+    plain = {type(x) for x in labels}
+    if plain == {tuple}:
+        parts = {type(x) for label in labels for x in label}  # type: ignore[attr-defined]
+        if parts <= {int, float} and len({len(label) for label in labels}) == 1:  # type: ignore[arg-type]
+            return np.array(labels)
+    elif plain <= {int, float} or plain in ({str}, {bool}):
+        return np.array(labels)
+    found = np.empty(len(labels), dtype=object)
+    for k, label in enumerate(labels):  # a tuple is one entry
+        found[k] = label
+    return found
+
+
+class _Rules(NamedTuple):
+    """The joint rules, as functions of the agents' numbers: a list of arrays for each argument."""
+
+    possible: Callable[..., Any] | None
+    legal: Callable[..., Any] | None
+    reward: Callable[..., Any] | None
+    cost: Callable[..., Any] | None
+
+    @staticmethod
+    def read(agents: Sequence[MarkovGame], **given: Any) -> _Rules:
+        states, actions = [agent.states for agent in agents], [agent.actions[0] for agent in agents]
+        arguments = {
+            "possible": [states],
+            "legal": [states, actions],
+            "reward": [states, actions],
+            "cost": [states, actions, states],
+        }
+        players = [agent.players[0] for agent in agents]
+        return _Rules(*(_rule(what, given[what], players, arguments[what]) for what in _Rules._fields))
+
+
+def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[Label, ...]]]) -> Any:
+    if given is None:
+        return None
+    if isinstance(given, Mapping) and what in ("possible", "legal"):
+        return _masked(what, given, players, labels)
+    if not callable(given):
+        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function or masks for pairs of players")
+    arrays = [[_array(own) for own in argument] for argument in labels]
+
+    def rule(*numbers: list[NDArray[Any]]) -> Any:
+        arguments = (
+            {player: own[k] for player, own, k in zip(players, argument, which, strict=True)}
+            for argument, which in zip(arrays, numbers, strict=True)
+        )
+        return given(*arguments)
+
+    return rule
+
+
+def _masked(
+    what: str, masks: Mapping[Any, Any], players: list[Label], labels: list[list[tuple[Label, ...]]]
+) -> Callable[..., Bools]:
+    """A rule that holds where every mask is True."""
+    read = {}
+    for pair, given in masks.items():
+        if not (isinstance(pair, tuple) and len(pair) == 2 and all(player in players for player in pair)):
+            raise InvalidGame(f"{what}: the key {pair!r}, must be a pair of players among {players!r}")
+        both = [players.index(player) for player in pair]
+        mask, shape = np.asarray(given), tuple(len(argument[i]) for i in both for argument in labels)
+        if mask.dtype != bool or mask.shape != shape:
+            raise InvalidGame(f"{what} of {pair!r} has type {mask.dtype}, shape {mask.shape}, must be bool, {shape}")
+        read[tuple(both)] = mask
+
+    def rule(*numbers: list[NDArray[Any]]) -> Bools:
+        found = np.ones(len(numbers[0][0]), dtype=bool)
+        for both, mask in read.items():
+            found &= mask[tuple(argument[i] for i in both for argument in numbers)]
+        return found
+
+    return rule
+
+
+@dataclass
+class _Coder:
+    """Numbers the costs of one constraint: sums of what the agents and the joint rule say."""
+
+    label: Label
+    sources: list[tuple[int, int]]  # agent, and its number of this constraint
+    tables: list[tuple[Cost, ...]]  # the costs of each source
+    values: list[Cost] = field(default_factory=list)
+    number: dict[Any, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(agents: Sequence[MarkovGame], label: Label) -> _Coder:
+        sources = [(i, agent.constraints.index(label)) for i, agent in enumerate(agents) if label in agent.constraints]
+        return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
+
+    def codes(self, local: list[NDArray[Any]], joint: Any) -> NDArray[np.int32]:
+        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule."""
+        parts = [local[i][:, m] for i, m in self.sources]
+        tables: list[Sequence[Cost]] = list(self.tables)
+        if joint is not None:
+            try:
+                distinct, codes = distinct_entries(joint)
+                tables.append([read_cost(value) for value in distinct])
+            except ValueError as error:
+                raise InvalidGame(f"cost of {self.label!r}: {error}") from None
+            parts.append(codes)
+        combined = np.zeros(len(local[0]), dtype=np.int64)
+        for part, table in zip(parts, tables, strict=True):
+            combined = combined * len(table) + part
+        distinct, codes = distinct_entries(combined)
+        found = [self._sum(int(k), tables) for k in distinct]
+        return np.array(found, dtype=np.int32)[codes]
+
+    def _sum(self, combined: int, tables: list[Sequence[Cost]]) -> int:
+        """The code of the sum that a combination of the parts' codes stands for."""
+        total: Cost = Fraction(0)
+        for table in reversed(tables):
+            combined, k = divmod(combined, len(table))
+            part = table[k]
+            if part == 0:
+                continue
+            if total != 0 and isinstance(total, RandomCost) | isinstance(part, RandomCost):
+                raise InvalidGame(f"cost of {self.label!r}: a cost that is drawn cannot be added to another")
+            total = part if total == 0 else total + part  # type: ignore[operator]
+        key = str(total) if isinstance(total, Fraction) else total
+        if key not in self.number:
+            self.number[key] = len(self.values)
+            self.values.append(total)
+        return self.number[key]
+
+
+class _Product:
+    """The product of the agents' games."""
+
+    def __init__(self, agents: tuple[MarkovGame, ...], rules: _Rules) -> None:
+        self.agents, self.rules = agents, rules
+        self.sizes = [len(agent.states) for agent in agents]
+        self.players = [agent.players[0] for agent in agents]
+        self.states = self._possible_states()
+        self.number = np.full(math.prod(self.sizes), -1, dtype=np.int32)  # of each tuple among the possible
+        self.number[self.states] = np.arange(len(self.states), dtype=np.int32)
+
+    def _possible_states(self) -> Ints:
+        """The tuples of states, as numbers in mixed radix, that are possible."""
+        total = math.prod(self.sizes)
+        if self.rules.possible is None:
+            return np.arange(total)
+        found = []
+        for begin in range(0, total, _BLOCK):
+            tuples = np.arange(begin, min(begin + _BLOCK, total))
+            found.append(tuples[_bools("possible", self.rules.possible(self.local(tuples)), len(tuples))])
+        return np.concatenate(found)
+
+    def local(self, tuples: Ints) -> list[Ints]:
+        """Each agent's state."""
+        return list(np.unravel_index(tuples, self.sizes))
+
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of the possible states."""
+        every = itertools.product(*(agent.states for agent in self.agents))
+        return tuple(every) if self.rules.possible is None else tuple(itertools.compress(every, self.number >= 0))
+
+    def initial(self, labels: tuple[Label, ...]) -> dict[Label, float]:
+        """The agents begin independently."""
+        found: dict[Label, float] = {}
+        for start in itertools.product(*(agent.initial for agent in self.agents)):
+            at = int(self.number[np.ravel_multi_index([s for s, _ in start], self.sizes)])
+            if at < 0:
+                names = tuple(agent.states[s] for agent, (s, _) in zip(self.agents, start, strict=True))
+                raise InvalidGame(f"initial: the agents begin in {names!r}, which `possible` rules out")
+            found[labels[at]] = max(math.prod(p for _, p in start), TINIEST)
+        return found
+
+    def layer(self, times: tuple[int, ...], local: list[Layer], coders: list[_Coder]) -> RawLayer:
+        """What can happen at these times."""
+        parts: list[list[NDArray[Any]]] = [[] for _ in range(7)]
+        states = self.local(self.states)
+        outcomes = [np.diff(layer.out_ptr[layer.row_ptr])[s] for layer, s in zip(local, states, strict=True)]
+        work = np.cumsum(np.prod(outcomes, axis=0, dtype=np.float64))
+        cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
+        rows = 0
+        for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
+            block = _Block(self, local, np.arange(begin, end), [s[begin:end] for s in states])
+            found = block.arrays(times, coders)
+            found[3] += rows
+            rows += len(found[0])
+            for part, array in zip(parts, found, strict=True):
+                part.append(array)
+        joined = []
+        for part in parts:
+            joined.append(np.concatenate(part))
+            part.clear()
+        return RawLayer(times, *joined)
+
+
+class _Block:
+    """The joint actions of some joint states, and their outcomes."""
+
+    def __init__(self, product: _Product, local: list[Layer], states: Ints, numbers: list[Ints]) -> None:
+        self.product, self.layers = product, local
+        self.state, self.row = _expand([layer.row_ptr for layer in local], numbers)
+        self.states = [s[self.state] for s in numbers]
+        self.state = states[self.state]
+        if product.rules.legal is not None:
+            allowed = product.rules.legal(self.states, self.actions())
+            self._keep(_bools("legal", allowed, len(self.state)))
+        self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+        if product.rules.possible is not None:
+            elsewhere = self.next_states() < 0
+            if elsewhere.any():
+                kept = np.ones(len(self.state), dtype=bool)
+                kept[self.owner[elsewhere]] = False
+                self._keep(kept)
+                self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+
+    def _keep(self, kept: Bools) -> None:
+        self.state, self.row = self.state[kept], [row[kept] for row in self.row]
+        self.states = [s[kept] for s in self.states]
+
+    def actions(self) -> list[NDArray[np.int32]]:
+        """Each agent's action in every row."""
+        return [layer.action[row, 0] for layer, row in zip(self.layers, self.row, strict=True)]
+
+    def _following(self) -> list[NDArray[np.int32]]:
+        return [layer.next_state[out] for layer, out in zip(self.layers, self.out, strict=True)]
+
+    def next_states(self) -> NDArray[np.int32]:
+        """The number of the next joint state of each outcome; -1 where it is not possible."""
+        tuples = np.zeros(len(self.owner), dtype=np.int64)
+        for size, after in zip(self.product.sizes, self._following(), strict=True):
+            tuples = tuples * size + after
+        return self.product.number[tuples]
+
+    def arrays(self, times: tuple[int, ...], coders: list[_Coder]) -> list[NDArray[Any]]:
+        """The fields of `RawLayer` after the times."""
+        prob = np.ones(len(self.owner))
+        for layer, out in zip(self.layers, self.out, strict=True):
+            prob *= layer.prob[out]
+        return [
+            self.state.astype(np.int32),
+            np.stack(self.actions(), axis=1),
+            self._rewards(times),
+            self.owner,
+            np.maximum(prob, TINIEST),
+            self.next_states(),
+            self._costs(coders),
+        ]
+
+    def _rewards(self, times: tuple[int, ...]) -> NDArray[np.float64]:
+        reward = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
+        if self.product.rules.reward is None or not len(self.state):
+            return reward
+        more = self.product.rules.reward(self.states, self.actions())
+        given = _by_name("reward", more, self.product.players, len(reward))
+        for i, player in enumerate(self.product.players):
+            if player in given:
+                reward[:, i] += given[player]
+        return reward
+
+    def _costs(self, coders: list[_Coder]) -> NDArray[np.int32]:
+        local = [layer.cost[out] for layer, out in zip(self.layers, self.out, strict=True)]
+        joint: Mapping[Label, Any] = {}
+        if self.product.rules.cost is not None and len(self.owner):
+            before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
+            given = self.product.rules.cost(before, actions, self._following())
+            joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
+        found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
+        for m, coder in enumerate(coders):
+            found[:, m] = coder.codes(local, joint.get(coder.label))
+        return found
+
+
+def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
+    """For each k all tuples of entries of its lists; list x of i has the entries ptrs[i][x : x+2].
+
+    Returns the k of each tuple, and its entries; the last entry changes fastest.
+    """
+    counts = [ptr[x + 1] - ptr[x] for ptr, x in zip(ptrs, lists, strict=True)]
+    many = np.prod(counts, axis=0, dtype=np.int64)
+    owner = np.repeat(np.arange(len(many)), many)
+    rest = np.arange(len(owner)) - pointers(many)[owner]
+    entries: list[Ints] = []
+    for ptr, x, count in zip(reversed(ptrs), reversed(lists), reversed(counts), strict=True):
+        here = count[owner]
+        entries.insert(0, ptr[x[owner]] + rest % here)
+        rest //= here
+    return owner, entries
+
+
+def _bools(what: str, given: Any, cases: int) -> Bools:
+    found = np.asarray(given)
+    if found.dtype != bool or found.shape != (cases,):
+        raise InvalidGame(
+            f"{what}: gave type {found.dtype}, shape {found.shape}, must be one True or False for each of {cases} cases"
+        )
+    return found
+
+
+def _by_name(what: str, given: Any, names: Sequence[Label], cases: int) -> dict[Label, NDArray[Any]]:
+    """Check {label: numbers}; a single number stands for all cases."""
+    if not isinstance(given, Mapping):
+        raise InvalidGame(f"{what}: gave {type(given).__name__}, must be a dict from {list(names)!r} to numbers")
+    found = {}
+    for label, numbers in given.items():
+        if label not in names:
+            raise InvalidGame(f"{what}: gave numbers for {label!r}, there are {list(names)!r}")
+        array = np.asarray(numbers)
+        if array.shape not in ((), (cases,)) or array.dtype.kind not in "biufO":
+            raise InvalidGame(
+                f"{what} of {label!r}: gave type {array.dtype}, shape {array.shape}, must be {cases} numbers, one per case"
+            )
+        found[label] = np.broadcast_to(array, (cases,))
+    return found

@@ -1,0 +1,253 @@
+"""The product of agents, against the same product worked out case by case."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acegames as ace
+from acegames import MarkovGame, compose
+from acegames.errors import InvalidGame
+
+
+def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=None):
+    """A small random game of one player; costs are halves."""
+    states = [f"{player}{k}" for k in range(int(rng.integers(1, 4)))]
+    actions = ["x", "y", "z"][: int(rng.integers(1, 4))]
+    rules = {}
+    for t, s, a in itertools.product(range(horizon if timed else 1), states, actions):
+        after = list(rng.choice(len(states), size=int(rng.integers(1, len(states) + 1)), replace=False))
+        chance = rng.dirichlet(np.ones(len(after)))
+        costs = [{m: Fraction(int(rng.integers(0, 4)), 2) for m in limits} for _ in after]
+        rules[t, s, a] = ([(p, states[k], c) for p, k, c in zip(chance, after, costs, strict=True)], rng.normal())
+    return MarkovGame.from_functions(
+        players=[player],
+        actions=lambda t, s: [actions],
+        outcomes=lambda t, s, a: rules[t if timed else 0, s, a[0]][0],
+        reward=lambda t, s, a: [rules[t if timed else 0, s, a[0]][1]],
+        horizon=horizon,
+        initial=start or dict(zip(states, rng.dirichlet(np.ones(len(states))), strict=True)),
+        budget=dict.fromkeys(limits, 3) or None,
+    )
+
+
+def rows(game, t):
+    """{(state, joint action): (reward, {(next state, cost): probability})} at a time."""
+    layer, found = game.layer(t), {}
+    for s, state in enumerate(game.states):
+        for r in layer.rows(s):
+            outs: dict = {}
+            span = layer.outcomes(r)
+            for p, k, codes in zip(layer.prob[span], layer.next_state[span], layer.cost[span], strict=True):
+                spent = {c: game.cost_values[m][codes[m]] for m, c in enumerate(game.constraints)}
+                outs[game.states[k], tuple(sorted(spent.items()))] = float(p)
+            found[state, game.joint_action(layer.action[r])] = (tuple(layer.reward[r]), outs)
+    return found
+
+
+def product(agents, t, possible=None, legal=None, reward=None, cost=None):
+    """What `rows` of the composed game must be."""
+    found = {}
+    local = [rows(a, t) for a in agents]
+    for state in itertools.product(*(a.states for a in agents)):
+        if possible and not possible(state):
+            continue
+        choices = [[row for row in rules if row[0] == s] for rules, s in zip(local, state, strict=True)]
+        for picked in itertools.product(*choices):
+            action = tuple(a[0] for _, a in picked)
+            if legal and not legal(state, action):
+                continue
+            own = [rules[row] for rules, row in zip(local, picked, strict=True)]
+            outs: dict = {}
+            for combined in itertools.product(*(o.items() for _, o in own)):
+                after = tuple(key[0] for key, _ in combined)
+                total: dict = {}
+                for (_, spent), _ in combined:
+                    for c, x in spent:
+                        total[c] = total.get(c, 0) + x
+                for c, x in (cost(state, action, after) if cost else {}).items():
+                    total[c] = total.get(c, 0) + x
+                key = after, tuple(sorted(total.items()))
+                outs[key] = outs.get(key, 0.0) + math.prod(p for _, p in combined)
+            if possible and not all(possible(after) for after, _ in outs):
+                continue
+            worth = [r[0] for r, _ in own]
+            for i, more in (reward(state, action) if reward else {}).items():
+                worth[i] += more
+            found[state, action] = (tuple(worth), outs)
+    return found
+
+
+def assert_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for row, (worth, outs) in wanted.items():
+        assert found[row][0] == pytest.approx(worth, abs=1e-12)
+        assert found[row][1].keys() == outs.keys()
+        assert [found[row][1][k] for k in outs] == pytest.approx(list(outs.values()), abs=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 3), timed=st.booleans())
+def test_the_product_case_by_case(seed, count, timed):
+    rng = np.random.default_rng(seed)
+    agents = [agent(rng, f"p{i}", limits=(f"m{i}",), timed=timed and i == 0) for i in range(count)]
+    game = compose(agents)
+    for t in range(game.horizon):
+        assert_same(rows(game, t), product(agents, t))
+    assert sum(p for _, p in game.initial) == pytest.approx(1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), masks=st.booleans())
+def test_joint_rules(seed, masks):
+    rng = np.random.default_rng(seed)
+    a, b = (agent(rng, p, limits=("shared",), start=f"{p}0") for p in "ab")
+    together = rng.random((len(a.states), len(b.states))) < 0.8
+    together[0, 0] = True
+    allowed = rng.random((len(a.states), len(a.actions[0]), len(b.states), len(b.actions[0]))) < 0.9
+    bonus, toll = rng.normal(size=together.shape), rng.integers(0, 3, size=together.shape) * 0.1
+
+    def at(state):
+        return a.state_index(state[0]), b.state_index(state[1])
+
+    def full(state, action):
+        (sa, sb), (xa, xb) = at(state), ("xyz".index(action[0]), "xyz".index(action[1]))
+        return sa, xa, sb, xb
+
+    def numbers(s):
+        return tuple(np.array([g.state_index(x) for x in s[p]]) for g, p in ((a, "a"), (b, "b")))
+
+    def cases(s, x):
+        (sa, sb), (xa, xb) = numbers(s), (np.array(["xyz".index(label) for label in x[p]]) for p in "ab")
+        return sa, xa, sb, xb
+
+    wanted = product(
+        [a, b],
+        0,
+        possible=lambda s: together[at(s)],
+        legal=lambda s, x: allowed[full(s, x)],
+        reward=lambda s, x: {1: bonus[at(s)]},
+        cost=lambda s, x, n: {"shared": Fraction(repr(float(toll[at(n)]))), "toll": int(at(s)[0])},
+    )
+    options = {
+        "possible": {("a", "b"): together} if masks else lambda s: together[numbers(s)],
+        "legal": {("a", "b"): allowed} if masks else lambda s, x: allowed[cases(s, x)],
+        "reward": lambda s, x: {"b": bonus[numbers(s)]},
+        "cost": lambda s, x, n: {"shared": toll[numbers(n)], "toll": numbers(s)[0]},
+        "budget": {"shared": 5, "toll": 9},
+    }
+    if stuck(wanted, ("a0", "b0"), a.horizon):
+        with pytest.raises(InvalidGame, match="no legal joint action"):
+            compose([a, b], **options)
+    else:
+        assert_same(rows(compose([a, b], **options), 0), wanted)
+
+
+def stuck(rules, start, horizon):
+    """Whether play comes to a state without a legal joint action."""
+    here = {start}
+    for _ in range(horizon):
+        if not here <= {state for state, _ in rules}:
+            return True
+        here = {after for (state, _), (_, outs) in rules.items() if state in here for after, _ in outs}
+    return False
+
+
+def robots(size=4, horizon=6, name=lambda k: k):
+    cells = {name(k): k for k in range(size)}
+    moves = {"stay": 0, "left": -1, "right": 1}
+    return [
+        MarkovGame.from_functions(
+            players=[player],
+            actions=lambda t, s: [list(moves)],
+            outcomes=lambda t, s, a: [(1.0, name(min(max(cells[s] + moves[a[0]], 0), size - 1)), int(a[0] != "stay"))],
+            reward=lambda t, s, a, goal=goal: [float(cells[s] == goal)],
+            horizon=horizon,
+            initial=name(size - 1 - goal),
+            budget={f"battery {player}": 4},
+        )
+        for player, goal in (("a", size - 1), ("b", 0))
+    ]
+
+
+def test_a_composed_game_is_solved_and_verified():
+    agents = robots()
+    game = compose(agents, possible=lambda s: s["a"] != s["b"], name="corridor")
+    solution = ace.solve(game)
+    assert ace.verify(game, solution.policy).ok
+    assert game.name == "corridor" and len(game.states) == 12
+
+
+@pytest.mark.parametrize("kind", ["tuples", "texts", "objects"])
+def test_rules_get_labels_of_every_kind(kind):
+    name = {"tuples": lambda k: (k, 0), "texts": str, "objects": lambda k: ("cell", k)}[kind]
+    a, b = robots(name=name)
+    numbered = compose(robots(), possible=lambda s: s["a"] != s["b"])
+    different = {
+        "tuples": lambda s: (s["a"] != s["b"]).any(axis=1),
+        "texts": lambda s: s["a"] != s["b"],
+        "objects": lambda s: s["a"] != s["b"],
+    }[kind]
+    game = compose([a, b], possible=different)
+    assert game.states == tuple((name(x), name(y)) for x, y in numbered.states)
+    assert np.array_equal(game.layers[0].next_state, numbered.layers[0].next_state)
+
+
+def test_many_blocks_are_one(monkeypatch):
+    agents = robots()
+    whole = compose(agents, possible=lambda s: s["a"] != s["b"])
+    monkeypatch.setattr("acegames.model.composing._BLOCK", 5)
+    assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"possible": lambda s: s["a"] == s["b"]},
+            r"initial: the agents begin in \(0, 3\), which `possible` rules out",
+        ),
+        (
+            {"possible": lambda s: [True]},
+            "possible: gave type bool, shape \\(1,\\), must be one True or False for each of 16",
+        ),
+        (
+            {"legal": {("a", "c"): np.ones((4, 3, 4, 3), bool)}},
+            r"legal: the key \('a', 'c'\), must be a pair of players",
+        ),
+        ({"legal": {("a", "b"): np.ones((4, 3), bool)}}, r"shape \(4, 3\), must be bool, \(4, 3, 4, 3\)"),
+        ({"legal": 3}, "legal: got int, must be a function"),
+        ({"legal": lambda s, a: np.zeros(len(s["a"]), bool)}, "no legal joint action"),
+        ({"reward": lambda s, a: {"c": 1}}, r"reward: gave numbers for 'c', there are \['a', 'b'\]"),
+        ({"reward": lambda s, a: {"a": np.full(len(s["a"]), np.nan)}}, "reward of player 'a' is nan"),
+        ({"cost": lambda s, a, n: {"toll": 1}}, "cost: gave numbers for 'toll'"),
+        ({"cost": lambda s, a, n: {"battery a": "much"}}, "cost of 'battery a': gave type <U4"),
+        ({"cost": lambda s, a, n: {"battery a": np.nan}}, "cost of 'battery a'.*nan"),
+        ({"budget": {"toll": 3}}, "constraint 'toll': no agent has costs for it; give them in cost="),
+        ({"budget": 3}, "budget: got 3, must be"),
+    ],
+)
+def test_what_is_wrong_is_said(options, message):
+    with pytest.raises(InvalidGame, match=message):
+        compose(robots(), **options)
+
+
+def test_agents_that_do_not_fit_together():
+    a, b = robots()
+    with pytest.raises(InvalidGame, match="two games have the player 'a'"):
+        compose([a, a])
+    with pytest.raises(InvalidGame, match="game 1 has horizon 5, game 0 has 6"):
+        compose([a, robots(horizon=5)[1]])
+    with pytest.raises(InvalidGame, match="has 2 players"):
+        compose([compose([a, b])])
+    with pytest.raises(InvalidGame, match="at least one agent"):
+        compose([])
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidGame, match="constraint 'battery': several agents have it"):
+        compose([agent(rng, "a"), agent(rng, "b")])
