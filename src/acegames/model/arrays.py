@@ -5,6 +5,7 @@ List k takes the places `ptr[k] : ptr[k + 1]`. (The verifier has its own version
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+_SAMPLE, _FEW = 2**16, 2**10
+"""Entries of a column that are looked at first, and different ones that are few."""
 
 
 def pointers(lengths: ArrayLike) -> Ints:
@@ -32,12 +36,46 @@ def spans(start: NDArray[Any], stop: NDArray[Any]) -> tuple[Ints, Ints]:
     return np.arange(ptr[-1]) + np.repeat(start - ptr[:-1], stop - start), ptr
 
 
-def in_order(keys: NDArray[Any]) -> tuple[Ints, Bools]:
-    """The lexicographic order of rows (K, W), and which of the rows so ordered occur first."""
-    order = np.lexsort(keys.T[::-1])
-    new = np.ones(len(keys), dtype=bool)
-    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
+    """The lexicographic order of rows, given by columns, and which rows so ordered occur first."""
+    key = _one_number(columns)
+    order = np.lexsort(tuple(columns)[::-1]) if key is None else np.argsort(key, kind="stable")
+    new = np.zeros(len(order), dtype=bool)
+    new[:1] = True
+    for column in columns if key is None else [key]:
+        new[1:] |= column[order[1:]] != column[order[:-1]]
     return order, new
+
+
+def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
+    """Whether rows are in lexicographic order, each once. False where that takes long to say."""
+    key = _one_number(columns)
+    return key is not None and bool((key[1:] > key[:-1]).all())
+
+
+def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
+    """A number per row in the same order; None where numbers of 62 bits do not suffice."""
+    spans = [(int(column.min(initial=0)), int(column.max(initial=0)) + 1) for column in columns]
+    if min(low for low, _ in spans) < 0 or math.prod(high for _, high in spans) >= 2**62:
+        return None
+    key = columns[0].astype(np.int64)
+    for column, (_, size) in zip(columns[1:], spans[1:], strict=True):
+        key *= size
+        key += column
+    return key
+
+
+def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
+    """`np.unique(column, return_inverse=True)`, faster where there are few different numbers."""
+    known = np.unique(column[:_SAMPLE])
+    if len(column) <= _SAMPLE or len(known) > _FEW or (column != column).any():
+        return np.unique(column, return_inverse=True)
+    codes = np.minimum(np.searchsorted(known, column), len(known) - 1)
+    others = column[known[codes] != column]
+    if not len(others):
+        return known, codes
+    known = np.union1d(known, others)
+    return known, np.searchsorted(known, column)
 
 
 def look_up(tables: Sequence[NDArray[Any]], codes: NDArray[Any]) -> Ints:

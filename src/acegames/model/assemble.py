@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Ints, in_order, look_up, pointers
+from acegames.model.arrays import Ints, are_in_order, distinct, in_order, pointers
 from acegames.model.budgets import Budgets
 from acegames.model.checks import Label, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
@@ -117,26 +117,23 @@ def _canonical_costs(
 
 
 def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]], *, every_t: bool) -> Layer:
+    rows = len(raw.row_state)
 
     def where(row: int) -> str:
         return names.place(raw.times[0], raw.row_state[row], raw.row_action[row], every_t=every_t)
 
     _check_numbers(raw, names, where)
-    order, new = in_order(np.column_stack([raw.row_state, raw.row_action]))
-    if not new.all():
-        raise InvalidGame(f"{where(int(order[np.argmin(new)]))}: described twice")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-
-    possible = raw.prob > 0
-    out_row = rank[raw.out_row[possible].astype(np.int64)]
-    keys = np.column_stack([out_row, raw.next_state[possible], look_up(codes, raw.cost[possible])])
-    sort, new = in_order(keys)
-    keys, prob = keys[sort[new]], raw.prob[possible].astype(np.float64)[sort]
-    merged = np.add.reduceat(prob, np.flatnonzero(new)) if len(prob) else prob
-    out_row = keys[:, 0]
-
-    totals = np.bincount(out_row, weights=merged, minlength=len(order))
+    raw, order = _with_rows_in_order(raw, where)
+    out_row, prob = raw.out_row.astype(np.int64), raw.prob.astype(np.float64)
+    columns = [out_row, raw.next_state, *(code[raw.cost[:, m]] for m, code in enumerate(codes))]
+    if not (prob > 0).all():
+        columns, prob = [column[prob > 0] for column in columns], prob[prob > 0]
+    if not are_in_order(columns):
+        sort, new = in_order(columns)
+        columns = [column[sort[new]] for column in columns]
+        prob = np.add.reduceat(prob[sort], np.flatnonzero(new)) if len(prob) else prob
+    out_row, next_state, *cost = columns
+    totals = np.bincount(out_row, weights=prob, minlength=rows)
     off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
     if len(off):
         spot, total = where(int(order[off[0]])), totals[off[0]]
@@ -144,13 +141,27 @@ def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]]
     scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
     return Layer(
         row_ptr=pointers(np.bincount(raw.row_state, minlength=len(names.states))),
-        action=raw.row_action[order].astype(np.int32),
-        reward=raw.reward[order].astype(np.float64) + 0.0,
-        out_ptr=pointers(np.bincount(out_row, minlength=len(order))),
-        prob=merged / scale[out_row],
-        next_state=keys[:, 1].astype(np.int32),
-        cost=keys[:, 2:].astype(np.int32),
+        action=raw.row_action.astype(np.int32, copy=False),
+        reward=raw.reward.astype(np.float64, copy=False) + 0.0,
+        out_ptr=pointers(np.bincount(out_row, minlength=rows)),
+        prob=prob / scale[out_row],
+        next_state=next_state.astype(np.int32, copy=False),
+        cost=np.stack(cost, axis=1).astype(np.int32) if cost else np.empty((len(prob), 0), dtype=np.int32),
     )
+
+
+def _with_rows_in_order(raw: RawLayer, where: Callable[[int], str]) -> tuple[RawLayer, Ints | range]:
+    """Put rows in order; also say which row each one was."""
+    columns = [raw.row_state, *raw.row_action.T]
+    if are_in_order(columns):
+        return raw, range(len(raw.row_state))
+    order, new = in_order(columns)
+    if not new.all():
+        raise InvalidGame(f"{where(int(order[np.argmin(new)]))}: described twice")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    rows = {name: getattr(raw, name)[order] for name in ("row_state", "row_action", "reward")}
+    return replace(raw, **rows, out_row=rank[raw.out_row.astype(np.int64)]), order
 
 
 def _check_settled(layer: Layer, raw: RawLayer) -> None:
@@ -185,8 +196,9 @@ def _shared(known: dict[bytes, NDArray[Any]], array: NDArray[Any]) -> NDArray[An
     """The one read-only array of all that are equal, so that stationary parts are stored once."""
     array = np.ascontiguousarray(array)
     array.setflags(write=False)
-    key = hashlib.sha256(repr((array.dtype.str, array.shape)).encode() + array.tobytes()).digest()
-    return known.setdefault(key, array)
+    digest = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
+    digest.update(array.data if array.size else b"")
+    return known.setdefault(digest.digest(), array)
 
 
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:
@@ -202,13 +214,13 @@ def read_costs(given: Any, wrong: Callable[[int, str], InvalidGame]) -> tuple[li
 
     `wrong` makes the error for the number of an entry and what is wrong with it.
     """
-    distinct: Iterable[Any]
+    values: Iterable[Any]
     if not isinstance(given, list) and np.asarray(given).dtype.kind in "biuf":
-        distinct, codes = np.unique(given, return_inverse=True)
+        values, codes = distinct(np.asarray(given).reshape(-1))
     else:  # an array of whole numbers beside floats would round them
-        distinct, codes = _distinct(given if isinstance(given, list) else np.asarray(given).tolist())
+        values, codes = _distinct(given if isinstance(given, list) else np.asarray(given).tolist())
     found = []
-    for k, value in enumerate(distinct):
+    for k, value in enumerate(values):
         try:
             found.append(read_cost(value))
         except ValueError as error:

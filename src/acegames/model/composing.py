@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Bools, Ints, pointers
-from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.arrays import Bools, Ints, distinct, pointers
+from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
 from acegames.model.checks import Label
-from acegames.model.costs.random import Cost, RandomCost, read_cost
-from acegames.model.from_sparse import distinct_entries
+from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
@@ -244,18 +243,14 @@ class _Coder:
         parts = [local[i][:, m] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
-            try:
-                distinct, codes = distinct_entries(joint)
-                tables.append([read_cost(value) for value in distinct])
-            except ValueError as error:
-                raise InvalidGame(f"cost of {self.label!r}: {error}") from None
+            given, codes = read_costs(joint, lambda _, problem: InvalidGame(f"cost of {self.label!r}: {problem}"))
+            tables.append(given)
             parts.append(codes)
         combined = np.zeros(len(local[0]), dtype=np.int64)
         for part, table in zip(parts, tables, strict=True):
             combined = combined * len(table) + part
-        distinct, codes = distinct_entries(combined)
-        found = [self._sum(int(k), tables) for k in distinct]
-        return np.array(found, dtype=np.int32)[codes]
+        combinations, codes = distinct(combined)
+        return np.array([self._sum(int(k), tables) for k in combinations], dtype=np.int32)[codes]
 
     def _sum(self, combined: int, tables: list[Sequence[Cost]]) -> int:
         """The code of the sum that a combination of the parts' codes stands for."""

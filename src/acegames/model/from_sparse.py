@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Floats, Ints
-from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.arrays import Floats
+from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, check_horizon, check_labels
-from acegames.model.costs.random import Cost, is_distribution, read_cost
+from acegames.model.costs.random import Cost
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -179,39 +180,10 @@ def _costs(given: Any, outcomes: int, limits: tuple[Label, ...]) -> tuple[list[l
     codes = np.empty(array.shape, dtype=np.int32)
     values = []
     for m, label in enumerate(limits):
-        try:
-            distinct, codes[:, m] = distinct_entries(array[:, m])
-        except ValueError as error:
-            raise InvalidGame(f"cost of {label!r}, {error}") from None
-        found: list[Cost] = []
-        for k, value in enumerate(distinct):
-            try:
-                found.append(read_cost(value))
-            except ValueError as error:
-                at = int(np.flatnonzero(codes[:, m] == k)[0])
-                raise InvalidGame(f"cost of {label!r}, entry {at}: {error}") from None
+        found, codes[:, m] = read_costs(array[:, m], partial(_wrong_cost, label))
         values.append(found)
     return values, codes
 
 
-def distinct_entries(column: NDArray[Any]) -> tuple[Sequence[Any] | NDArray[Any], Ints]:
-    """The distinct entries of a column, and which of them each entry is; ValueError for NaN."""
-    if column.dtype == object:
-        entries = column.tolist()
-        keys = [("drawn", id(v)) if is_distribution(v) else v for v in entries]  # it need not be hashable
-        number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-        codes = np.fromiter((number[key] for key in keys), dtype=np.int64, count=len(keys))
-        return list(dict(zip(keys, entries, strict=True)).values()), codes
-    if column.dtype.kind == "f" and np.isnan(column).any():
-        raise ValueError(f"entry {int(np.argmax(np.isnan(column)))}: nan is not a finite number")
-    known = np.unique(column[:_SAMPLE])
-    while True:
-        codes = np.minimum(np.searchsorted(known, column), max(len(known) - 1, 0))
-        missing = column[known[codes] != column] if len(column) else column
-        if not len(missing):
-            return known, codes
-        known = np.union1d(known, missing)
-
-
-_SAMPLE = 2**16
-"""Entries whose distinct values are found by sorting; most columns have few others."""
+def _wrong_cost(constraint: Label, entry: int, problem: str) -> InvalidGame:
+    return InvalidGame(f"cost of {constraint!r}, entry {entry}: {problem}")

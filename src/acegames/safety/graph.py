@@ -85,7 +85,7 @@ def _expand(game: MarkovGame, lattice: Lattice) -> list[NodeLayer]:
         safe = every.with_rows(every.all_outcomes((total <= lattice.budget[t]).all(axis=1)))
         outs = safe.next_pair  # as yet the numbers of the outcomes that are left
         after = np.column_stack([table.next_state[out[outs]], total[outs]])
-        order, new = in_order(after)
+        order, new = in_order(list(after.T))
         next_pair = np.empty(len(order), dtype=np.int64)
         next_pair[order] = np.cumsum(new) - 1
         layers.append(replace(safe, next_pair=next_pair))
