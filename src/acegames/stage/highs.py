@@ -7,8 +7,8 @@ program itself, or else computed again in exact arithmetic.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.nash_exact import ExactNashSolver
-from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
+from acegames.stage.program import Floats, Program, deviation_rows, stage_program
+from acegames.stage.units import finer_units, first_units
 
 
 class HighsStageSolver:
@@ -45,33 +45,24 @@ class HighsStageSolver:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):
             return ExactNashSolver().solve(batch, concept, players)
-        sigma = np.zeros(len(batch.utility))
-        programs = repaired = 0
-        for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
-            utility = batch.utility[first:last]
-            if utility.shape[1] == 1 or len(utility) == 1:  # one player or one row: the best row
-                sigma[first + int(utility[:, 0].argmax())] = 1.0
-                continue
-            stage = batch.stage(g, concept, players)
+        repaired = []
+
+        def solve_one(stage: Stage) -> Floats:
             found = self._solve_stage(stage)
-            programs += 1
             if found is None:
-                repaired += 1
-                found = solve_exactly(*stage)
-            sigma[first:last] = found
-        return StageStrategies(sigma, programs, repaired)
+                repaired.append(stage)
+                return solve_exactly(stage)
+            return found
+
+        return replace(batch.solve_each(concept, players, solve_one), repaired=len(repaired))
 
     def _solve_stage(self, stage: Stage) -> Floats | None:
         """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
-        unit = first_units(stage)
-        if (unit < np.where(unit > 0, np.ptp(stage.utility, axis=0), 0)).any():
+        units = first_units(stage)
+        if (units.own < np.where(units.own > 0, np.ptp(stage.utility, axis=0), 0)).any():
             return None
-        goal = goal_range(stage, unit)
-        program = stage_program(stage, NOISE * stage.gross, unit, goal)
-        sigma = self._solve_program(program.counted())
-        if sigma is None or finer_units(stage, unit, sigma) is not None:
-            return None
-        if finer_goal(stage, unit, sigma, goal) != goal:
+        sigma = self._solve_program(stage_program(stage, NOISE * stage.gross, units).counted())
+        if sigma is None or finer_units(stage, units, sigma) is not None:
             return None
         return sigma if _is_stable(stage, sigma) else None
 
@@ -129,19 +120,10 @@ class HighsStageSolver:
 
 def _is_stable(stage: Stage, sigma: Floats) -> bool:
     """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
-    action, utility = stage.action, stage.utility
-    position = {tuple(a): r for r, a in enumerate(action.tolist())}
-    missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ stage.gross)
-    for i in np.flatnonzero(stage.concept.deviators(stage.players)).tolist():
-        for told in np.unique(action[:, i]) if stage.concept.told else [None]:
-            played = np.flatnonzero((sigma > 0) & (True if told is None else action[:, i] == told))
-            for d in np.unique(action[:, i]):
-                moved = ((*action[r, :i].tolist(), int(d), *action[r, i + 1 :].tolist()) for r in played)
-                to = np.array([position.get(a, -1) for a in moved], dtype=int)
-                gain = float(sigma[played] @ (utility[to, i] - utility[played, i]))
-                if (to >= 0).all() and gain > STABLE * missing[i] + noise[i]:
-                    return False
-    return True
+    played, n = sigma > 0, len(stage.players)
+    missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.gross)
+    rows, owner = deviation_rows(stage, stage.utility, np.full(n, -np.inf))  # what leaves X is never worth it
+    return bool((rows[:, played] @ sigma[played] <= (STABLE * missing + noise)[owner]).all())
 
 
 def _certified(
