@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
 from acegames.policy.player_records import marginals
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.graph import NodeLayer
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Mixed(NamedTuple):
@@ -51,12 +49,11 @@ def file_layer(
             code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
-    ptr = np.concatenate([[0], np.cumsum(size)])
     fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # action numbers may be larger
     row = row.astype(code.dtype if fits else np.uint32)
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
-    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, ptr, row, prob), gross
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, pointers(size), row, prob), gross
 
 
 def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
@@ -92,6 +89,5 @@ def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArra
 def by_player(nodes: NodeLayer, table: Layer, mixed: Mixed, game: MarkovGame) -> Mixed:
     """Each player's own probabilities by node, from those of joint actions, which are products."""
     row = np.repeat(table.row_ptr[nodes.state[mixed.at]], mixed.size) + mixed.row
-    ptr = np.concatenate([[0], np.cumsum(mixed.size)])
-    ptr, number, prob = marginals(ptr, table.action[row], mixed.prob, action_offsets(game))
+    ptr, number, prob = marginals(pointers(mixed.size), table.action[row], mixed.prob, action_offsets(game))
     return Mixed(mixed.at, np.diff(ptr), number, prob)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from acegames.errors import BadFile
 from acegames.policy.layer import PolicyLayer
@@ -21,21 +21,16 @@ class OnDemand(Sequence[T]):
     def __len__(self) -> int:
         return len(self._found)
 
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
+    def __getitem__(self, at: Any) -> Any:
         numbers = range(len(self._found))[at]
         if isinstance(numbers, range):
             return tuple(self[k] for k in numbers)
-        found = self._found[numbers]
-        if found is None:
+        if self._found[numbers] is None:
             try:
-                found = self._read(numbers)
+                self._found[numbers] = self._read(numbers)
             except BadFile as error:  # which is found once, however often it is asked for
-                found = error
-            self._found[numbers] = found
+                self._found[numbers] = error
+        found = self._found[numbers]
         if isinstance(found, BadFile):
             raise found
         return found

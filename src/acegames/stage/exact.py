@@ -51,10 +51,8 @@ def _solved(stage: Stage, units: Units) -> Floats:
     utility, baseline, own, goal = (_whole(part, times) for part in given)
     whole = stage._replace(utility=utility, baseline=baseline)
     program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal.item()))
-    best = _best_point(program)
-    if best is None:  # outliers are played with more than a tiny probability
-        best = _best_point(program, strict=False)
-    assert best is not None
+    # not by depth if outliers are played with more than a tiny probability
+    best = _best_point(program) or _best_point(program, strict=False) or []
     sigma: Floats = np.array([float(x) for x in best[: program.rows]])
     total: Floats = np.cumsum(sigma)[-1]  # in order: a plain sum may add up otherwise
     return sigma / total

@@ -265,7 +265,7 @@ class _Search:
                 return None
             tight = _Side(*side, Fraction(0))  # no leeway if possible
             sides[i] = tight if tight.possible else loose
-        targets = self.preference.targets([sides[0].reach, sides[1].reach])
+        targets = self.preference.targets([sides[0].reach(), sides[1].reach()])
         y, x = (sides[i].point(targets[i]) for i in (0, 1))
         return [x, y], [sides[0].worth(y.values()), sides[1].worth(x.values())]
 
@@ -298,23 +298,19 @@ class _Side:
         return self._full(self.centre)
 
     @cached_property
-    def low(self) -> list[Fraction]:
-        return self._best([-w for w in self.level], self.present)
+    def ends(self) -> tuple[list[Fraction], list[Fraction]]:
+        """The mixtures that are worth least and most."""
+        return self._best([-w for w in self.level], self.present), self._best(self.level, self.present)
 
-    @cached_property
-    def high(self) -> list[Fraction]:
-        return self._best(self.level, self.present)
-
-    @property
     def reach(self) -> Reach:
         """The player's utilities over these mixtures."""
-        low, centre, high = map(self.worth, (self.low, self.centre, self.high))
-        return Reach(low, centre, high, (self._full(self.low), self._full(self.high)))
+        low, high = self.ends
+        return Reach(self.worth(low), self.worth(self.centre), self.worth(high), self._full(high))
 
     def point(self, target: Fraction) -> Mixture:
         """A positive mixture worth `target`, or the centre if the target is only approached."""
         middle = self.worth(self.centre)
-        end = self.high if target >= middle else self.low
+        end = self.ends[target >= middle]
         far = self.worth(end)
         if abs(far - target) <= TIE:
             chosen = end if self._full(end) else self.centre

@@ -36,12 +36,7 @@ class Reach:
     low: Fraction
     centre: Fraction  # where the least probability is largest
     high: Fraction
-    closed: tuple[bool, bool]  # whether low and high are attained, or only approached
-
-    @property
-    def best(self) -> Fraction:
-        """The highest utility, or the centre if that is only approached."""
-        return self.high if self.closed[1] else self.centre
+    closed: bool  # whether `high` is attained, or only approached
 
 
 class Preference:
@@ -82,16 +77,15 @@ class Preference:
         lower, upper = self._alike([r.low for r in reach]), self._alike([r.high for r in reach])
         bottom, top = max(lower), min(upper)
         if self.kind == "egalitarian":
-            enough = min(
-                x for x, hi in zip(self._alike([r.best for r in reach]), upper, strict=True) if hi <= top + SAME
-            )
+            best = self._alike([r.high if r.closed else r.centre for r in reach])
+            enough = min(x for x, hi in zip(best, upper, strict=True) if hi <= top + SAME)
             wanted = self._own([enough] * len(reach), [r.centre for r in reach])
-            return [r.high if r.closed[1] else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
+            return [r.high if r.closed else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
         if self.kind != "fair":
             return [r.high if w >= 0 else r.low for w, r in zip(self.weights, reach, strict=True)]
         if bottom > top + SAME:
             return [r.high if lo < bottom else r.low for r, lo in zip(reach, lower, strict=True)]
-        open_end = any(not r.closed[1] and hi <= top + SAME for r, hi in zip(reach, upper, strict=True))
+        open_end = any(not r.closed and hi <= top + SAME for r, hi in zip(reach, upper, strict=True))
         meet = (bottom + top) / 2 if open_end and bottom < top - SAME else top
         wanted = self._own([meet] * len(reach), [r.high for r in reach])
         return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
