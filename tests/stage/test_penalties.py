@@ -14,8 +14,7 @@ import acegames as ace
 from acegames.engines.reference import ReferenceEngine
 from acegames.stage import StageBatch
 from acegames.stage.highs import HighsStageSolver
-from acegames.stage.nash_exact import ExactNashSolver
-from stage_solvers import BatchStageSolver, solved_exactly
+from stage_solvers import BatchStageSolver, ExactNashSolver, solved_exactly
 
 PLAYERS = ("p", "q")
 SIZES = [1e3, 1e6, 1e9, 1e12, 1e15]

@@ -11,6 +11,7 @@ from acegames.stage import Stage, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
+from acegames.stage.nash_exact import solve_nash
 
 
 def solved_exactly(action, utility, concept, players):
@@ -69,6 +70,14 @@ class BatchStageSolver:
         for g in opened.tolist():
             sigma[batch.ptr[g] : batch.ptr[g + 1]] = solve_exactly(batch.stage(g, concept, players))
         return StageStrategies(sigma, int(programs), int(bad))
+
+
+class ExactNashSolver:
+    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
+
+    def solve(self, batch, concept, players):
+        """Return a Nash equilibrium of each stage that has one."""
+        return batch.solve_each(concept, players, solve_nash)
 
 
 class NashStageSolver:

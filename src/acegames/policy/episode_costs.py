@@ -109,7 +109,8 @@ class _Column:
         counted = numbers if rule is None else [rule.of(v) for v in numbers]
         cells = [] if rule is None else [rule.cell]
         grid = common_denominator([*numbers, *cells])
-        reach = max([Fraction(0), *map(abs, numbers), *map(_reach, self.drawn.values())])
+        ends = (x for cost in self.drawn.values() for x in (cost.upper, cost.upper - cost.depth, cost.offset))
+        reach = max([Fraction(0), *map(abs, numbers), *map(abs, ends)])
         self.scale = _scale(grid, reach * horizon, self.drawn.values())
         self.counted_scale = common_denominator([*counted, *(cells if self.drawn else [])]) if cells else self.scale
         self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
@@ -161,11 +162,6 @@ class _Column:
         whole = [math.floor(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
         return np.array(whole, dtype=self.dtype)[code], np.array(seen, dtype=self.dtype)[code]
-
-
-def _reach(cost: RandomCost) -> Fraction:
-    """The largest size of a draw."""
-    return max(abs(cost.upper), abs(cost.upper - cost.depth), abs(cost.offset))
 
 
 def _values(cost: RandomCost) -> list[Fraction]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy.layer import PolicyLayer, action_offsets, answers
+from acegames.policy.layer import PolicyLayer, action_offsets, answers, project
 from acegames.policy.player_records import marginals
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.graph import NodeLayer
@@ -66,11 +66,11 @@ def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
 def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
     """The smallest boxes that hold the sorted nodes of a layer, and their cells."""
     states, first = np.unique(nodes.state, return_index=True)
-    spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
+    m = nodes.spent.shape[1]
+    spent = project(nodes.spent, tuple(range(m)))
     lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
     size = most - lo + 1
-    bounds = (lo, most) if nodes.spent.shape[1] else (lo[:, :0], most[:, :0])
-    space = LayerSpace(states, lo, size, *number_boxes(np.array([0, len(states)]), size), *bounds)
+    space = LayerSpace(states, lo, size, *number_boxes(np.array([0, len(states)]), size), lo[:, :m], most[:, :m])
     return replace(space, cells=Cells.from_keys(space.locate(nodes.state, spent, None)))
 
 

@@ -12,11 +12,14 @@ T = TypeVar("T")
 
 
 class OnDemand(Sequence[T]):
-    """A sequence whose entries are read when they are first asked for, and then kept."""
+    """A sequence whose entries are read when they are first asked for, and then kept.
 
-    def __init__(self, count: int, read: Callable[[int], T]) -> None:
-        self._read = read
-        self._found: list[T | BadFile | None] = [None] * count
+    `sizes` says how large each entry is before it is read.
+    """
+
+    def __init__(self, sizes: Sequence[int], read: Callable[[int], T]) -> None:
+        self.sizes, self._read = sizes, read
+        self._found: list[T | BadFile | None] = [None] * len(sizes)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -39,14 +42,6 @@ class OnDemand(Sequence[T]):
         return tuple, (tuple(self),)
 
 
-class StoredLayers(OnDemand[PolicyLayer]):
-    """Layers that are read on demand. How many pairs each has is known before."""
-
-    def __init__(self, counts: Sequence[int], read: Callable[[int], PolicyLayer]) -> None:
-        super().__init__(len(counts), read)
-        self.counts = counts
-
-
 def count_pairs(layers: Sequence[PolicyLayer]) -> int:
     """Pairs of all layers; nothing is read for it."""
-    return sum(layers.counts if isinstance(layers, StoredLayers) else map(len, layers))
+    return sum(layers.sizes if isinstance(layers, OnDemand) else map(len, layers))

@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -172,7 +173,8 @@ class _Asked:
     def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
         self.game, self.policy, self.costs = game, policy, costs
         self.together = _has_lookup(policy) and policy.states == game.states and policy.actions == game.actions
-        self.indices: dict[int, RowIndex] = {}  # by number of the layer
+        offsets = action_offsets(game)
+        self.rows = cache(lambda k: RowIndex(game.layers[k].row_ptr, game.layers[k].action, offsets))
 
     def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
         """Return the row that each episode plays at time t, (E,)."""
@@ -202,16 +204,10 @@ class _Asked:
         owner = np.repeat(state, np.diff(ptr))
         if len(prob) != len(owner) or action.shape != (len(owner), len(self.game.players)):
             return None
-        row = self._rows(t).find(owner, action)
+        row = self.rows(self.game.layer_at[t]).find(owner, action)
         sums = np.add.reduceat(prob, ptr[:-1])
         fine = (row >= 0).all() and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
         return (ptr, row, prob) if fine else None
-
-    def _rows(self, t: int) -> RowIndex:
-        number, layer = self.game.layer_at[t], self.game.layer(t)
-        if number not in self.indices:
-            self.indices[number] = RowIndex(layer.row_ptr, layer.action, action_offsets(self.game))
-        return self.indices[number]
 
 
 def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:

@@ -90,13 +90,8 @@ def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]
 def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
     """The equilibrium near a candidate, or None; `payoffs` (N, n1..nN) have unit range."""
     start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
-    tried: set[bytes] = set()
-    for cut in BACKEND_CUTS:
-        support = [x > min(cut, x.max() / 2) for x in start]
-        key = b"".join(s.tobytes() for s in support)
-        if key in tried:
-            continue
-        tried.add(key)
+    supports = ([x > min(cut, x.max() / 2) for x in start] for cut in BACKEND_CUTS)
+    for support in {b"".join(map(bytes, support)): support for support in supports}.values():  # each once
         found = _indifferent(payoffs, start, [np.flatnonzero(s) for s in support])
         if found is not None and share_of_regret(payoffs, found) <= STABLE:
             return found
@@ -186,18 +181,15 @@ def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
 
 
 def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
-    gambit, n = load("gambit"), len(payoffs)
-    if n == 2:
-        game = _gambit_game(gambit, payoffs)
-        found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
-        yield from (_gambit_profile(game, x) for x in found.equilibria)
-        return
-    rng = np.random.default_rng(0)
-    for _ in range(STARTS):
-        game = _gambit_game(gambit, payoffs + BACKEND_SHAKE * rng.random(payoffs.shape))
-        yield from (
-            _gambit_profile(game, x) for x in gambit.nash.logit_solve(game, maxregret=BACKEND_COARSE).equilibria
-        )
+    gambit, rng, two = load("gambit"), np.random.default_rng(0), len(payoffs) == 2
+    for _ in range(1 if two else STARTS):
+        game = _gambit_game(gambit, payoffs if two else payoffs + BACKEND_SHAKE * rng.random(payoffs.shape))
+        if not two:
+            found = gambit.nash.logit_solve(game, maxregret=BACKEND_COARSE)
+        else:
+            found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
+        for mixed in found.equilibria:
+            yield [[float(mixed[strategy]) for strategy in player.strategies] for player in game.players]
 
 
 def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
@@ -208,11 +200,5 @@ def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
     return gambit.read_nfg(io.StringIO(f'NFG 1 R "" {{ {names} }} {{ {counts} }}\n{numbers}\n'))
 
 
-def _gambit_profile(game: Any, mixed: Any) -> list[list[float]]:
-    return [[float(mixed[strategy]) for strategy in player.strategies] for player in game.players]
-
-
-CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]] = {
-    "quantecon": _of_quantecon,
-    "gambit": _of_gambit,
-}
+CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]]
+CANDIDATES = {"quantecon": _of_quantecon, "gambit": _of_gambit}

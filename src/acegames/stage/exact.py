@@ -16,13 +16,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats
 from acegames.numerics import NOISE, TIE
 from acegames.stage import Stage
-from acegames.stage.program import Floats, Program, common_denominator, stage_program
+from acegames.stage.program import Program, common_denominator, stage_program
 from acegames.stage.units import Units, finer_units, first_units
 
 Rational = Fraction | int
@@ -50,7 +51,7 @@ def _solved(stage: Stage, units: Units) -> Floats:
     times *= float(stage.concept.floor).as_integer_ratio()[1]
     utility, baseline, own, goal = (_whole(part, times) for part in given)
     whole = stage._replace(utility=utility, baseline=baseline)
-    program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal.item()))
+    program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal))
     # not by depth if outliers are played with more than a tiny probability
     best = _best_point(program) or _best_point(program, strict=False) or []
     sigma: Floats = np.array([float(x) for x in best[: program.rows]])
@@ -58,12 +59,9 @@ def _solved(stage: Stage, units: Units) -> Floats:
     return sigma / total
 
 
-def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
-    """The numbers times `times`, rounded down."""
-    ratios = (x.as_integer_ratio() for x in numbers.ravel().tolist())
-    found = np.empty(numbers.size, dtype=object)
-    found[:] = [part * times // whole for part, whole in ratios]
-    return found.reshape(numbers.shape)
+def _whole(numbers: Floats, times: int) -> Any:
+    """The numbers times `times`, rounded down to Python's whole numbers."""
+    return np.frompyfunc(lambda x: math.floor(Fraction(x) * times), 1, 1)(numbers)
 
 
 def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
@@ -71,7 +69,7 @@ def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | No
     first, exchanges = _too_good(program)
     table = Dictionary(program, first, by_depth=strict)
     for variable, row in exchanges:
-        table.enter(variable, row)
+        table.pivot(row, table.nonbasic.index(variable))
     levels = program.levels.tolist()
     # A fair start (two exchanges) and a start without an objective cannot guide a dual simplex.
     if len(exchanges) < 2 and levels and any(levels[0]):
@@ -130,12 +128,8 @@ class Dictionary:
         self.rhs.append(1)
         self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
         self.barred: set[int] = set()
-        self._pivot(slacks, first)
+        self.pivot(slacks, first)
         self._forget(first)
-
-    def enter(self, variable: int, row: int) -> None:
-        """Make a variable basic on a row."""
-        self._pivot(row, self.nonbasic.index(variable))
 
     def point(self) -> list[Fraction]:
         """The current weights and slacks."""
@@ -158,13 +152,13 @@ class Dictionary:
         for row, number in zip(self.T, self.rhs, strict=True):
             row.append(-self.over if number < 0 else 0)
         self.objective = [0] * len(self.nonbasic)
-        self._pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
+        self.pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
         self._improve([0] * artificial + [-1])
         if artificial in self.basic:
             r = self.basic.index(artificial)
             if self.rhs[r] != 0:
                 return False
-            self._pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
+            self.pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
         self._forget(self.nonbasic.index(artificial))
         return True
 
@@ -179,7 +173,7 @@ class Dictionary:
             j = _least_ratio([-d for d in self.objective], [-x for x in self.T[r]], self.nonbasic)
             if j < 0:
                 return
-            self._pivot(r, j)
+            self.pivot(r, j)
 
     def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
         """Go to the best point of the current face; bar what loses more than a TIE of the unit."""
@@ -200,7 +194,7 @@ class Dictionary:
             j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
             r = _least_ratio(self.rhs, [row[j] for row in self.T], self.basic)  # it binds first
             assert r >= 0, "a stage program is bounded"
-            self._pivot(r, j)
+            self.pivot(r, j)
             steps += 1
 
     def _price(self, level: list[int]) -> None:
@@ -210,7 +204,7 @@ class Dictionary:
             if k < len(level) and level[k]:
                 self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
 
-    def _pivot(self, r: int, j: int) -> None:
+    def pivot(self, r: int, j: int) -> None:
         """Exchange the basic variable of row r and the nonbasic one of column j."""
         row, last, sign = self.T[r], self.rhs[r], 1 if self.T[r][j] > 0 else -1
         pivot, over = row[j], sign * self.over

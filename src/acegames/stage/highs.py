@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import Concept, Correlated
+from acegames.model.arrays import Bools, Floats
 from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
-from acegames.stage.nash_exact import ExactNashSolver
-from acegames.stage.program import Floats, Program, deviation_rows, stage_program
+from acegames.stage.nash_exact import solve_nash
+from acegames.stage.program import Program, deviation_rows, stage_program
 from acegames.stage.units import finer_units, first_units
 
 
@@ -44,7 +45,7 @@ class HighsStageSolver:
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):
-            return ExactNashSolver().solve(batch, concept, players)
+            return batch.solve_each(concept, players, solve_nash)
         repaired = []
 
         def solve_one(stage: Stage) -> Floats:
@@ -94,22 +95,13 @@ class HighsStageSolver:
         return sigma if slack.min(initial=0.0) >= -LP_CERTIFICATE else None
 
     def _pass_model(self, A: Floats, lower: Floats, upper: Floats) -> None:
-        import highspy
-
         rows, columns = A.shape
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = columns, rows
-        lp.col_cost_ = np.zeros(columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-        lp.row_lower_, lp.row_upper_ = lower, upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.arange(0, A.size + 1, columns, dtype=np.int32)
-        lp.a_matrix_.index_ = np.tile(np.arange(columns, dtype=np.int32), rows)
-        lp.a_matrix_.value_ = A.ravel()
-        self._highs.clearSolver()
-        self._highs.passModel(lp)
+        start, index = np.arange(0, A.size, columns), np.tile(np.arange(columns), rows)
+        self._highs.clearModel()
+        self._highs.addVars(columns, np.zeros(columns), np.full(columns, np.inf))
+        self._highs.addRows(rows, lower, upper, A.size, start, index, A.ravel())
 
-    def _fix(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: Floats, upper: Floats) -> None:
+    def _fix(self, free: Bools, lower: Floats, upper: Floats) -> None:
         n = len(free)
         every = np.arange(n, dtype=np.int32)
         self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
@@ -126,15 +118,7 @@ def _is_stable(stage: Stage, sigma: Floats) -> bool:
     return bool((rows[:, played] @ sigma[played] <= (STABLE * missing + noise)[owner]).all())
 
 
-def _certified(
-    level: Floats,
-    A: Floats,
-    lower: Floats,
-    upper: Floats,
-    free: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    y: Floats,
-    dual: Floats,
-) -> bool:
+def _certified(level: Floats, A: Floats, lower: Floats, upper: Floats, free: Bools, y: Floats, dual: Floats) -> bool:
     """Weak duality from the program's own numbers: primal and dual feasible, and no gap."""
     activity = A @ y
     primal = max((activity - upper).max(), (lower - activity).max(), -y.min(), y[~free].max(initial=0.0))

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.kernels.records import Goal
+from acegames.model.arrays import Floats, Ints
 
 
-def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: NDArray[np.float64]) -> Goal:
+def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats) -> Goal:
     """The concept as kernels read it.
 
     The terms of a linear objective are its weights, scaled to unit size (without an objective, of
@@ -23,10 +24,7 @@ def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: NDArray[n
 
 
 def deviation_table(
-    row_group: NDArray[np.int64],
-    action: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    deviates: Sequence[bool],
+    row_group: Ints, action: NDArray[np.int32], counts: Ints, deviates: Sequence[bool]
 ) -> NDArray[np.int32]:
     """For each row, player and action, the row where that player switches to it, or -1.
 
@@ -44,7 +42,7 @@ def deviation_table(
     return np.hstack(parts)
 
 
-def _alike(group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _alike(group: Ints, action: NDArray[np.int32], counts: Ints) -> Ints:
     """Number rows (R,) so that those of one group and with equal actions have the same number."""
     size = int(group.max(initial=0)) + 1
     for own, count in zip(action.T, counts.tolist(), strict=True):
@@ -52,5 +50,5 @@ def _alike(group: NDArray[np.int64], action: NDArray[np.int32], counts: NDArray[
             group = np.unique(group, return_inverse=True)[1]
             size = len(group)
         group, size = group * count + own, size * count
-    found: NDArray[np.int64] = np.unique(group, return_inverse=True)[1]
+    found: Ints = np.unique(group, return_inverse=True)[1]
     return found

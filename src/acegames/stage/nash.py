@@ -39,11 +39,7 @@ class Mixtures:
 
 
 def solve_stages(
-    stages: Written,
-    choices: Choices,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats,
+    stages: Written, choices: Choices, concept: Concept, players: tuple[Hashable, ...], baseline: Floats
 ) -> Mixtures:
     """Solve stages in the form that kernels read."""
     from acegames.kernels import nash as kernel

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -45,14 +45,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Nash
 from acegames.errors import TooLarge
+from acegames.model.arrays import Floats
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
-from acegames.stage import Stage, StageBatch, StageStrategies
+from acegames.stage import Stage
 from acegames.stage.exact import Dictionary
 from acegames.stage.lemke_howson import lemke_howson
 from acegames.stage.preference import Interval, Preference, Reach, Score, better, rationals
-from acegames.stage.program import Floats, Program, merge_equal
+from acegames.stage.program import Program, merge_equal
 from acegames.stage.units import Units, finer_units, first_units
 
 TRIES = 6  # searches at one stage, each in units of about a thousandth of the last
@@ -63,15 +64,7 @@ Matrix = dict[tuple[int, int], Fraction]  # a player's utility at (its action, t
 Actions = tuple[int, ...]
 
 
-class ExactNashSolver:
-    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
-
-    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return a Nash equilibrium of each stage that has one."""
-        return batch.solve_each(concept, players, _one_stage)
-
-
-def _one_stage(stage: Stage) -> Floats | None:
+def solve_nash(stage: Stage) -> Floats | None:
     """By the backend, if it may be asked, or exactly; three or more players in the other order."""
     if len(stage.players) == 2:
         found = from_backend(stage) or solve_nash_exactly(stage)
@@ -195,9 +188,8 @@ class _Search:
 
     def __init__(self, u: Sequence[Matrix], preference: Preference, ties: Sequence[Fraction]) -> None:
         self.u, self.preference, self.ties = u, preference, ties
-        self.columns: dict[int, frozenset[int]] = {}  # player 2's options against each action
-        for a, k in sorted(u[0]):
-            self.columns[a] = self.columns.get(a, frozenset()) | {k}
+        # player 2's options against each action
+        self.columns = {a: frozenset(k for b, k in u[0] if b == a) for a in sorted({a for a, _ in u[0]})}
         rows, columns = len(self.columns), len({k for _, k in u[0]})
         more = int(preference.kind == "fair")
         product = len(u[0]) == rows * columns
@@ -212,11 +204,8 @@ class _Search:
             if score is not None and not better(self.preference.best_case(bounds), score):
                 continue
             found = self._equilibrium(supports, choices, least)
-            if found is None:
-                continue
-            mixtures, values = found
-            if score is None or better(self.preference.score(values), score):
-                incumbent, score = mixtures, self.preference.score(values)
+            if found is not None and (score is None or better(found[1], score)):
+                incumbent, score = found
         return incumbent
 
     def _pairs(self) -> Iterator[tuple[tuple[Actions, Actions], tuple[Actions, Actions]]]:
@@ -255,7 +244,8 @@ class _Search:
 
     def _equilibrium(
         self, supports: tuple[Actions, Actions], choices: tuple[Actions, Actions], least: Fraction
-    ) -> tuple[list[Mixture], list[Fraction]] | None:
+    ) -> tuple[list[Mixture], Score] | None:
+        """The best equilibrium of these supports and its score, if there is one."""
         # the side with more conditions first
         sides = {}
         for i in (0, 1) if len(supports[0]) >= len(supports[1]) else (1, 0):
@@ -267,7 +257,7 @@ class _Search:
             sides[i] = tight if tight.possible else loose
         targets = self.preference.targets([sides[0].reach(), sides[1].reach()])
         y, x = (sides[i].point(targets[i]) for i in (0, 1))
-        return [x, y], [sides[0].worth(y.values()), sides[1].worth(x.values())]
+        return [x, y], self.preference.score([sides[0].worth(y.values()), sides[1].worth(x.values())])
 
 
 def _bounds(u: Matrix, own: Actions, others: Actions) -> Interval:
@@ -291,11 +281,7 @@ class _Side:
         self.level = [u[own[0], k] for k in others] + [Fraction(0)]
         self.present = [0] * n + [1]
         self.centre = self._best(self.present, self.level)
-
-    @property
-    def possible(self) -> bool:
-        """Whether some mixture gives each of `others` enough probability."""
-        return self._full(self.centre)
+        self.possible = self._full(self.centre)  # whether some mixture gives all of `others` enough
 
     @cached_property
     def ends(self) -> tuple[list[Fraction], list[Fraction]]:

@@ -36,7 +36,6 @@ from acegames.numerics import OUTLIER
 from acegames.stage import Stage
 from acegames.stage.units import Units
 
-Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # floats, or objects that are whole numbers or Fractions
 
 

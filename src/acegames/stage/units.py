@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats
 from acegames.numerics import COARSE, NOISE, OUTLIER
 from acegames.stage import Stage
-
-Floats = NDArray[np.float64]
 
 
 class Units(NamedTuple):
