@@ -91,10 +91,9 @@ def _records_fit(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.
 
 def check_boxes(space: LayerSpace, policy: Policy | MarkovGame, dims: tuple[int, ...]) -> None:
     """Raise BadFile unless boxes and cells fit the policy's states and constraints."""
-    cells, number = space.cells, len(policy.constraints)
+    cells, states, number = space.cells, space.states, len(policy.constraints)
     assert cells is not None
-    fine = space.lo.shape[1] == max(len(dims), 1) and _ascending(space.states)
-    if not fine or not _within(space.states, len(policy.states)):
+    if space.lo.shape[1] != max(len(dims), 1) or not _ascending(states) or not _within(states, len(policy.states)):
         raise BadFile("boxes of the policy do not fit its states and constraints")
     if cells.keys is not None:
         fine = _ascending(cells.keys) and _within(cells.keys, space.total)

@@ -54,9 +54,8 @@ def _solved(stage: Stage, units: Units) -> Floats:
     program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal))
     # not by depth if outliers are played with more than a tiny probability
     best = _best_point(program) or _best_point(program, strict=False) or []
-    sigma: Floats = np.array([float(x) for x in best[: program.rows]])
-    total: Floats = np.cumsum(sigma)[-1]  # in order: a plain sum may add up otherwise
-    return sigma / total
+    sigma = np.array([float(x) for x in best[: program.rows]])
+    return sigma / float(np.cumsum(sigma)[-1])  # in order: a plain sum may add up otherwise
 
 
 def _whole(numbers: Floats, times: int) -> Any:

@@ -102,9 +102,8 @@ class HighsStageSolver:
         self._highs.addRows(rows, lower, upper, A.size, start, index, A.ravel())
 
     def _fix(self, free: Bools, lower: Floats, upper: Floats) -> None:
-        n = len(free)
-        every = np.arange(n, dtype=np.int32)
-        self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
+        every, zeros = np.arange(len(free), dtype=np.int32), np.zeros(len(free))
+        self._highs.changeColsBounds(len(free), every, zeros, np.where(free, np.inf, zeros))
         # changing all rows at once needs a newer HiGHS
         for row, bounds in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
             self._highs.changeRowBounds(row, *bounds)

@@ -50,5 +50,4 @@ def _alike(group: Ints, action: NDArray[np.int32], counts: Ints) -> Ints:
             group = np.unique(group, return_inverse=True)[1]
             size = len(group)
         group, size = group * count + own, size * count
-    found: Ints = np.unique(group, return_inverse=True)[1]
-    return found
+    return np.unique(group, return_inverse=True)[1]
