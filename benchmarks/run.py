@@ -20,13 +20,14 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import naive
 
 import acegames as ace
 from acegames.cli.bench import random_game
 from acegames.stage import StageBatch
-from acegames.stage.batch import BatchStageSolver, kernel_arguments
 from acegames.system.machine import processors
+from stage_solvers import BatchStageSolver, kernel_arguments
 
 HERE = Path(__file__).parent
 

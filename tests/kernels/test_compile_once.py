@@ -1,7 +1,10 @@
 """Kernels are compiled for one signature: a second one would cost a user another silent wait."""
 
+import os
 import subprocess
 import sys
+
+import stage_solvers
 
 CODE = """
 import importlib
@@ -9,8 +12,7 @@ import pkgutil
 import numpy as np
 import acegames as ace
 from acegames.stage import StageBatch
-from acegames.stage.batch import BatchStageSolver
-from acegames.stage.nash import NashStageSolver
+from stage_solvers import BatchStageSolver, NashStageSolver
 import acegames.kernels
 from acegames.safety import space
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
@@ -44,7 +46,9 @@ for f in compiled:
 
 
 def test_one_signature_per_kernel():
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    path = os.pathsep.join([os.path.dirname(stage_solvers.__file__), *sys.path])
+    env = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True, env=env)
     counts = dict(line.split() for line in done.stdout.splitlines())
     assert (
         counts["write_dense"]

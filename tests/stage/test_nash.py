@@ -16,9 +16,8 @@ from acegames.kernels import nash as nash_kernels
 from acegames.stage import StageBatch
 from acegames.stage import nash as nash_stage
 from acegames.stage.highs import HighsStageSolver
-from acegames.stage.nash import NashStageSolver
-from acegames.stage.nash_exact import ExactNashSolver
 from nash_oracle import boxes, faults
+from stage_solvers import ExactNashSolver, NashStageSolver
 
 SOLVERS = {"fast": NashStageSolver(), "exact": ExactNashSolver()}
 OBJECTIVES = ("welfare", "egalitarian", "fair", "p", (2.0, -1.0), None)

@@ -13,10 +13,8 @@ import pytest
 import acegames as ace
 from acegames.engines.reference import ReferenceEngine
 from acegames.stage import StageBatch
-from acegames.stage.batch import BatchStageSolver
-from acegames.stage.exact import solve_exactly
 from acegames.stage.highs import HighsStageSolver
-from acegames.stage.nash_exact import ExactNashSolver
+from stage_solvers import BatchStageSolver, ExactNashSolver, solved_exactly
 
 PLAYERS = ("p", "q")
 SIZES = [1e3, 1e6, 1e9, 1e12, 1e15]
@@ -104,7 +102,7 @@ def test_coarse_answers_are_the_rational_optimum(objective, size, solver):
         assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
         if objective is None:
             continue
-        found, right = sigma @ utility, solve_exactly(action, utility, concept, PLAYERS) @ utility
+        found, right = sigma @ utility, solved_exactly(action, utility, concept, PLAYERS) @ utility
         if (
             objective == "fair"
         ):  # ties of the gap, within TIE of it, may be broken by a chance of one in the size of the penalty
@@ -261,7 +259,7 @@ def test_penalties_that_the_objective_wants_are_played(kind, size, spread):
     utility[0, 1:, 0] = -2 * size
     flat = utility.reshape(9, 2)
     (sigma,) = answers([(grid(3, 3), flat)], kind("q"))
-    right = solve_exactly(grid(3, 3), flat, kind("q"), PLAYERS)
+    right = solved_exactly(grid(3, 3), flat, kind("q"), PLAYERS)
     assert sigma @ flat[:, 1] == pytest.approx(right @ flat[:, 1], abs=1e-6)
 
 
@@ -416,7 +414,7 @@ def test_larger_stages_where_players_crash(concept, size):
         utility = rng.random((36, 2))
         utility[rng.random(36) < 0.2] = -size
         (sigma,) = answers([(action, utility)], concept)
-        exact = solve_exactly(action, utility, concept, PLAYERS)
+        exact = solved_exactly(action, utility, concept, PLAYERS)
         assert max(shares(action, utility, sigma, concept)) <= Fraction(1, 10**9)
         assert _goal(sigma @ utility, concept) >= _goal(exact @ utility, concept) - 1e-6
 
@@ -459,5 +457,5 @@ def test_exact_programs_without_a_direction_do_not_stall(objective):
     action = grid(5, 5)
     for _ in range(3):
         utility = np.where(rng.random((25, 2)) < 0.9, -(10.0 ** rng.uniform(2, 9, (25, 2))), rng.random((25, 2)))
-        sigma = solve_exactly(action, utility, ace.CE(objective), PLAYERS)
+        sigma = solved_exactly(action, utility, ace.CE(objective), PLAYERS)
         assert max(shares(action, utility, sigma, ace.CE())) <= Fraction(1, 10**12)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept, Correlated
 from acegames.engines.answers import Answers, OpenStage
 from acegames.policy.filing import Mixed
+from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
 
@@ -43,7 +44,7 @@ def _repaired(
     key = stage.action.tobytes() + stage.utility.tobytes()
     if key not in known:
         utility, gross = np.hsplit(stage.utility, 2)
-        known[key] = solve_exactly(stage.action, utility, concept, players, gross, above)
+        known[key] = solve_exactly(Stage(stage.action, utility, concept, players, gross, above))
     sigma = known[key]
     played = np.flatnonzero(sigma > 0)
     answers.value[stage.cell] = weighted_sum(sigma[played].tolist(), stage.utility[played])

@@ -16,7 +16,7 @@ from acegames.kernels import records
 from acegames.kernels.records import Choices, Written
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
-from acegames.stage.batch import deviation_table, goal_of
+from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
 
 Ints = NDArray[np.int64]

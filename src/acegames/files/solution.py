@@ -36,7 +36,7 @@ from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
 from acegames.policy.layer import PolicyLayer, Reached
-from acegames.policy.on_demand import OnDemand, StoredLayers
+from acegames.policy.on_demand import OnDemand
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
@@ -198,8 +198,8 @@ def _policy_from_archive(
             check_boxes(space, policy, reached_dims)
             return space
 
-    layers: Sequence[PolicyLayer] = StoredLayers(counts or table_at, layer)
-    spaces: Sequence[LayerSpace] = OnDemand(len(table_at), reached)
+    layers: Sequence[PolicyLayer] = OnDemand(counts or table_at, layer)
+    spaces: Sequence[LayerSpace] = OnDemand(table_at, reached)
     if not on_demand:
         layers = tuple(layers)
     if header["reached"] is None:

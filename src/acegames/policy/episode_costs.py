@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ class EpisodeCosts:
             _Column(values, rule, game.horizon) for values, rule in zip(game.cost_values, rules, strict=True)
         ]
         self.dtype: Any = np.int64 if all(column.fits for column in self.columns) else object
+        for column in self.columns:
+            column.dtype = self.dtype
         self.scale = [column.scale for column in self.columns]
         self.counted_scale = [column.counted_scale for column in self.columns]
         self.budgets = game.budgets
@@ -49,7 +52,7 @@ class EpisodeCosts:
         """Return the costs of outcomes and what they count as, both (E, M)."""
         true, counted = self.nothing(len(out)), self.nothing(0 if self.exact else len(out))
         for m, column in enumerate(self.columns):
-            true[:, m], seen = column.draw(layer.cost[out, m], rng, self.dtype)
+            true[:, m], seen = column.draw(layer.cost[out, m], rng)
             if not self.exact:
                 counted[:, m] = seen
         return true, true if self.exact else counted
@@ -104,42 +107,44 @@ class _Column:
         numbers = [Fraction(0) if isinstance(v, RandomCost) else v for v in values]
         self.drawn = {k: v for k, v in enumerate(values) if isinstance(v, RandomCost)}
         counted = numbers if rule is None else [rule.of(v) for v in numbers]
-        grid = common_denominator([*numbers, *([] if rule is None else [rule.cell])])
-        reach = max([Fraction(0), *map(abs, numbers), *map(_reach, self.drawn.values())])
+        cells = [] if rule is None else [rule.cell]
+        grid = common_denominator([*numbers, *cells])
+        ends = (x for cost in self.drawn.values() for x in (cost.upper, cost.upper - cost.depth, cost.offset))
+        reach = max([Fraction(0), *map(abs, numbers), *map(abs, ends)])
         self.scale = _scale(grid, reach * horizon, self.drawn.values())
-        self.counted_scale = self.scale
-        if rule is not None:
-            cell = [rule.cell] if self.drawn else []
-            self.counted_scale = common_denominator([*counted, *cell])
+        self.counted_scale = common_denominator([*counted, *(cells if self.drawn else [])]) if cells else self.scale
         self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
         most = reach * self.scale * horizon
         if rule is not None:
             least = abs(rule.lowest or 0)
             most = max(most, (max(reach, least) + rule.cell) * self.counted_scale * horizon, rule.cell * self.scale)
         self.fits = most < 2**63
-        self.tables: tuple[Ints, Ints] | None = None  # `whole`, once it is known in which type to count
+        self.dtype: Any = object  # until that of all columns is known
 
-    def draw(self, code: NDArray[np.int32], rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+    @cached_property
+    def tables(self) -> list[Ints]:
+        """The cost of each code as it is and as it counts."""
+        return [np.array(numbers, dtype=self.dtype) for numbers in self.whole]
+
+    def draw(self, code: NDArray[np.int32], rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return costs and counted costs of cost codes, both (E,)."""
-        if self.tables is None:
-            self.tables = np.array(self.whole[0], dtype=dtype), np.array(self.whole[1], dtype=dtype)
         true, counted = (table[code] for table in self.tables)
         for k in np.unique(code).tolist() if self.drawn else ():
             if k in self.drawn:
                 here = np.flatnonzero(code == k)
                 draw = self._discrete if self.drawn[k].has_atoms else self._continuous
-                true[here], counted[here] = draw(self.drawn[k], len(here), rng, dtype)
+                true[here], counted[here] = draw(self.drawn[k], len(here), rng)
         return true, counted
 
-    def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+    def _continuous(self, cost: RandomCost, size: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Draws at the next unit in the same cell, strictly inside the support."""
         moved, rest = divmod(cost.offset * self.scale, 1)
         inwards = np.ceil if self.rule is not None and self.rule.direction == "up" else np.floor
         scaled = inwards(cost.draw(size, rng) * float(cost.unit * self.scale) + float(rest))
-        low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
+        low = cost.upper - cost.depth
         first, last = math.floor(low * self.scale) + 1, math.ceil(cost.upper * self.scale) - 1
         inside = np.clip(scaled, float(first - moved), float(last - moved))
-        whole = inside.astype(np.int64) if dtype is not object else np.array(list(map(int, inside)), dtype=object)
+        whole = np.array([int(x) for x in inside], dtype=object) if self.dtype is object else inside.astype(np.int64)
         whole = np.minimum(np.maximum(whole + moved, first), last)  # the float of an end may lie beyond it
         if self.rule is None or self.rule.direction == "ignore":
             return whole, whole if self.rule is None else np.zeros_like(whole)
@@ -149,19 +154,14 @@ class _Column:
             cells = np.maximum(cells, int(self.rule.lowest / self.rule.cell))
         return whole, cells * int(self.rule.cell * self.counted_scale)
 
-    def _discrete(self, cost: RandomCost, size: int, rng: np.random.Generator, dtype: Any) -> tuple[Ints, Ints]:
+    def _discrete(self, cost: RandomCost, size: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Draws counted by their exact values, as they are written; those values recur."""
         found, code = np.unique(cost.draw(size, rng), return_inverse=True)
-        low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
+        low = cost.upper - cost.depth
         amounts = [min(max(exact(x) * cost.unit + cost.offset, low), cost.upper) for x in found.tolist()]
         whole = [math.floor(a * self.scale) for a in amounts]
         seen = whole if self.rule is None else [int(self.rule.of(a) * self.counted_scale) for a in amounts]
-        return np.array(whole, dtype=dtype)[code], np.array(seen, dtype=dtype)[code]
-
-
-def _reach(cost: RandomCost) -> Fraction:
-    """The largest size of a draw."""
-    return max(abs(cost.upper), abs(cost.upper - cost.depth), abs(cost.offset))
+        return np.array(whole, dtype=self.dtype)[code], np.array(seen, dtype=self.dtype)[code]
 
 
 def _values(cost: RandomCost) -> list[Fraction]:

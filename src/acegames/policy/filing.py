@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats, Ints, pointers
 from acegames.model.game import Layer, MarkovGame
-from acegames.policy.layer import PolicyLayer, action_offsets, answers
+from acegames.policy.layer import PolicyLayer, action_offsets, answers, project
 from acegames.policy.player_records import marginals
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.graph import NodeLayer
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Mixed(NamedTuple):
@@ -51,12 +49,11 @@ def file_layer(
             code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
-    ptr = np.concatenate([[0], np.cumsum(size)])
     fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # action numbers may be larger
     row = row.astype(code.dtype if fits else np.uint32)
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
-    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, ptr, row, prob), gross
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, pointers(size), row, prob), gross
 
 
 def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
@@ -69,11 +66,11 @@ def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:
 def smallest_boxes(nodes: NodeLayer) -> LayerSpace:
     """The smallest boxes that hold the sorted nodes of a layer, and their cells."""
     states, first = np.unique(nodes.state, return_index=True)
-    spent = nodes.spent if nodes.spent.shape[1] else np.zeros((len(nodes.state), 1), dtype=np.int64)
+    m = nodes.spent.shape[1]
+    spent = project(nodes.spent, tuple(range(m)))
     lo, most = np.minimum.reduceat(spent, first), np.maximum.reduceat(spent, first)
     size = most - lo + 1
-    bounds = (lo, most) if nodes.spent.shape[1] else (lo[:, :0], most[:, :0])
-    space = LayerSpace(states, lo, size, *number_boxes(np.array([0, len(states)]), size), *bounds)
+    space = LayerSpace(states, lo, size, *number_boxes(np.array([0, len(states)]), size), lo[:, :m], most[:, :m])
     return replace(space, cells=Cells.from_keys(space.locate(nodes.state, spent, None)))
 
 
@@ -92,6 +89,5 @@ def strategies_of(nodes: NodeLayer, table: Layer, sigma: Floats) -> tuple[NDArra
 def by_player(nodes: NodeLayer, table: Layer, mixed: Mixed, game: MarkovGame) -> Mixed:
     """Each player's own probabilities by node, from those of joint actions, which are products."""
     row = np.repeat(table.row_ptr[nodes.state[mixed.at]], mixed.size) + mixed.row
-    ptr = np.concatenate([[0], np.cumsum(mixed.size)])
-    ptr, number, prob = marginals(ptr, table.action[row], mixed.prob, action_offsets(game))
+    ptr, number, prob = marginals(pointers(mixed.size), table.action[row], mixed.prob, action_offsets(game))
     return Mixed(mixed.at, np.diff(ptr), number, prob)

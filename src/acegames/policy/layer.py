@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Ints, pointers
+from acegames.model.arrays import Ints, pointers, spans
 from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
@@ -65,11 +65,8 @@ class PolicyLayer:
 
     def pairs(self, state: Ints, kept: Ints, spent: Ints | None) -> Ints:
         """The pair of each (state, spending), as in `LayerSpace.locate`; -1 if there is none."""
-        cell = self.space.locate(state, kept, spent)
-        found = cell >= 0
-        rank = self.cells.rank(cell[found])
-        cell[found] = np.where(rank < 0, -1, cell[found]) if self.by_cell else rank
-        return cell
+        cell, rank = _locate(self.space, state, kept, spent)
+        return np.where(rank < 0, -1, cell) if self.by_cell else rank
 
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
@@ -89,9 +86,7 @@ class PolicyLayer:
     def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """The stored records of mixed pairs: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
         record = np.searchsorted(self.mixed_pair, pair)
-        count = self.mixed_ptr[record + 1] - self.mixed_ptr[record]
-        ptr = pointers(count)
-        entry = np.repeat(self.mixed_ptr[record] - ptr[:-1], count) + np.arange(int(ptr[-1]))
+        entry, ptr = spans(self.mixed_ptr[record], self.mixed_ptr[record + 1])
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
     def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
@@ -117,12 +112,16 @@ class Reached:
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
-        layer = self.layers[t]
-        assert layer.cells is not None
-        cell = layer.locate(state, project(spent, self.dims), spent)
-        found = cell >= 0
-        found[found] = layer.cells.rank(cell[found]) >= 0
-        return found
+        return _locate(self.layers[t], state, project(spent, self.dims), spent)[1] >= 0
+
+
+def _locate(space: LayerSpace, state: Ints, kept: Ints, spent: Ints | None) -> tuple[Ints, Ints]:
+    """Cells as in `LayerSpace.locate`, and their numbers among those reached; -1 for none."""
+    assert space.cells is not None
+    cell = space.locate(state, kept, spent)
+    rank = np.full(len(cell), -1)
+    rank[cell >= 0] = space.cells.rank(cell[cell >= 0])
+    return cell, rank
 
 
 def project(spent: Ints, dims: tuple[int, ...]) -> Ints:

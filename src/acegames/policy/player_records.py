@@ -9,41 +9,39 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Floats, Ints, owners
+from acegames.model.arrays import Floats, Ints, owners, spans
+
+
+def players_of(number: Ints, offsets: Ints) -> Ints:
+    """The player that each numbered action belongs to."""
+    return np.searchsorted(offsets, number, side="right") - 1
 
 
 def marginals(ptr: Ints, action: NDArray[np.int32], prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
     """Records by player from records of joint actions: ptr (Q+1,), action (E, N), prob (E,)."""
-    owner = owners(ptr)
-    key = owner[:, None] * int(offsets[-1]) + offsets[:-1] + action
+    n, numbers = action.shape[1], int(offsets[-1])
+    key = owners(ptr)[:, None] * numbers + offsets[:-1] + action
     found, at = np.unique(key, return_inverse=True)
-    share = np.bincount(at.reshape(-1), weights=np.repeat(prob, action.shape[1]), minlength=len(found))
-    number = found % int(offsets[-1])
-    player = np.searchsorted(offsets, number, side="right") - 1
-    total = np.zeros((len(ptr) - 1, action.shape[1]))
-    np.add.at(total, (found // int(offsets[-1]), player), share)
-    share = share / total[found // int(offsets[-1]), player]
-    return np.searchsorted(found // int(offsets[-1]), np.arange(len(ptr))), number, share
+    share = np.bincount(at.reshape(-1), weights=np.repeat(prob, n), minlength=len(found))
+    record, number = np.divmod(found, numbers)
+    own = record * n + players_of(number, offsets)
+    total = np.bincount(own, weights=share)
+    return np.searchsorted(record, np.arange(len(ptr))), number, share / total[own]
 
 
 def joint_actions(ptr: Ints, number: Ints, prob: Floats, offsets: Ints) -> tuple[Ints, Ints, Floats]:
     """Records of joint actions, lexicographic, from records by player; inverts `marginals`."""
     records, n = len(ptr) - 1, len(offsets) - 1
-    owner = owners(ptr)
-    player = np.searchsorted(offsets, number, side="right") - 1
-    size = np.zeros((records, n), dtype=np.int64)
-    np.add.at(size, (owner, player), 1)
-    first = np.cumsum(np.append(0, size.ravel()))[:-1].reshape(records, n)  # entry of each player
+    own = owners(ptr) * n + players_of(number, offsets)
+    first = np.searchsorted(own, np.arange(records * n + 1))  # entry of each record and player
     record, chance = np.arange(records), np.ones(records)
     columns: list[Ints] = []
     for i in range(n):
-        count = size[record, i]
-        start = np.cumsum(count) - count
-        entry = np.repeat(first[record, i] - start, count) + np.arange(int(count.sum()))
-        columns = [np.repeat(column, count) for column in columns] + [number[entry] - offsets[i]]
-        record, chance = np.repeat(record, count), np.repeat(chance, count) * prob[entry]
-    action = np.column_stack(columns) if records else np.zeros((0, n), dtype=np.int64)
-    return np.searchsorted(record, np.arange(records + 1)), action, chance
+        entry, spread = spans(first[record * n + i], first[record * n + i + 1])
+        before = owners(spread)
+        columns = [column[before] for column in columns] + [number[entry] - offsets[i]]
+        record, chance = record[before], chance[before] * prob[entry]
+    return np.searchsorted(record, np.arange(records + 1)), np.column_stack(columns), chance
 
 
 class RowIndex:
@@ -64,7 +62,6 @@ class RowIndex:
         group, known = state, np.ones(len(state), dtype=bool)
         for i, keys in enumerate(self.keys):
             key = group * int(self.counts[i]) + action[:, i]
-            at = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-            known &= keys[at] == key
-            group = at
+            group = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            known &= (keys[group] == key) & (action[:, i] >= 0) & (action[:, i] < self.counts[i])
         return np.where(known, self.row[group], -1)

@@ -100,8 +100,7 @@ class Policy:
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
         """Each player's expected reward from here on, (N,)."""
         layer, _, pair = self._find(t, state, spent)
-        found: NDArray[np.float64] = layer.values[pair[0]].copy()
-        return found
+        return layer.values[pair].reshape(-1)
 
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
@@ -115,8 +114,7 @@ class Policy:
 
     def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
         """Many `values` at once, (Q, N), asked for as in `lookup`."""
-        found: NDArray[np.float64] = self.layers[t].values[self.known_pairs(t, state, total)]
-        return found
+        return self.layers[t].values[self.known_pairs(t, state, total)]
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode. With several initial states, say in `state` which one it is."""

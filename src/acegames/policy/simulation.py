@@ -16,6 +16,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,13 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats, Ints
-from acegames.model.game import JointAction, MarkovGame, check_game, place
+from acegames.model.game import MarkovGame, check_game, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
 from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
+from acegames.policy.layer import action_offsets
+from acegames.policy.player_records import RowIndex
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,13 +108,14 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     spent = np.empty((e, game.horizon, len(game.constraints)))
     seen_so_far = spent if costs.exact else np.empty_like(spent)
     total = counted = costs.nothing(e)
+    asked = _Asked(game, policy, costs)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
     start, weights = (np.array(column) for column in zip(*game.initial, strict=True))
     state[:, 0] = start[_pick(weights, np.zeros(e, dtype=np.int64), np.full(e, len(start)), rng.random(e))]
     for t in range(game.horizon):
         layer = game.layer(t)
-        row = _choose(game, policy, costs, t, state[:, t].astype(np.int64), counted, rng.random(e))
+        row = asked.choose(t, state[:, t].astype(np.int64), counted, rng.random(e))
         out = _pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         true, seen = costs.draw(layer, out, rng)
         total, counted = total + true, counted + seen
@@ -160,15 +164,50 @@ def _pick(weights: Floats, first: Ints, count: Ints, uniform: Floats) -> Ints:
     return picked
 
 
-def _choose(
-    game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints, uniform: Floats
-) -> Ints:
-    """Return the row that each episode plays at time t, (E,)."""
-    member, group = _groups(state, total)
-    state, total = state[member], total[member]
-    found = _ask_together(game, policy, costs, t, state, total)
-    ptr, row, prob = _ask_singly(game, policy, costs, t, state, total) if found is None else found
-    return row[_pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
+Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities (Z,)
+
+
+class _Asked:
+    """The policy, asked about many situations at once if it can answer so."""
+
+    def __init__(self, game: MarkovGame, policy: Any, costs: EpisodeCosts) -> None:
+        self.game, self.policy, self.costs = game, policy, costs
+        self.together = _has_lookup(policy) and policy.states == game.states and policy.actions == game.actions
+        offsets = action_offsets(game)
+        self.rows = cache(lambda k: RowIndex(game.layers[k].row_ptr, game.layers[k].action, offsets))
+
+    def choose(self, t: int, state: Ints, total: Ints, uniform: Floats) -> Ints:
+        """Return the row that each episode plays at time t, (E,)."""
+        member, group = _groups(state, total)
+        state, total = state[member], total[member]
+        ptr, row, prob = self._at_once(t, state, total) or self._one_by_one(t, state, total)
+        return row[_pick(prob, ptr[group], ptr[group + 1] - ptr[group], uniform)]
+
+    def _one_by_one(self, t: int, state: Ints, total: Ints) -> Answers:
+        ptr, row, prob = [0], [], []
+        for s, amounts in zip(state.tolist(), total.tolist(), strict=True):
+            spent = tuple(plain(Fraction(c, k)) for c, k in zip(amounts, self.costs.counted_scale, strict=True))
+            rows, weights = _support(self.game, t, s, self.policy.distribution(t, self.game.states[s], spent), spent)
+            row += rows
+            prob += weights
+            ptr.append(len(row))
+        return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
+
+    def _at_once(self, t: int, state: Ints, total: Ints) -> Answers | None:
+        """The answer of `lookup`; None if it counts otherwise than the game or is not in order."""
+        whole = self.costs.in_units(total, self.policy.tracker.units) if self.together else None
+        if whole is None:
+            return None
+        ptr, action, prob = (np.asarray(x) for x in self.policy.lookup(t, state, whole))
+        if len(ptr) != len(state) + 1 or not (np.diff(ptr) > 0).all():
+            return None
+        owner = np.repeat(state, np.diff(ptr))
+        if len(prob) != len(owner) or action.shape != (len(owner), len(self.game.players)):
+            return None
+        row = self.rows(self.game.layer_at[t]).find(owner, action)
+        sums = np.add.reduceat(prob, ptr[:-1])
+        fine = (row >= 0).all() and (prob > 0).all() and (np.abs(sums - 1) <= PROBABILITY_SUM).all()
+        return (ptr, row, prob) if fine else None
 
 
 def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
@@ -188,38 +227,6 @@ def _groups(state: Ints, total: Ints) -> tuple[Ints, Ints]:
     return member, group
 
 
-Answers = tuple[Ints, Ints, Floats]  # pointers (G+1,), rows (Z,), probabilities (Z,)
-
-
-def _ask_singly(game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints) -> Answers:
-    ptr, row, prob = [0], [], []
-    for s, amounts in zip(state.tolist(), total.tolist(), strict=True):
-        spent = tuple(plain(Fraction(c, k)) for c, k in zip(amounts, costs.counted_scale, strict=True))
-        rows, weights = _support(game, t, s, policy.distribution(t, game.states[s], spent), spent)
-        row += rows
-        prob += weights
-        ptr.append(len(row))
-    return np.array(ptr, dtype=np.int64), np.array(row, dtype=np.int64), np.array(prob, dtype=np.float64)
-
-
-def _ask_together(
-    game: MarkovGame, policy: Any, costs: EpisodeCosts, t: int, state: Ints, total: Ints
-) -> Answers | None:
-    """The answer of `lookup`; None where it counts otherwise than the game, or is not in order."""
-    if not _has_lookup(policy) or policy.states != game.states or policy.actions != game.actions:
-        return None
-    whole = costs.in_units(total, policy.tracker.units)
-    if whole is None:
-        return None
-    ptr, action, prob = (np.asarray(x) for x in policy.lookup(t, state, whole))
-    if len(ptr) != len(state) + 1 or len(action) != len(prob) or not (np.diff(ptr) > 0).all() or not (prob > 0).all():
-        return None
-    row = _rows(game, t, np.repeat(state, np.diff(ptr)), action)
-    if row is None or not (np.abs(np.add.reduceat(prob, ptr[:-1]) - 1) <= PROBABILITY_SUM).all():
-        return None
-    return ptr, row, prob
-
-
 def _has_lookup(policy: Any) -> bool:
     """Whether one class gives both `distribution` and `lookup`: one replaced alone would differ."""
     methods = {"distribution", "lookup"}
@@ -229,28 +236,13 @@ def _has_lookup(policy: Any) -> bool:
     return methods <= set(vars(owner))
 
 
-def _rows(game: MarkovGame, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
-    """The row of each joint action, of states (Z,) and indices (Z, N); None if one is not legal."""
-    layer = game.layer(t)
-    sizes = [len(labels) for labels in game.actions]
-    if len(game.states) * math.prod(sizes) >= 2**62 or action.shape != (len(state), len(sizes)):
-        return None
-    if not ((action >= 0) & (action < np.array(sizes))).all():
-        return None
-    known, code = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr)), state
-    for i, size in enumerate(sizes):
-        known, code = known * size + layer.action[:, i], code * size + action[:, i]
-    row = np.minimum(np.searchsorted(known, code), len(known) - 1)  # rows are in order
-    return row if np.array_equal(known[row], code) else None
-
-
 def _support(game: MarkovGame, t: int, state: int, given: Any, spent: Any) -> tuple[list[int], list[float]]:
     """Return the rows of positive probability and their probabilities, checked."""
     where = f"{place(t, game.states[state])}, spent {spent!r}"
     if not isinstance(given, Mapping):
         raise ValueError(f"{where}: the policy answered {given!r}, must be {{joint action: probability}}")
     layer = game.layer(t)
-    legal: dict[JointAction, int] = {game.joint_action(layer.action[r]): r for r in layer.rows(state)}
+    legal = {game.joint_action(layer.action[r]): r for r in layer.rows(state)}
     weights = {action: float(p) for action, p in given.items() if p != 0}
     for action, p in weights.items():
         if not p >= 0:

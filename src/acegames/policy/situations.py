@@ -59,8 +59,7 @@ class View:
 
         Where the policy does not list spendings that cannot bind any more, one stands for all.
         """
-        policy, space = self.policy, self._space(t)
-        dims = policy.dims if policy.reached is None else policy.reached.dims
+        space, dims = self._space(t), (self.policy.reached or self.policy).dims
         assert space.cells is not None
         state, kept = space.spent(space.cells.listed(space.total))
         at = np.searchsorted(space.states, state)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
+from acegames.errors import TooLarge
 
 __all__ = ["Stage", "StageBatch", "StageSolver", "StageStrategies"]
 
@@ -22,7 +25,13 @@ class Stage(NamedTuple):
     concept: Concept
     players: tuple[Hashable, ...]
     gross: NDArray[np.float64]  # (R, N)
-    baseline: NDArray[Any] | None  # (N,) as the utilities
+    baseline: NDArray[Any]  # (N,) as the utilities
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """The weights of a linear objective, scaled to unit size."""
+        given = self.concept.weights(self.players)
+        return None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +46,7 @@ class StageBatch:
     # (N,) what was taken out of the utilities; needed where players are compared
     baseline: NDArray[np.float64] | None = None
 
-    @property
+    @cached_property
     def rounded(self) -> NDArray[np.float64]:
         """The gross utilities (R, N), which rounding errors are a share of."""
         return np.abs(self.utility) if self.gross is None else self.gross
@@ -45,8 +54,31 @@ class StageBatch:
     def stage(self, g: int, concept: Concept, players: tuple[Hashable, ...]) -> Stage:
         """One of the stage games."""
         rows = slice(self.ptr[g], self.ptr[g + 1])
-        gross = np.abs(self.utility[rows]) if self.gross is None else self.gross[rows]
-        return Stage(self.action[rows], self.utility[rows], concept, players, gross, self.baseline)
+        baseline = np.zeros(len(players)) if self.baseline is None else self.baseline
+        return Stage(self.action[rows], self.utility[rows], concept, players, self.rounded[rows], baseline)
+
+    def solve_each(
+        self, concept: Concept, players: tuple[Hashable, ...], solve: Callable[[Stage], NDArray[np.float64] | None]
+    ) -> StageStrategies:
+        """Solve one stage after the other; `solve` gives sigma, None without an equilibrium."""
+        sigma, programs = np.zeros(len(self.utility)), 0
+        without, too_large = [], []
+        for g, (first, last) in enumerate(itertools.pairwise(self.ptr.tolist())):
+            utility = self.utility[first:last]
+            if utility.shape[1] == 1 or len(utility) == 1:  # one player or one row: the best row
+                sigma[first + int(utility[:, 0].argmax())] = 1.0
+                continue
+            try:
+                found = solve(self.stage(g, concept, players))
+            except TooLarge:
+                too_large.append(g)
+                continue
+            programs += 1
+            if found is None:
+                without.append(g)
+            else:
+                sigma[first:last] = found
+        return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from acegames.concepts import BACKENDS
 from acegames.errors import AceError
+from acegames.model.arrays import Floats, pointers
 from acegames.numerics import BACKEND_COARSE, BACKEND_CUTS, BACKEND_SHAKE, LEAST_STAKE, NEWTON_DONE, NEWTON_RANK, STABLE
 from acegames.stage import Stage
-from acegames.stage.preference import Preference, better
-from acegames.stage.program import as_rational
-from acegames.stage.units import first_units, goal_range
+from acegames.stage.preference import Preference, better, rationals
+from acegames.stage.units import first_units
 from acegames.system.extras import optional
 
-Floats = NDArray[np.float64]
 Profile = list[Floats]  # N arrays of action probabilities
 
 SUPPORT_PAIRS = 2**15  # most pairs of supports that a library enumerates: some tenths of a second
@@ -50,27 +49,24 @@ def ask_backend(stage: Stage, backend: str) -> list[dict[int, float]] | None:
     Two players get the best equilibrium that was found, by the objective, and None also where there
     are too many supports to enumerate. Three or more players get the first equilibrium.
     """
-    utility, players = stage.utility, stage.players
+    utility, n, units = stage.utility, len(stage.players), first_units(stage)
     own = [np.unique(column) for column in stage.action.T]
-    payoffs = np.moveaxis(utility.reshape(*map(len, own), len(players)), -1, 0)
-    top, unit = utility.max(axis=0), first_units(stage)
-    shape = (len(players), *(1,) * len(players))
-    scaled = np.where(unit > 0, 1.0, 0.0).reshape(shape) * (payoffs - top.reshape(shape))
-    scaled /= np.where(unit > 0, unit, 1.0).reshape(shape)
-    best_of, units = ([*map(as_rational, x.tolist())] for x in (top, unit))
-    preference = Preference(stage, best_of, units, as_rational(goal_range(stage, unit)))
+    cares, per = units.own > 0, np.where(units.own > 0, units.own, 1.0)
+    scaled = np.moveaxis(((utility - utility.max(axis=0)) * cares / per).reshape(*map(len, own), n), -1, 0)
+    preference = Preference(stage, units)
+    every = preference.kind is not None
+    if every and n == 2 and math.comb(len(own[0]) + len(own[1]), len(own[0])) > SUPPORT_PAIRS:
+        return None
     best, best_score = None, None
     tidy = np.round(scaled, 12)  # equal payoffs stay equal despite rounding
-    for candidate in _candidates(backend, tidy, preference.kind is not None):
+    for candidate in _candidates(backend, tidy, every):
         profile = polished(scaled, candidate)
         if profile is None:
             continue
-        score = preference.score(
-            [as_rational(float(u @ x)) for u, x in zip(_gains(scaled, profile), profile, strict=True)]
-        )
+        score = preference.score(rationals(_values(scaled, profile)).tolist())
         if best_score is None or better(score, best_score):
             best, best_score = profile, score
-        if preference.kind is None or len(players) > 2:
+        if not every or n > 2:
             break
     if best is None:
         return None
@@ -94,13 +90,8 @@ def _candidates(backend: str, payoffs: Floats, every: bool) -> Iterator[Profile]
 def polished(payoffs: Floats, candidate: Sequence[Any]) -> Profile | None:
     """The equilibrium near a candidate, or None; `payoffs` (N, n1..nN) have unit range."""
     start = [np.maximum(np.asarray(x, dtype=np.float64), 0.0) for x in candidate]
-    tried: set[bytes] = set()
-    for cut in BACKEND_CUTS:
-        support = [x > min(cut, x.max() / 2) for x in start]
-        key = b"".join(s.tobytes() for s in support)
-        if key in tried:
-            continue
-        tried.add(key)
+    supports = ([x > min(cut, x.max() / 2) for x in start] for cut in BACKEND_CUTS)
+    for support in {b"".join(map(bytes, support)): support for support in supports}.values():  # each once
         found = _indifferent(payoffs, start, [np.flatnonzero(s) for s in support])
         if found is not None and share_of_regret(payoffs, found) <= STABLE:
             return found
@@ -111,6 +102,11 @@ def share_of_regret(payoffs: Floats, profile: Profile) -> float:
     """The largest regret, as a share of the player's distance from its best utility, which is 0."""
     worth = _gains(payoffs, profile)
     return max(float(u.max() - u @ x) / max(-float(u @ x), LEAST_STAKE) for u, x in zip(worth, profile, strict=True))
+
+
+def _values(payoffs: Floats, profile: Profile) -> Floats:
+    """The expected payoff of each player, (N,)."""
+    return np.array([float(u @ x) for u, x in zip(_gains(payoffs, profile), profile, strict=True)])
 
 
 def _gains(payoffs: Floats, profile: Profile) -> list[Floats]:
@@ -131,10 +127,8 @@ def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64
     n = len(start)
     inner = payoffs[np.ix_(np.arange(n), *support)]
     x = [p[s] / p[s].sum() for p, s in zip(start, support, strict=True)]
-    first = np.concatenate([[0], np.cumsum([len(s) for s in support])])
-    total = int(first[-1])
-    blocks = [slice(a, b) for a, b in itertools.pairwise(first.tolist())]
-    worth = np.array([float(u @ p) for u, p in zip(_gains(inner, x), x, strict=True)])
+    first = pointers([len(s) for s in support]).tolist()
+    blocks, total, worth = [slice(*ends) for ends in itertools.pairwise(first)], first[-1], _values(inner, x)
     for _ in range(NEWTON_STEPS):
         left = np.concatenate(
             [*(u - w for u, w in zip(_gains(inner, x), worth, strict=True)), [p.sum() - 1 for p in x]]
@@ -168,8 +162,6 @@ def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
     theory = load("quantecon")
     if len(payoffs) == 2:
         game = _quantecon_game(theory, payoffs)
-        if every and not _few_supports(payoffs):
-            return
         if every:
             yield from theory.support_enumeration(game)
         yield theory.lemke_howson(game)
@@ -189,20 +181,15 @@ def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
 
 
 def _of_gambit(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
-    gambit, n = load("gambit"), len(payoffs)
-    if n == 2:
-        game = _gambit_game(gambit, payoffs)
-        if every and not _few_supports(payoffs):
-            return
-        found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
-        yield from (_gambit_profile(game, x) for x in found.equilibria)
-        return
-    rng = np.random.default_rng(0)
-    for _ in range(STARTS):
-        game = _gambit_game(gambit, payoffs + BACKEND_SHAKE * rng.random(payoffs.shape))
-        yield from (
-            _gambit_profile(game, x) for x in gambit.nash.logit_solve(game, maxregret=BACKEND_COARSE).equilibria
-        )
+    gambit, rng, two = load("gambit"), np.random.default_rng(0), len(payoffs) == 2
+    for _ in range(1 if two else STARTS):
+        game = _gambit_game(gambit, payoffs if two else payoffs + BACKEND_SHAKE * rng.random(payoffs.shape))
+        if not two:
+            found = gambit.nash.logit_solve(game, maxregret=BACKEND_COARSE)
+        else:
+            found = gambit.nash.enummixed_solve(game) if every else gambit.nash.lcp_solve(game, stop_after=1)
+        for mixed in found.equilibria:
+            yield [[float(mixed[strategy]) for strategy in player.strategies] for player in game.players]
 
 
 def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
@@ -213,17 +200,5 @@ def _gambit_game(gambit: Any, payoffs: Floats) -> Any:
     return gambit.read_nfg(io.StringIO(f'NFG 1 R "" {{ {names} }} {{ {counts} }}\n{numbers}\n'))
 
 
-def _gambit_profile(game: Any, mixed: Any) -> list[list[float]]:
-    return [[float(mixed[strategy]) for strategy in player.strategies] for player in game.players]
-
-
-CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]] = {
-    "quantecon": _of_quantecon,
-    "gambit": _of_gambit,
-}
-
-
-def _few_supports(payoffs: Floats) -> bool:
-    """Whether two players have few enough pairs of supports to enumerate."""
-    rows, columns = payoffs.shape[1:]
-    return math.comb(rows + columns, rows) <= SUPPORT_PAIRS
+CANDIDATES: dict[str, Callable[[Floats, bool], Iterator[Sequence[Any]]]]
+CANDIDATES = {"quantecon": _of_quantecon, "gambit": _of_gambit}

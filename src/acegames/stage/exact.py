@@ -14,17 +14,17 @@ of the first dictionary, so pivots divide without remainder and need no greatest
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from acegames.concepts import Concept
+from acegames.model.arrays import Floats
 from acegames.numerics import NOISE, TIE
 from acegames.stage import Stage
-from acegames.stage.program import Floats, Program, common_denominator, stage_program
-from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
+from acegames.stage.program import Program, common_denominator, stage_program
+from acegames.stage.units import Units, finer_units, first_units
 
 Rational = Fraction | int
 TIE_PART, TIE_WHOLE = TIE.as_integer_ratio()
@@ -32,55 +32,35 @@ TRIES = 4  # solves of one stage, each in units that the last answer suggests
 STEEPEST = 50  # pivots before Bland's rule; most programs take fewer than ten
 
 
-def solve_exactly(
-    action: NDArray[np.int32],
-    utility: Floats,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    gross: Floats | None = None,
-    baseline: Floats | None = None,
-) -> Floats:
+def solve_exactly(stage: Stage) -> Floats:
     """Return sigma of one stage game, rounded to floats only at the very end."""
-    stage = Stage(action, utility, concept, players, np.abs(utility) if gross is None else gross, baseline)
-    unit = first_units(stage)
-    goal = goal_range(stage, unit)
+    units = first_units(stage)
     for _ in range(TRIES):
-        sigma = _solved(stage, unit, goal)
-        finer, closer = finer_units(stage, unit, sigma), finer_goal(stage, unit, sigma, goal)
-        if finer is None and closer == goal:
+        sigma = _solved(stage, units)
+        finer = finer_units(stage, units, sigma)
+        if finer is None:
             break
-        unit, goal = unit if finer is None else finer, closer
+        units = finer
     return sigma
 
 
-def _solved(stage: Stage, unit: Floats, goal: float) -> Floats:
+def _solved(stage: Stage, units: Units) -> Floats:
     """Solve one stage in given units."""
-    baseline = stage.baseline
-    given = [stage.utility, unit, np.array([goal])] + ([] if baseline is None else [baseline])
+    given = (stage.utility, stage.baseline, units.own, np.array(units.goal))
     times = max(x.as_integer_ratio()[1] for part in given for x in part.ravel().tolist())
     times *= float(stage.concept.floor).as_integer_ratio()[1]
-    whole = stage._replace(
-        utility=_whole(stage.utility, times), baseline=None if baseline is None else _whole(baseline, times)
-    )
-    units = _whole(unit, times), int(_whole(np.array([goal]), times)[0])
-    program = stage_program(whole, _whole(NOISE * stage.gross, times), *units)
-    best = _best_point(program)
-    if best is None:  # outliers are played with more than a tiny probability
-        best = _best_point(program, strict=False)
-    assert best is not None
-    sigma: Floats = np.array([float(x) for x in best[: program.rows]])
-    total = 0.0
-    for x in sigma.tolist():  # in order: a library may add up otherwise
-        total += x
-    return sigma / total
+    utility, baseline, own, goal = (_whole(part, times) for part in given)
+    whole = stage._replace(utility=utility, baseline=baseline)
+    program = stage_program(whole, _whole(NOISE * stage.gross, times), Units(own, goal))
+    # not by depth if outliers are played with more than a tiny probability
+    best = _best_point(program) or _best_point(program, strict=False) or []
+    sigma = np.array([float(x) for x in best[: program.rows]])
+    return sigma / float(np.cumsum(sigma)[-1])  # in order: a plain sum may add up otherwise
 
 
-def _whole(numbers: Floats, times: int) -> NDArray[np.object_]:
-    """The numbers times `times`, rounded down."""
-    ratios = (x.as_integer_ratio() for x in numbers.ravel().tolist())
-    found = np.empty(numbers.size, dtype=object)
-    found[:] = [part * times // whole for part, whole in ratios]
-    return found.reshape(numbers.shape)
+def _whole(numbers: Floats, times: int) -> Any:
+    """The numbers times `times`, rounded down to Python's whole numbers."""
+    return np.frompyfunc(lambda x: math.floor(Fraction(x) * times), 1, 1)(numbers)
 
 
 def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
@@ -88,7 +68,7 @@ def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | No
     first, exchanges = _too_good(program)
     table = Dictionary(program, first, by_depth=strict)
     for variable, row in exchanges:
-        table.enter(variable, row)
+        table.pivot(row, table.nonbasic.index(variable))
     levels = program.levels.tolist()
     # A fair start (two exchanges) and a start without an objective cannot guide a dual simplex.
     if len(exchanges) < 2 and levels and any(levels[0]):
@@ -116,14 +96,11 @@ def _too_good(program: Program) -> tuple[int, list[tuple[int, int]]]:
     if players < 0:
         return 0, []
     if not auxiliaries:
-        worth = program.levels[0]
-        return worth.tolist().index(worth.max()), []
+        return int(program.levels[0].argmax()), []
     begin = len(program.b) - auxiliaries * players  # of z - w_i.sigma <= o_i
     worth = -program.A[begin : begin + players, :rows]
-    bounds = (program.b[begin : begin + players] + worth.max(axis=1)).tolist()
-    pilot = bounds.index(min(bounds))
-    own = worth[pilot].tolist()
-    return own.index(max(own)), [(rows + k, begin + k * players + pilot) for k in range(auxiliaries)]
+    pilot = int((program.b[begin : begin + players] + worth.max(axis=1)).argmin())
+    return int(worth[pilot].argmax()), [(rows + k, begin + k * players + pilot) for k in range(auxiliaries)]
 
 
 class Dictionary:
@@ -149,13 +126,9 @@ class Dictionary:
         self.T.append([1] * rows + [0] * (columns - rows))  # sigma sums to one, without slack
         self.rhs.append(1)
         self.basic, self.nonbasic = [*range(columns, columns + slacks), -1], [*range(columns)]
-        self.barred = [False] * (columns + slacks)
-        self._pivot(slacks, first)
+        self.barred: set[int] = set()
+        self.pivot(slacks, first)
         self._forget(first)
-
-    def enter(self, variable: int, row: int) -> None:
-        """Make a variable basic on a row."""
-        self._pivot(row, self.nonbasic.index(variable))
 
     def point(self) -> list[Fraction]:
         """The current weights and slacks."""
@@ -174,22 +147,18 @@ class Dictionary:
         if min(self.rhs) >= 0:
             return True
         artificial = len(self.size)
-        self.size.append(1)
-        self.barred.append(False)
         self.nonbasic.append(artificial)
         for row, number in zip(self.T, self.rhs, strict=True):
             row.append(-self.over if number < 0 else 0)
         self.objective = [0] * len(self.nonbasic)
-        self._pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
+        self.pivot(self.rhs.index(min(self.rhs)), len(self.nonbasic) - 1)
         self._improve([0] * artificial + [-1])
         if artificial in self.basic:
             r = self.basic.index(artificial)
             if self.rhs[r] != 0:
                 return False
-            self._pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
+            self.pivot(r, next(j for j, x in enumerate(self.T[r]) if x != 0))
         self._forget(self.nonbasic.index(artificial))
-        self.size.pop()
-        self.barred.pop()
         return True
 
     def make_best(self, level: Sequence[Rational]) -> None:
@@ -199,21 +168,11 @@ class Dictionary:
             if max(self.objective, default=0) > 0 or min(self.rhs) >= 0:
                 return
             r = self.rhs.index(min(self.rhs))
-            j = self._entering(r)
+            # the column that keeps all gains at most zero when row r leaves
+            j = _least_ratio([-d for d in self.objective], [-x for x in self.T[r]], self.nonbasic)
             if j < 0:
                 return
-            self._pivot(r, j)
-
-    def _entering(self, r: int) -> int:
-        """The column that keeps all gains at most zero when row r leaves (ties: lowest), or -1."""
-        found, row = -1, self.T[r]
-        for j, x in enumerate(row):
-            if x >= 0:
-                continue
-            lead = self.objective[j] * row[found] - self.objective[found] * x if found >= 0 else -1
-            if lead < 0 or (lead == 0 and self.nonbasic[j] < self.nonbasic[found]):
-                found = j
-        return found
+            self.pivot(r, j)
 
     def maximise(self, level: Sequence[Rational], unit: Rational = 1) -> None:
         """Go to the best point of the current face; bar what loses more than a TIE of the unit."""
@@ -223,16 +182,18 @@ class Dictionary:
         for k, gain in zip(self.nonbasic, self.objective, strict=True):
             size = self.size[k]
             if -gain * size.numerator * TIE_WHOLE > tie * size.denominator:
-                self.barred[k] = True
+                self.barred.add(k)
 
     def _improve(self, level: list[int]) -> None:
         """Pivot while the level grows."""
         self._price(level)
         steps = 0
-        while rising := [j for j, d in enumerate(self.objective) if d > 0 and not self.barred[self.nonbasic[j]]]:
+        while rising := [j for j, d in enumerate(self.objective) if d > 0 and self.nonbasic[j] not in self.barred]:
             bland = steps > STEEPEST
             j = min(rising, key=self.nonbasic.__getitem__) if bland else max(rising, key=self.objective.__getitem__)
-            self._pivot(self._leaving(j), j)
+            r = _least_ratio(self.rhs, [row[j] for row in self.T], self.basic)  # it binds first
+            assert r >= 0, "a stage program is bounded"
+            self.pivot(r, j)
             steps += 1
 
     def _price(self, level: list[int]) -> None:
@@ -242,19 +203,7 @@ class Dictionary:
             if k < len(level) and level[k]:
                 self.objective = [d - level[k] * x for d, x in zip(self.objective, row, strict=True)]
 
-    def _leaving(self, j: int) -> int:
-        """The row that binds first when column j enters; on ties, that of the lowest variable."""
-        found = -1
-        for r, row in enumerate(self.T):
-            if row[j] <= 0:
-                continue
-            lead = self.rhs[r] * self.T[found][j] - self.rhs[found] * row[j] if found >= 0 else -1
-            if lead < 0 or (lead == 0 and self.basic[r] < self.basic[found]):
-                found = r
-        assert found >= 0, "a stage program is bounded"
-        return found
-
-    def _pivot(self, r: int, j: int) -> None:
+    def pivot(self, r: int, j: int) -> None:
         """Exchange the basic variable of row r and the nonbasic one of column j."""
         row, last, sign = self.T[r], self.rhs[r], 1 if self.T[r][j] > 0 else -1
         pivot, over = row[j], sign * self.over
@@ -272,6 +221,18 @@ class Dictionary:
         """Delete the variable of column j, which stays zero."""
         for row in (*self.T, self.nonbasic, self.objective):
             del row[j]
+
+
+def _least_ratio(numbers: list[int], per: list[int], variables: list[int]) -> int:
+    """Where number / per is least among positive `per`; ties go to the lowest variable; or -1."""
+    found = -1
+    for k, x in enumerate(per):
+        if x <= 0:
+            continue
+        lead = numbers[k] * per[found] - numbers[found] * x if found >= 0 else -1
+        if lead < 0 or (lead == 0 and variables[k] < variables[found]):
+            found = k
+    return found
 
 
 def _eliminated(other: list[int], row: list[int], j: int, over: int, sign: int) -> list[int]:

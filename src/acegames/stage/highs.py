@@ -7,19 +7,20 @@ program itself, or else computed again in exact arithmetic.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from acegames.concepts import Concept, Correlated
+from acegames.model.arrays import Bools, Floats
 from acegames.numerics import HIGHS, LP_CERTIFICATE, NOISE, STABLE, SUPPORT, TIE
 from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
-from acegames.stage.nash_exact import ExactNashSolver
-from acegames.stage.program import Floats, Program, stage_program
-from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
+from acegames.stage.nash_exact import solve_nash
+from acegames.stage.program import Program, deviation_rows, stage_program
+from acegames.stage.units import finer_units, first_units
 
 
 class HighsStageSolver:
@@ -44,34 +45,25 @@ class HighsStageSolver:
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
         if not isinstance(concept, Correlated):
-            return ExactNashSolver().solve(batch, concept, players)
-        sigma = np.zeros(len(batch.utility))
-        programs = repaired = 0
-        for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
-            utility = batch.utility[first:last]
-            if utility.shape[1] == 1 or len(utility) == 1:  # one player or one row: the best row
-                sigma[first + int(utility[:, 0].argmax())] = 1.0
-                continue
-            stage = batch.stage(g, concept, players)
+            return batch.solve_each(concept, players, solve_nash)
+        repaired = []
+
+        def solve_one(stage: Stage) -> Floats:
             found = self._solve_stage(stage)
-            programs += 1
             if found is None:
-                repaired += 1
-                found = solve_exactly(*stage)
-            sigma[first:last] = found
-        return StageStrategies(sigma, programs, repaired)
+                repaired.append(stage)
+                return solve_exactly(stage)
+            return found
+
+        return replace(batch.solve_each(concept, players, solve_one), repaired=len(repaired))
 
     def _solve_stage(self, stage: Stage) -> Floats | None:
         """Return sigma; None if there are outliers, units are too coarse, or a player can gain."""
-        unit = first_units(stage)
-        if (unit < np.where(unit > 0, np.ptp(stage.utility, axis=0), 0)).any():
+        units = first_units(stage)
+        if (units.own < np.where(units.own > 0, np.ptp(stage.utility, axis=0), 0)).any():
             return None
-        goal = goal_range(stage, unit)
-        program = stage_program(stage, NOISE * stage.gross, unit, goal)
-        sigma = self._solve_program(program.counted())
-        if sigma is None or finer_units(stage, unit, sigma) is not None:
-            return None
-        if finer_goal(stage, unit, sigma, goal) != goal:
+        sigma = self._solve_program(stage_program(stage, NOISE * stage.gross, units).counted())
+        if sigma is None or finer_units(stage, units, sigma) is not None:
             return None
         return sigma if _is_stable(stage, sigma) else None
 
@@ -103,25 +95,15 @@ class HighsStageSolver:
         return sigma if slack.min(initial=0.0) >= -LP_CERTIFICATE else None
 
     def _pass_model(self, A: Floats, lower: Floats, upper: Floats) -> None:
-        import highspy
-
         rows, columns = A.shape
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = columns, rows
-        lp.col_cost_ = np.zeros(columns)
-        lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, highspy.kHighsInf)
-        lp.row_lower_, lp.row_upper_ = lower, upper
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_ = np.arange(0, A.size + 1, columns, dtype=np.int32)
-        lp.a_matrix_.index_ = np.tile(np.arange(columns, dtype=np.int32), rows)
-        lp.a_matrix_.value_ = A.ravel()
-        self._highs.clearSolver()
-        self._highs.passModel(lp)
+        start, index = np.arange(0, A.size, columns), np.tile(np.arange(columns), rows)
+        self._highs.clearModel()
+        self._highs.addVars(columns, np.zeros(columns), np.full(columns, np.inf))
+        self._highs.addRows(rows, lower, upper, A.size, start, index, A.ravel())
 
-    def _fix(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: Floats, upper: Floats) -> None:
-        n = len(free)
-        every = np.arange(n, dtype=np.int32)
-        self._highs.changeColsBounds(n, every, np.zeros(n), np.where(free, np.inf, 0.0))
+    def _fix(self, free: Bools, lower: Floats, upper: Floats) -> None:
+        every, zeros = np.arange(len(free), dtype=np.int32), np.zeros(len(free))
+        self._highs.changeColsBounds(len(free), every, zeros, np.where(free, np.inf, zeros))
         # changing all rows at once needs a newer HiGHS
         for row, bounds in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
             self._highs.changeRowBounds(row, *bounds)
@@ -129,30 +111,13 @@ class HighsStageSolver:
 
 def _is_stable(stage: Stage, sigma: Floats) -> bool:
     """Whether no feasible deviation gains more than STABLE of a player's distance from its best."""
-    action, utility = stage.action, stage.utility
-    position = {tuple(a): r for r, a in enumerate(action.tolist())}
-    missing, noise = sigma @ (utility.max(axis=0) - utility), NOISE * (sigma @ stage.gross)
-    for i in np.flatnonzero(stage.concept.deviators(stage.players)).tolist():
-        for told in np.unique(action[:, i]) if stage.concept.told else [None]:
-            played = np.flatnonzero((sigma > 0) & (True if told is None else action[:, i] == told))
-            for d in np.unique(action[:, i]):
-                moved = ((*action[r, :i].tolist(), int(d), *action[r, i + 1 :].tolist()) for r in played)
-                to = np.array([position.get(a, -1) for a in moved], dtype=int)
-                gain = float(sigma[played] @ (utility[to, i] - utility[played, i]))
-                if (to >= 0).all() and gain > STABLE * missing[i] + noise[i]:
-                    return False
-    return True
+    played, n = sigma > 0, len(stage.players)
+    missing, noise = sigma @ (stage.utility.max(axis=0) - stage.utility), NOISE * (sigma @ stage.gross)
+    rows, owner = deviation_rows(stage, stage.utility, np.full(n, -np.inf))  # what leaves X is never worth it
+    return bool((rows[:, played] @ sigma[played] <= (STABLE * missing + noise)[owner]).all())
 
 
-def _certified(
-    level: Floats,
-    A: Floats,
-    lower: Floats,
-    upper: Floats,
-    free: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    y: Floats,
-    dual: Floats,
-) -> bool:
+def _certified(level: Floats, A: Floats, lower: Floats, upper: Floats, free: Bools, y: Floats, dual: Floats) -> bool:
     """Weak duality from the program's own numbers: primal and dual feasible, and no gap."""
     activity = A @ y
     primal = max((activity - upper).max(), (lower - activity).max(), -y.min(), y[~free].max(initial=0.0))

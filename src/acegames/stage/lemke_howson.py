@@ -13,60 +13,49 @@ lexicographically, so no basis is visited twice and the path ends.
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
+from typing import Any
 
-Row = list[Fraction]
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[Any]  # of Fractions
 
 
-def lemke_howson(first: list[Row], second: list[Row]) -> tuple[Row, Row]:
-    """Return both players' mixtures; first[a][k] and second[k][a] are their utilities at (a, k)."""
-    m, n = len(first), len(second)
-    systems = [
-        _System(second, list(range(m)), n, m),
-        _System(first, list(range(m, m + n)), m, 0),
-    ]  # in x and s; in y and r
-    label = 0
-    side = 0
-    while True:
-        label = systems[side].enter(label)
-        if label == 0:
-            break
-        side = 1 - side
-    x, y = (system.mixture() for system in systems)
-    return x, y
+def lemke_howson(first: Matrix, second: Matrix) -> tuple[list[Fraction], list[Fraction]]:
+    """Return both players' mixtures; first[a, k] and second[k, a] are their utilities at (a, k)."""
+    m, n = first.shape
+    x = _System(second, range(m), range(m, m + n))
+    y = _System(first, range(m, m + n), range(m))
+    label, turns = x.enter(0), itertools.cycle((y, x))
+    while label:
+        label = next(turns).enter(label)
+    return x.mixture(), y.mixture()
 
 
 class _System:
     """slacks + U z = 1 for one player's mixture z; columns are labels, of z and of the slacks."""
 
-    def __init__(self, u: list[Row], own: list[int], slacks: int, first_slack: int) -> None:
-        low = min(map(min, u))
-        self.own, self.width = own, len(own) + slacks
-        self.basis = [first_slack + r for r in range(slacks)]
-        self.rows = []
-        for r, row in enumerate(u):
-            cells = [Fraction(0)] * self.width + [Fraction(1)]
-            cells[first_slack + r] = Fraction(1)
-            for k, x in zip(own, row, strict=True):
-                cells[k] = x - low + 1
-            self.rows.append(cells)
-        self.order = [self.width, *self.basis]  # columns that break ties, an identity at first
+    def __init__(self, u: Matrix, own: range, slacks: range) -> None:
+        self.own, self.basis = own, list(slacks)
+        self.rows = np.full((len(u), len(own) + len(slacks) + 1), Fraction(0))
+        self.rows[:, own], self.rows[:, -1] = u - u.min() + 1, Fraction(1)
+        self.rows[range(len(u)), slacks] = Fraction(1)
+        self.order = [-1, *slacks]  # columns that break ties, an identity at first
 
     def enter(self, label: int) -> int:
         """Bring in the variable of this label; return the label of the one that leaves."""
-        able = [r for r, row in enumerate(self.rows) if row[label] > 0]
-        r = min(able, key=lambda r: [self.rows[r][k] / self.rows[r][label] for k in self.order])
+        able = np.flatnonzero(self.rows[:, label] > 0).tolist()
+        r: int = min(able, key=lambda r: (self.rows[r, self.order] / self.rows[r, label]).tolist())
         left, self.basis[r] = self.basis[r], label
-        pivot = self.rows[r]
-        pivot[:] = [x / pivot[label] for x in pivot]
-        for row in self.rows:
-            factor = row[label]
-            if row is not pivot and factor:
-                row[:] = [x - factor * y if y else x for x, y in zip(row, pivot, strict=True)]
+        self.rows[r] /= self.rows[r, label]
+        others = np.arange(len(self.rows)) != r
+        self.rows[others] -= np.outer(self.rows[others, label], self.rows[r])
         return left
 
-    def mixture(self) -> Row:
+    def mixture(self) -> list[Fraction]:
         """The mixture at the current basis."""
-        worth = {k: row[-1] for k, row in zip(self.basis, self.rows, strict=True)}
-        total = sum((worth.get(k, Fraction(0)) for k in self.own), Fraction(0))
-        return [worth.get(k, Fraction(0)) / total for k in self.own]
+        worth = dict(zip(self.basis, self.rows[:, -1], strict=True))
+        found = [worth.get(k, Fraction(0)) for k in self.own]
+        return [x / sum(found) for x in found]

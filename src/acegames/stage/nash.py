@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.kernels.records import Choices, Written
-from acegames.stage import Stage, StageBatch, StageStrategies
-from acegames.stage.batch import deviation_table, goal_of, written
+from acegames.model.arrays import Floats, Ints, owners
+from acegames.stage import Stage
+from acegames.stage.kernel_form import goal_of
 from acegames.stage.nash_exact import from_backend, is_product, joint, solve_nash_exactly
 from acegames.stage.units import weighted_sum
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SUPPORT_PAIRS = 2**20  # most undominated pairs of supports tried at one stage: about a second
 
@@ -41,11 +39,7 @@ class Mixtures:
 
 
 def solve_stages(
-    stages: Written,
-    choices: Choices,
-    concept: Concept,
-    players: tuple[Hashable, ...],
-    baseline: Floats | None = None,
+    stages: Written, choices: Choices, concept: Concept, players: tuple[Hashable, ...], baseline: Floats
 ) -> Mixtures:
     """Solve stages in the form that kernels read."""
     from acegames.kernels import nash as kernel
@@ -130,47 +124,20 @@ def _repaired(
         found.gross[g] = weighted_sum(chance.tolist(), stage.gross)
         found.pure[g] = int(chance.argmax()) if len(entries[g]) == len(stage.players) else -1
     found.pure[[*without, *too_large]] = -1
-    mixed = {g: e for g, e in entries.items() if found.pure[g] < 0}
-    merged = _merged(found, mixed, [*entries, *without, *too_large])
-    values = (found.values, found.gross, found.pure)
-    return Mixtures(*values, *merged, found.searched, repaired, tuple(without), tuple(too_large))
+    mixed = [(g, a, p) for g, own in entries.items() if found.pure[g] < 0 for a, p in own]
+    ptr, action, prob = _merged(found, mixed, [*entries, *without, *too_large])
+    values, failed = (found.values, found.gross, found.pure), (tuple(without), tuple(too_large))
+    return Mixtures(*values, ptr, action, prob, found.searched, repaired, *failed)
 
 
-def _merged(
-    found: Mixtures, mixed: dict[int, list[tuple[int, float]]], decided: list[int]
-) -> tuple[Ints, Ints, Floats]:
-    """Merge the entries of newly decided stages with those of the others."""
-    stage = np.repeat(np.arange(len(found.pure)), np.diff(found.ptr))
+def _merged(found: Mixtures, mixed: list[tuple[int, int, float]], decided: list[int]) -> tuple[Ints, Ints, Floats]:
+    """Merge entries (stage, action, probability) of newly decided stages with the others'."""
+    stage = owners(found.ptr)
     kept = ~np.isin(stage, decided)
-    more = np.array([g for g, e in mixed.items() for _ in e], dtype=np.int64)
-    action = np.concatenate([found.action[kept], np.array([a for e in mixed.values() for a, _ in e], dtype=np.int64)])
-    prob = np.concatenate([found.prob[kept], np.array([p for e in mixed.values() for _, p in e], dtype=np.float64)])
-    stage = np.concatenate([stage[kept], more])
+    more = np.array(mixed).reshape(-1, 3).T
+    stage, action, prob = (
+        np.concatenate([old[kept], new.astype(old.dtype)])
+        for old, new in zip((stage, found.action, found.prob), more, strict=True)
+    )
     order = np.argsort(stage, kind="stable")
-    ptr = np.searchsorted(stage[order], np.arange(len(found.pure) + 1))
-    return ptr.astype(np.int64), action[order], prob[order]
-
-
-class NashStageSolver:
-    """Solves whole batches in numba, and in exact arithmetic what floats cannot decide."""
-
-    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return a Nash equilibrium of each stage that has one."""
-        counts = batch.action.max(axis=0).astype(np.int64) + 1
-        group = np.repeat(np.arange(len(batch)), np.diff(batch.ptr))
-        first_action = np.concatenate([[0], np.cumsum(counts)])
-        who = concept.deviators(players)
-        choices = Choices(batch.action, deviation_table(group, batch.action, counts, who), first_action)
-        found = solve_stages(written(batch), choices, concept, players, batch.baseline)
-        sigma = np.zeros(len(batch.utility))
-        pure = np.flatnonzero(found.pure >= 0)
-        sigma[batch.ptr[pure] + found.pure[pure]] = 1.0
-        mixed = np.flatnonzero(np.diff(found.ptr))
-        share: Any = np.zeros((len(batch), int(first_action[-1])))
-        share[np.repeat(np.arange(len(batch)), np.diff(found.ptr)), found.action] = found.prob
-        played = np.isin(group, mixed)
-        joint = np.ones(int(played.sum()))
-        for i in range(len(players)):
-            joint *= share[group[played], first_action[i] + batch.action[played, i]]
-        sigma[played] = joint
-        return StageStrategies(sigma, found.searched, found.repaired, found.without, found.too_large)
+    return np.searchsorted(stage[order], np.arange(len(found.pure) + 1)), action[order], prob[order]

@@ -37,130 +37,40 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.concepts import Concept, Nash
+from acegames.concepts import Nash
 from acegames.errors import TooLarge
+from acegames.model.arrays import Floats
 from acegames.numerics import INDIFFERENT, LEAST_PROBABILITY, NOISE, TIE
-from acegames.stage import Stage, StageBatch, StageStrategies
+from acegames.stage import Stage
 from acegames.stage.exact import Dictionary
 from acegames.stage.lemke_howson import lemke_howson
-from acegames.stage.preference import Interval, Preference, Reach, better
-from acegames.stage.program import Floats, Program, as_rational, merge_equal
-from acegames.stage.units import finer_goal, finer_units, first_units, goal_range
+from acegames.stage.preference import Interval, Preference, Reach, Score, better, rationals
+from acegames.stage.program import Program, merge_equal
+from acegames.stage.units import Units, finer_units, first_units
 
 TRIES = 6  # searches at one stage, each in units of about a thousandth of the last
 EXACT_PAIRS = 2**13  # most pairs of supports tried in exact arithmetic: some minutes
 
 Mixture = dict[int, Fraction]  # probability of each action of a support
 Matrix = dict[tuple[int, int], Fraction]  # a player's utility at (its action, the other's)
+Actions = tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Supports of the two players, and each one's feasible actions against the other's support."""
-
-    supports: tuple[tuple[int, ...], tuple[int, ...]]
-    choices: tuple[tuple[int, ...], tuple[int, ...]]
-
-
-def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
-    """Return each player's mixture, or None without an equilibrium (three or more players: pure).
-
-    Raises:
-        TooLarge: there are more than EXACT_PAIRS pairs of supports to try.
-    """
-    unit = first_units(stage)
-    goal = goal_range(stage, unit)
-    for _ in range(TRIES):
-        exact = _solved(stage, unit, goal)
-        if exact is None:
-            return None
-        found = as_floats(exact)
-        sigma = joint(stage.action, found)
-        finer, closer = finer_units(stage, unit, sigma), finer_goal(stage, unit, sigma, goal)
-        if finer is None and closer == goal:
-            break
-        unit, goal = unit if finer is None else finer, closer
-    return found
-
-
-def _solved(stage: Stage, units: Floats, goal: float) -> list[Mixture] | None:
-    """Solve one stage in given units."""
-    rational = np.array([[as_rational(x) for x in row] for row in stage.utility.tolist()], dtype=object)
-    top, gross, n = rational.max(axis=0), stage.gross, len(stage.players)
-    unit = [as_rational(x) for x in units.tolist()]
-    per = [x or Fraction(1) for x in unit]
-    v = (rational - top) / per * [int(x > 0) for x in unit]
-    noise = [as_rational(NOISE * gross[(v[:, i] >= -1).astype(bool), i].max()) for i in range(n)]
-    ties = [max(e / x, as_rational(INDIFFERENT)) for e, x in zip(noise, per, strict=True)]
-    v = merge_equal(v, np.array([ties] * len(v), dtype=object))
-    cells = {tuple(a): tuple(row) for a, row in zip(stage.action.tolist(), v.tolist(), strict=True)}
-    preference = Preference(stage, top.tolist(), unit, as_rational(goal))
-    pure = _best_pure(cells, preference)
-    if n != 2:
-        return None if pure is None else [{a: Fraction(1)} for a in pure]
-    product = is_product(stage.action)
-    constant = product and _constant_sum(rational, gross, unit)
-    if pure is not None and (
-        constant or not better(preference.best_case(_whole_range(cells)), preference.score(cells[pure]))
-    ):
-        return [{a: Fraction(1)} for a in pure]
-    first, second = ({a[:: 1 - 2 * i]: u[i] for a, u in cells.items()} for i in (0, 1))
-    if constant:
-        return [_maximin(first), _maximin(second)]
-    if product and preference.kind is None:
-        return _any(first, second)
-    incumbent = None if pure is None else [{a: Fraction(1)} for a in pure]
-    score = None if pure is None else preference.score(cells[pure])
-    found = _Search(first, second, preference, ties).best(incumbent, score, as_rational(LEAST_PROBABILITY))
-    return found or _Search(first, second, preference, [Fraction(0)] * 2).best(None, None, Fraction(0))
-
-
-def as_floats(mixtures: Sequence[Mixture]) -> list[dict[int, float]]:
-    """Round at the very end, to mixtures that sum to one."""
-    found = []
-    for mixture in mixtures:
-        total = sum(float(p) for p in mixture.values())
-        found.append({a: float(p) / total for a, p in sorted(mixture.items())})
-    return found
-
-
-class ExactNashSolver:
-    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
-
-    def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
-        """Return a Nash equilibrium of each stage that has one."""
-        sigma = np.zeros(len(batch.utility))
-        without, too_large, programs = [], [], 0
-        for g, (first, last) in enumerate(itertools.pairwise(batch.ptr.tolist())):
-            utility, stage = batch.utility[first:last], batch.stage(g, concept, players)
-            if utility.shape[1] == 1 or len(utility) == 1:
-                sigma[first + int(utility[:, 0].argmax())] = 1.0
-                continue
-            try:
-                found = _one_stage(stage)
-            except TooLarge:
-                too_large.append(g)
-                continue
-            programs += 1
-            if found is None:
-                without.append(g)
-            else:
-                sigma[first:last] = joint(stage.action, found)
-        return StageStrategies(sigma, programs, 0, tuple(without), tuple(too_large))
-
-
-def _one_stage(stage: Stage) -> list[dict[int, float]] | None:
+def solve_nash(stage: Stage) -> Floats | None:
     """By the backend, if it may be asked, or exactly; three or more players in the other order."""
     if len(stage.players) == 2:
-        return from_backend(stage) or solve_nash_exactly(stage)
-    return solve_nash_exactly(stage) or from_backend(stage)
+        found = from_backend(stage) or solve_nash_exactly(stage)
+    else:
+        found = solve_nash_exactly(stage) or from_backend(stage)
+    return None if found is None else joint(stage.action, found)
 
 
 def from_backend(stage: Stage) -> list[dict[int, float]] | None:
@@ -173,6 +83,25 @@ def from_backend(stage: Stage) -> list[dict[int, float]] | None:
     return ask_backend(stage, concept.backend)
 
 
+def solve_nash_exactly(stage: Stage) -> list[dict[int, float]] | None:
+    """Return each player's mixture, or None without an equilibrium (three or more players: pure).
+
+    Raises:
+        TooLarge: there are more than EXACT_PAIRS pairs of supports to try.
+    """
+    units = first_units(stage)
+    for _ in range(TRIES):
+        exact = _solved(stage, units)
+        if exact is None:
+            return None
+        found = [_as_floats(mixture) for mixture in exact]
+        finer = finer_units(stage, units, joint(stage.action, found))
+        if finer is None:
+            break
+        units = finer
+    return found
+
+
 def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Floats:
     """Probability of each joint action (R,) when the players draw independently."""
     sigma = np.ones(len(action))
@@ -181,92 +110,111 @@ def joint(action: NDArray[np.int32], mixtures: Sequence[dict[int, float]]) -> Fl
     return sigma
 
 
-def _best_pure(cells: dict[tuple[int, ...], tuple[Fraction, ...]], preference: Preference) -> tuple[int, ...] | None:
-    best = None
-    choices = [sorted({a[i] for a in cells}) for i in range(len(next(iter(cells))))]
-    for a, u in cells.items():
-        moves = ((i, (*a[:i], b, *a[i + 1 :])) for i, own in enumerate(choices) for b in own)
-        if all(to not in cells or cells[to][i] <= u[i] for i, to in moves) and (
-            best is None or better(preference.score(u), preference.score(cells[best]))
-        ):
-            best = a
-    return best
-
-
-def _whole_range(cells: dict[tuple[int, ...], tuple[Fraction, ...]]) -> list[Interval]:
-    return [(min(column), max(column)) for column in zip(*cells.values(), strict=True)]
-
-
 def is_product(action: NDArray[np.int32]) -> bool:
     """Whether the feasible joint actions (R, N) are all combinations of the players' actions."""
     return len(action) == math.prod(len(np.unique(own)) for own in action.T)
 
 
-def _constant_sum(utility: NDArray[np.object_], gross: Floats, unit: Sequence[Fraction]) -> bool:
+def _solved(stage: Stage, units: Units) -> list[Mixture] | None:
+    """Solve one stage in given units."""
+    utility, unit = rationals(stage.utility), rationals(units.own)
+    per = np.where(unit > 0, unit, 1)
+    v = (utility - utility.max(axis=0)) / per * (unit > 0)
+    noise = rationals([NOISE * g[u >= -1].max() for u, g in zip(v.T, stage.gross.T, strict=True)])
+    ties = np.maximum(noise / per, rationals(INDIFFERENT))
+    v = merge_equal(v, np.array([ties] * len(v)))
+    preference = Preference(stage, units)
+    cells = {tuple(a): tuple(u) for a, u in zip(stage.action.tolist(), v.tolist(), strict=True)}
+    pure, score = _best_pure(cells, preference)
+    if len(stage.players) != 2:
+        return pure
+    product = is_product(stage.action)
+    constant = product and _constant_sum(utility, stage.gross, unit)
+    whole = [(min(column), max(column)) for column in v.T]
+    if score is not None and (constant or not better(preference.best_case(whole), score)):
+        return pure
+    if constant or (product and preference.kind is None):
+        own = [np.unique(column).tolist() for column in stage.action.T]
+        first, second = (column.reshape(len(own[0]), -1) for column in v.T)
+        found = [_maximin(first), _maximin(second.T)] if constant else lemke_howson(first, second.T)
+        return [{a: p for a, p in zip(actions, mix, strict=True) if p} for actions, mix in zip(own, found, strict=True)]
+    both = [{a[:: 1 - 2 * i]: u[i] for a, u in cells.items()} for i in (0, 1)]
+    some = _Search(both, preference, ties.tolist()).best(pure, score, Fraction(LEAST_PROBABILITY))
+    return some or _Search(both, preference, [Fraction(0)] * 2).best(None, None, Fraction(0))
+
+
+def _as_floats(mixture: Mixture) -> dict[int, float]:
+    """Round at the very end, to a mixture that sums to one."""
+    total = sum(float(p) for p in mixture.values())
+    return {a: float(p) / total for a, p in sorted(mixture.items())}
+
+
+def _best_pure(
+    cells: dict[Actions, tuple[Fraction, ...]], preference: Preference
+) -> tuple[list[Mixture] | None, Score | None]:
+    """The best pure equilibrium and its score, if there is one."""
+    best, best_score = None, None
+    choices = [sorted(set(own)) for own in zip(*cells, strict=True)]
+    for a, u in cells.items():
+        moves = ((i, (*a[:i], b, *a[i + 1 :])) for i, own in enumerate(choices) for b in own)
+        if all(to not in cells or cells[to][i] <= u[i] for i, to in moves):
+            score = preference.score(u)
+            if best_score is None or better(score, best_score):
+                best, best_score = [{x: Fraction(1)} for x in a], score
+    return best, best_score
+
+
+def _constant_sum(utility: NDArray[Any], gross: Floats, unit: NDArray[Any]) -> bool:
     """Whether the utilities of all who care, in units of their ranges, add up to a constant."""
     ranges = utility.max(axis=0) - utility.min(axis=0)
-    per = [1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)]
+    per = np.array([1 / r if x else Fraction(0) for r, x in zip(ranges, unit, strict=True)])
     total = (utility * per).sum(axis=1)
-    noise = max(sum(as_rational(NOISE * g) * p for g, p in zip(row, per, strict=True)) for row in gross.tolist())
-    return bool(max(total) - min(total) <= noise)
+    noise = (rationals(NOISE * gross) * per).sum(axis=1)
+    return bool(total.max() - total.min() <= noise.max())
 
 
-def _any(first: Matrix, second: Matrix) -> list[Mixture]:
-    """Some equilibrium where X is a product."""
-    rows, columns = sorted({a for a, _ in first}), sorted({k for _, k in first})
-    found = lemke_howson(
-        [[first[a, k] for k in columns] for a in rows], [[second[k, a] for a in rows] for k in columns]
-    )
-    return [{a: p for a, p in zip(own, mix, strict=True) if p} for own, mix in zip((rows, columns), found, strict=True)]
-
-
-def _maximin(u: Matrix) -> Mixture:
+def _maximin(u: NDArray[Any]) -> list[Fraction]:
     """Maximise z <= sum over a of x_a (u(a, k) - min u) for each k, over mixtures x."""
-    own, others, least = sorted({a for a, _ in u}), sorted({k for _, k in u}), min(u.values())
-    A = np.array([[least - u[a, k] for a in own] + [Fraction(1)] for k in others], dtype=object)
-    table = Dictionary(Program(len(own), A, np.zeros(len(others), dtype=int), np.empty((0, len(own) + 1))))
+    own, others = u.shape
+    A = np.hstack([u.min() - u.T, np.ones((others, 1), dtype=int)])
+    table = Dictionary(Program(own, A, np.zeros(others, dtype=int), np.empty((0, own + 1))))
     table.make_feasible()
-    table.maximise([Fraction(0)] * len(own) + [Fraction(1)])
-    return {a: p for a, p in zip(own, table.point(), strict=False) if p > 0}
+    table.maximise([0] * own + [1])
+    return table.point()[:own]
 
 
 class _Search:
     """Support enumeration for two players."""
 
-    def __init__(self, first: Matrix, second: Matrix, preference: Preference, ties: Sequence[Fraction]) -> None:
-        self.u, self.preference, self.ties = (first, second), preference, ties
-        self.columns: dict[int, frozenset[int]] = {}  # player 2's options against each action
-        for a, k in sorted(first):
-            self.columns[a] = self.columns.get(a, frozenset()) | {k}
-        every = frozenset().union(*self.columns.values())
-        product = all(columns == every for columns in self.columns.values())
+    def __init__(self, u: Sequence[Matrix], preference: Preference, ties: Sequence[Fraction]) -> None:
+        self.u, self.preference, self.ties = u, preference, ties
+        # player 2's options against each action
+        self.columns = {a: frozenset(k for b, k in u[0] if b == a) for a in sorted({a for a, _ in u[0]})}
+        rows, columns = len(self.columns), len({k for _, k in u[0]})
         more = int(preference.kind == "fair")
-        sizes = (len(every) + more, len(self.columns) + more) if product else (len(self.columns), len(every))
-        self.most_rows, self.most_columns = sizes
+        product = len(u[0]) == rows * columns
+        self.most_rows, self.most_columns = (columns + more, rows + more) if product else (rows, columns)
 
-    def best(
-        self, incumbent: list[Mixture] | None, score: tuple[Fraction, ...] | None, least: Fraction
-    ) -> list[Mixture] | None:
+    def best(self, incumbent: list[Mixture] | None, score: Score | None, least: Fraction) -> list[Mixture] | None:
         """The best equilibrium with probabilities of at least `least`, or the incumbent."""
-        pairs = sorted(self._pairs(), key=lambda p: (abs(len(p.supports[0]) - len(p.supports[1])), len(p.supports[0])))
-        for pair in pairs:
-            bounds = self._bounds(pair)
+        for supports, choices in sorted(self._pairs(), key=lambda p: (abs(len(p[0][0]) - len(p[0][1])), len(p[0][0]))):
+            bounds = [_bounds(u, *own) for u, own in zip(self.u, (supports, supports[::-1]), strict=True)]
             if any(lower > upper + tie for (lower, upper), tie in zip(bounds, self.ties, strict=True)):
                 continue
             if score is not None and not better(self.preference.best_case(bounds), score):
                 continue
-            found = self._equilibrium(pair, least)
-            if found is None:
-                continue
-            mixtures, values = found
-            if score is None or better(self.preference.score(values), score):
-                incumbent, score = mixtures, self.preference.score(values)
+            found = self._equilibrium(supports, choices, least)
+            if found is not None and (score is None or better(found[1], score)):
+                incumbent, score = found
         return incumbent
 
-    def _pairs(self) -> Iterator[_Pair]:
-        """Undominated pairs of supports inside X, other than single joint actions."""
+    def _pairs(self) -> Iterator[tuple[tuple[Actions, Actions], tuple[Actions, Actions]]]:
+        """Undominated pairs of supports inside X, other than single joint actions.
+
+        With each, the players' feasible actions against the other's support.
+        """
         looked = 0
-        stack: list[tuple[tuple[int, ...], frozenset[int]]] = [((a,), columns) for a, columns in self.columns.items()]
+        stack: list[tuple[Actions, frozenset[int]]] = [((a,), columns) for a, columns in self.columns.items()]
         while stack:
             rows, common = stack.pop()
             if self._hopeless(rows, common):
@@ -282,123 +230,93 @@ class _Search:
                         raise TooLarge(f"more than {EXACT_PAIRS:,} pairs of supports in exact arithmetic")
                     against = tuple(a for a, columns in self.columns.items() if columns.issuperset(chosen))
                     if not any(self._dominated(0, a, against, chosen) for a in rows):
-                        yield _Pair((rows, chosen), (against, tuple(sorted(common))))
+                        yield (rows, chosen), (against, tuple(sorted(common)))
 
-    def _hopeless(self, rows: tuple[int, ...], common: frozenset[int]) -> bool:
+    def _hopeless(self, rows: Actions, common: frozenset[int]) -> bool:
         """Whether one of `rows` is worse than another action against all of `common`."""
         u = self.u[0]
         rivals = [c for c, columns in self.columns.items() if columns >= common]
-        return any(all(u[c, k] > u[a, k] for k in common) for a in rows for c in rivals if c != a)
+        return any(all(u[c, k] > u[a, k] for k in common) for a in rows for c in rivals)
 
     def _dominated(self, i: int, a: int, rivals: Sequence[int] | frozenset[int], against: Sequence[int]) -> bool:
         u = self.u[i]
-        return any(
-            all(u[c, k] >= u[a, k] for k in against) and any(u[c, k] > u[a, k] for k in against)
-            for c in rivals
-            if c != a
-        )
+        return any(all(u[c, k] >= u[a, k] for k in against) and any(u[c, k] > u[a, k] for k in against) for c in rivals)
 
-    def _bounds(self, pair: _Pair) -> list[Interval]:
-        """Bounds on each player's utility: all actions of its support are worth the same."""
-        found = []
-        for i, u in enumerate(self.u):
-            own, others = pair.supports[i], pair.supports[1 - i]
-            lower = max(min(u[a, k] for k in others) for a in own)
-            found.append((lower, min(max(u[a, k] for k in others) for a in own)))
-        return found
-
-    def _equilibrium(self, pair: _Pair, least: Fraction) -> tuple[list[Mixture], list[Fraction]] | None:
+    def _equilibrium(
+        self, supports: tuple[Actions, Actions], choices: tuple[Actions, Actions], least: Fraction
+    ) -> tuple[list[Mixture], Score] | None:
+        """The best equilibrium of these supports and its score, if there is one."""
         # the side with more conditions first
-        order = (0, 1) if len(pair.supports[0]) >= len(pair.supports[1]) else (1, 0)
-        sides: list[_Side | None] = [None, None]
-        for i in order:
-            side = (self.u[i], pair.supports[i], pair.choices[i], pair.supports[1 - i])
-            sides[i] = _Side.of(*side, self.ties[i], least)
-            if sides[i] is None:
+        sides = {}
+        for i in (0, 1) if len(supports[0]) >= len(supports[1]) else (1, 0):
+            side = (self.u[i], supports[i], choices[i], supports[1 - i], least)
+            loose = _Side(*side, self.ties[i])
+            if not loose.possible:
                 return None
-            sides[i] = _Side.of(*side, Fraction(0), least) or sides[i]  # no leeway if possible
-        first, second = sides
-        assert first is not None and second is not None
-        targets = self.preference.targets([first.reach(), second.reach()])
-        y, x = first.point(targets[0]), second.point(targets[1])
-        return [x, y], [first.value(y), second.value(x)]
+            tight = _Side(*side, Fraction(0))  # no leeway if possible
+            sides[i] = tight if tight.possible else loose
+        targets = self.preference.targets([sides[0].reach(), sides[1].reach()])
+        y, x = (sides[i].point(targets[i]) for i in (0, 1))
+        return [x, y], self.preference.score([sides[0].worth(y.values()), sides[1].worth(x.values())])
+
+
+def _bounds(u: Matrix, own: Actions, others: Actions) -> Interval:
+    """Bounds on a player's utility: all actions of its support are worth the same."""
+    rows = [[u[a, k] for k in others] for a in own]
+    return max(map(min, rows)), min(map(max, rows))
 
 
 class _Side:
     """The other player's mixtures against which a player's support is optimal: a small polytope."""
 
     def __init__(
-        self, u: Matrix, own: tuple[int, ...], others: tuple[int, ...], program: Program, least: Fraction
+        self, u: Matrix, own: Actions, choices: Actions, others: Actions, least: Fraction, tie: Fraction
     ) -> None:
-        self.others, self.program, self.least = others, program, least
-        self.centre: list[Fraction] = []
-        self.low: list[Fraction] | None = None
-        self.high: list[Fraction] | None = None
-        self.worth = [u[own[0], k] for k in others]
-        self.present = [Fraction(0)] * len(others) + [Fraction(1)]
-
-    @staticmethod
-    def of(
-        u: Matrix,
-        own: tuple[int, ...],
-        choices: tuple[int, ...],
-        others: tuple[int, ...],
-        tie: Fraction,
-        least: Fraction,
-    ) -> _Side | None:
-        """Return it, or None if no mixture gives each of `others` enough probability."""
-        zero, n = Fraction(0), len(others)
+        self.others, self.least, n = others, least, len(others)
         moves = ([u[c, k] - u[a, k] for k in others] for a in own for c in choices if c != a)
-        gains = [[*gain, zero] for gain in moves if max(gain) > 0]  # other moves never gain
-        # the least probability: z <= y_k
-        share = [[Fraction(-int(j == k)) for j in range(n)] + [Fraction(1)] for k in range(n)]
-        b = np.array([tie] * len(gains) + [zero] * n, dtype=object)
-        program = Program(n, np.array(gains + share, dtype=object).reshape(len(b), n + 1), b, np.empty((0, n + 1)))
-        side = _Side(u, own, others, program, least)
-        centre = side._solve(side.present, side._level(1))
-        if centre is None or not side._full(centre):
-            return None
-        side.centre = centre
-        return side
+        gains = [[*gain, 0] for gain in moves if max(gain) > 0]  # other moves never gain
+        share = [[-int(j == k) for j in range(n)] + [1] for k in range(n)]  # the least probability: z <= y_k
+        b = np.array([tie] * len(gains) + [0] * n, dtype=object)
+        self.program = Program(n, np.array(gains + share, dtype=object), b, np.empty((0, n + 1)))
+        self.level = [u[own[0], k] for k in others] + [Fraction(0)]
+        self.present = [0] * n + [1]
+        self.centre = self._best(self.present, self.level)
+        self.possible = self._full(self.centre)  # whether some mixture gives all of `others` enough
+
+    @cached_property
+    def ends(self) -> tuple[list[Fraction], list[Fraction]]:
+        """The mixtures that are worth least and most."""
+        return self._best([-w for w in self.level], self.present), self._best(self.level, self.present)
 
     def reach(self) -> Reach:
         """The player's utilities over these mixtures."""
-        self.low, self.high = (self._solve(self._level(sign), self.present) for sign in (-1, 1))
-        assert self.low is not None and self.high is not None
-        low, centre, high = map(self._worth, (self.low, self.centre, self.high))
-        return Reach(low, centre, high, (self._full(self.low), self._full(self.high)))
+        low, high = self.ends
+        return Reach(self.worth(low), self.worth(self.centre), self.worth(high), self._full(high))
 
     def point(self, target: Fraction) -> Mixture:
         """A positive mixture worth `target`, or the centre if the target is only approached."""
-        middle = self._worth(self.centre)
-        end = self.high if target >= middle else self.low
-        assert end is not None
-        far = self._worth(end)
+        middle = self.worth(self.centre)
+        end = self.ends[target >= middle]
+        far = self.worth(end)
         if abs(far - target) <= TIE:
             chosen = end if self._full(end) else self.centre
         else:
             share = (target - middle) / (far - middle) if far != middle else Fraction(0)
             chosen = [share * p + (1 - share) * q for p, q in zip(end, self.centre, strict=True)]
-        return dict(zip(self.others, chosen, strict=False))
+        return dict(zip(self.others, chosen, strict=True))
 
-    def value(self, mixture: Mixture) -> Fraction:
+    def worth(self, mixture: Iterable[Fraction]) -> Fraction:
         """The player's utility."""
-        return self._worth(list(mixture.values()))
+        return sum((w * p for w, p in zip(self.level, mixture, strict=False)), Fraction(0))
 
-    def _worth(self, point: Sequence[Fraction]) -> Fraction:
-        return sum((w * p for w, p in zip(self.worth, point, strict=False)), Fraction(0))
+    def _full(self, mixture: list[Fraction]) -> bool:
+        return bool(mixture) and min(mixture) > 0 and min(mixture) >= self.least
 
-    def _level(self, sign: int) -> list[Fraction]:
-        return [sign * w for w in self.worth] + [Fraction(0)]
-
-    def _full(self, point: Sequence[Fraction]) -> bool:
-        least = min(point[: len(self.others)])
-        return least > 0 and least >= self.least
-
-    def _solve(self, *levels: list[Fraction]) -> list[Fraction] | None:
+    def _best(self, *levels: Sequence[Fraction | int]) -> list[Fraction]:
+        """The best mixture, level by level; empty if there is none."""
         table = Dictionary(self.program)
         if not table.make_feasible():
-            return None
+            return []
         for level in levels:
             table.maximise(level)
         return table.point()[: len(self.others)]

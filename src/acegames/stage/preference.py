@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from acegames.numerics import TIE
 from acegames.stage import Stage
-from acegames.stage.program import as_rational
+from acegames.stage.units import Units
 
+rationals: Any = np.frompyfunc(Fraction, 1, 1)  # of an array of floats
 SAME = Fraction(TIE)  # a float would turn sums into floats
 Interval = tuple[Fraction, Fraction]
 Score = tuple[Fraction, ...]
@@ -32,27 +36,20 @@ class Reach:
     low: Fraction
     centre: Fraction  # where the least probability is largest
     high: Fraction
-    closed: tuple[bool, bool]  # whether low and high are attained, or only approached
-
-    @property
-    def best(self) -> Fraction:
-        """The highest utility, or the centre if that is only approached."""
-        return self.high if self.closed[1] else self.centre
+    closed: bool  # whether `high` is attained, or only approached
 
 
 class Preference:
     """An objective at one stage."""
 
-    def __init__(self, stage: Stage, top: Sequence[Fraction], units: Sequence[Fraction], goal: Fraction) -> None:
-        weights, baseline = stage.concept.weights(stage.players), stage.baseline
+    def __init__(self, stage: Stage, units: Units) -> None:
+        weights = stage.concept.weights(stage.players)
         self.kind = stage.concept.objective if weights is None else "linear"
-        span = goal or Fraction(1)
-        self.gain = [x / span for x in units]
-        high = [x + as_rational(up) for x, up in zip(top, baseline, strict=True)] if baseline is not None else top
-        self.offset = [(x - min(high)) / span for x in high]
-        given = weights or [0.0] * len(units)
-        largest = as_rational(max(map(abs, given)) or 1.0)
-        self.weights = [as_rational(w) * x / (largest * span) for w, x in zip(given, units, strict=True)]
+        unit, span = rationals(units.own), Fraction(units.goal) or Fraction(1)
+        high = rationals(stage.utility.max(axis=0)) + rationals(stage.baseline)
+        given = rationals(weights or np.zeros(len(unit)))
+        self.gain, self.offset = unit / span, (high - high.min()) / span
+        self.weights = given * unit / ((max(abs(given)) or 1) * span)
 
     def score(self, v: Sequence[Fraction]) -> Score:
         """The objective, then each player's utility; empty if any equilibrium will do."""
@@ -80,17 +77,15 @@ class Preference:
         lower, upper = self._alike([r.low for r in reach]), self._alike([r.high for r in reach])
         bottom, top = max(lower), min(upper)
         if self.kind == "egalitarian":
-            enough = min(
-                x for x, hi in zip(self._alike([r.best for r in reach]), upper, strict=True) if hi <= top + SAME
-            )
+            best = self._alike([r.high if r.closed else r.centre for r in reach])
+            enough = min(x for x, hi in zip(best, upper, strict=True) if hi <= top + SAME)
             wanted = self._own([enough] * len(reach), [r.centre for r in reach])
-            return [r.high if r.closed[1] else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
+            return [r.high if r.closed else max(r.centre, x) for r, x in zip(reach, wanted, strict=True)]
         if self.kind != "fair":
-            weights = self.weights if self.kind == "linear" else [Fraction(1)] * len(reach)
-            return [r.high if w >= 0 else r.low for w, r in zip(weights, reach, strict=True)]
+            return [r.high if w >= 0 else r.low for w, r in zip(self.weights, reach, strict=True)]
         if bottom > top + SAME:
             return [r.high if lo < bottom else r.low for r, lo in zip(reach, lower, strict=True)]
-        open_end = any(not r.closed[1] and hi <= top + SAME for r, hi in zip(reach, upper, strict=True))
+        open_end = any(not r.closed and hi <= top + SAME for r, hi in zip(reach, upper, strict=True))
         meet = (bottom + top) / 2 if open_end and bottom < top - SAME else top
         wanted = self._own([meet] * len(reach), [r.high for r in reach])
         return [min(max(x, r.low), r.high) for r, x in zip(reach, wanted, strict=True)]
@@ -102,4 +97,5 @@ class Preference:
 
     def _alike(self, v: Sequence[Fraction]) -> list[Fraction]:
         """The players' utilities on one scale."""
-        return [o + g * x for o, g, x in zip(self.offset, self.gain, v, strict=True)]
+        found: list[Fraction] = (self.offset + self.gain * v).tolist()
+        return found

@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 
 from acegames.numerics import OUTLIER
 from acegames.stage import Stage
+from acegames.stage.units import Units
 
-Floats = NDArray[np.float64]
 Numbers = NDArray[Any]  # floats, or objects that are whole numbers or Fractions
 
 
@@ -73,46 +73,34 @@ class Program:
         return Program(self.rows, A, self.b / self.row_unit, levels, depth=self.depth)
 
 
-def stage_program(stage: Stage, blur: Numbers, unit: Numbers, goal: Any) -> Program:
+def stage_program(stage: Stage, blur: Numbers, units: Units) -> Program:
     """Build the program of one stage; `blur` (R, N) is the rounding of the utilities.
 
-    `unit` (N,) and `goal` are the units of the utilities and of the objective. All numbers are
-    floats, or all are whole numbers, which ranges times the floor must be as well.
+    All numbers are floats, or all are whole numbers, which ranges times the floor must be as well.
     """
-    utility, concept, players = stage.utility, stage.concept, stage.players
-    exact, cares = utility.dtype == object, unit > 0
+    utility, concept = stage.utility, stage.concept
+    exact, cares = utility.dtype == object, units.own > 0
     low, top = utility.min(axis=0), utility.max(axis=0)
     ranges = (top - low) * cares
     v = merge_equal((utility - top) * cares, blur)
     part, of = float(concept.floor).as_integer_ratio()
     below = ranges * part // of if exact else ranges * float(concept.floor)
-    deviations, owner = deviation_rows(
-        stage.action, v, -ranges - below - ~cares, concept.deviators(players), told=concept.told
-    )
-    per, goal, nothing = np.where(cares, unit, 1), goal or 1, np.zeros(len(deviations), dtype=int)
+    A, owner = deviation_rows(stage, v, -ranges - below - ~cares)
+    per, goal, b = np.where(cares, units.own, 1), units.goal or 1, np.zeros(len(A), dtype=int)
     depth = (-v // per).max(axis=1)
     depth = np.where(depth > OUTLIER, depth, 1) if (depth > OUTLIER).any() else None
     if concept.objective is None:
-        return Program(len(v), deviations, nothing, np.empty((0, len(v))), per[owner], depth=depth)
-    given = concept.weights(players)
+        return Program(len(v), A, b, np.empty((0, len(v))), per[owner], depth=depth)
+    given = concept.weights(stage.players)
     if given is not None:
-        largest = max(map(abs, given)) or 1.0
-        whole = common_denominator([*map(as_rational, given)])[0] if exact else [w / largest for w in given]
-        weights = np.array(whole, dtype=v.dtype)
-        first, size = (v * weights).sum(axis=1), abs(weights).max() or 1
-        levels, counted = np.vstack([first, v.T]), np.append(goal * size, per)
-        return Program(len(v), deviations, nothing, levels, per[owner], counted, depth)
-    if stage.baseline is not None:
-        low = low + stage.baseline
-    fair = concept.objective == "fair"
-    A, b, levels = _compare_players(v, ranges, low - low.min(), deviations, fair=fair)
+        scaled: Any = common_denominator([*map(Fraction, given)])[0] if exact else stage.weights
+        weights = np.array(scaled, dtype=v.dtype)
+        levels, size = np.vstack([(v * weights).sum(axis=1), v.T]), abs(weights).max() or 1
+        return Program(len(v), A, b, levels, per[owner], np.append(goal * size, per), depth)
+    low = low + stage.baseline
+    A, b, levels = _compare_players(v, ranges, low - low.min(), A, fair=concept.objective == "fair")
     row_unit = np.append(per[owner], [goal] * (len(b) - len(owner)))
     return Program(len(v), A, b, levels, row_unit, np.append(goal, per), depth)
-
-
-def as_rational(x: Any) -> Fraction:
-    """A Fraction of plain Python ints; numpy's would overflow."""
-    return Fraction(x.item() if isinstance(x, np.generic) else x)
 
 
 def common_denominator(numbers: Sequence[Fraction | int]) -> tuple[list[int], int]:
@@ -129,18 +117,15 @@ def _compare_players(
     alike = (v + gain).T
     least, most = (offset + gain).min(), offset.max()
     above = gain.max()  # the highest is at most this much above `most`
-    auxiliaries = 2 if fair else 1
-    blocks = [
-        np.hstack([deviations, np.zeros((len(deviations), auxiliaries), dtype=int)]),
-        np.hstack([-alike, np.tile([1, 0][:auxiliaries], (n, 1))]),
-    ]
+    blocks, auxiliaries = [(deviations, [0, 0]), (-alike, [1, 0])], 1 + fair
     b = [np.zeros(len(deviations), dtype=int), np.minimum(offset, least)]
     if fair:
-        blocks.append(np.hstack([alike, np.tile([0, 1], (n, 1))]))
+        blocks.append((alike, [0, 1]))
         b.append(above - np.maximum(offset - most, -gain))
+    A = np.vstack([np.hstack([part, np.tile(more[:auxiliaries], (len(part), 1))]) for part, more in blocks])
     levels = np.hstack([np.vstack([np.zeros(rows, dtype=int), v.T]), np.zeros((n + 1, auxiliaries), dtype=int)])
     levels[0, rows:] = 1
-    return np.vstack(blocks), np.concatenate(b), levels
+    return A, np.concatenate(b), levels
 
 
 def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
@@ -154,26 +139,23 @@ def merge_equal(v: Numbers, blur: Numbers) -> Numbers:
     return merged
 
 
-def deviation_rows(
-    action: NDArray[np.int32], v: Numbers, outside: Numbers, deviates: Sequence[bool], *, told: bool
-) -> tuple[Numbers, NDArray[np.int64]]:
+def deviation_rows(stage: Stage, v: Numbers, outside: Numbers) -> tuple[Numbers, NDArray[np.int64]]:
     """The incentive constraints A sigma <= 0 that can bind, and the player of each.
 
     `outside` (N,) is the value of a deviation out of X; only players who deviate have constraints.
     """
-    rows = len(v)
+    action, concept = stage.action, stage.concept
     joint = [*map(tuple, action.tolist())]
     position = {a: r for r, a in enumerate(joint)}
     found, owner = [], []
-    for i in np.flatnonzero(deviates).tolist():
+    for i in np.flatnonzero(concept.deviators(stage.players)).tolist():
         choices = sorted({a[i] for a in joint})
         for d in choices:
             to = np.array([position.get((*a[:i], d, *a[i + 1 :]), -1) for a in joint])
             gain = np.where(to >= 0, v[to, i], outside[i]) - v[:, i]
-            tolds = [action[:, i] == own for own in choices if own != d] if told else [True]
-            for given in tolds:
-                row = gain * given
+            for given in [action[:, i] == own for own in choices if own != d] if concept.told else [True]:
+                row = np.where(given, gain, 0)
                 if (row > 0).any():
                     found.append(row)
                     owner.append(i)
-    return np.array(found, dtype=v.dtype).reshape(len(found), rows), np.array(owner, dtype=np.int64)
+    return np.array(found, dtype=v.dtype).reshape(len(found), len(v)), np.array(owner, dtype=np.int64)

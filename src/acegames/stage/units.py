@@ -10,22 +10,39 @@ actions, again without outliers. In most games, the units are simply the ranges.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats
 from acegames.numerics import COARSE, NOISE, OUTLIER
 from acegames.stage import Stage
 
-Floats = NDArray[np.float64]
+
+class Units(NamedTuple):
+    """What a stage is counted in: floats, or whole numbers."""
+
+    own: NDArray[Any]  # (N,) of each player's utilities; 0 if all are equal
+    goal: Any  # of the objective
 
 
-def first_units(stage: Stage) -> Floats:
-    """The range of each player's utilities (R, N) without outliers, (N,); 0 if all are equal."""
+def first_units(stage: Stage) -> Units:
+    """The range of each player's utilities without outliers, and that of the objective."""
     utility, gross = stage.utility, stage.gross
-    top, low = utility.max(axis=0), utility.min(axis=0)
     found = [core_range(u, NOISE * g[u == u.max()].max()) for u, g in zip(utility.T, gross.T, strict=True)]
-    return np.where(top - low > NOISE * gross.max(axis=0), found, 0.0)
+    own = np.where(utility.max(axis=0) - utility.min(axis=0) > NOISE * gross.max(axis=0), found, 0.0)
+    return Units(own, _goal_range(stage, own))
+
+
+def finer_units(stage: Stage, units: Units, sigma: Floats) -> Units | None:
+    """Units for another try if the answer sigma (R,) leaves far less to gain than these."""
+    utility, played = stage.utility, sigma > 0
+    missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
+    noise = NOISE * (sigma[:, None] * stage.gross)[played].sum(axis=0)
+    coarse = (missing > noise) & (missing * COARSE < units.own)
+    finer = Units(np.where(coarse, 8 * missing, units.own), _finer_goal(stage, units, sigma))
+    return finer if coarse.any() or finer.goal != units.goal else None
 
 
 def core_range(values: Floats, noise: float) -> float:
@@ -41,63 +58,46 @@ def core_range(values: Floats, noise: float) -> float:
     return float(shortfall[shortfall <= OUTLIER * shortfall[quarter]].max())
 
 
-def _weights(stage: Stage) -> Floats | None:
-    """The weights of a linear objective, scaled to unit size."""
-    given = stage.concept.weights(stage.players)
-    return None if given is None else np.array(given) / (max(map(abs, given)) or 1.0)
-
-
-def _raised(stage: Stage) -> Floats:
-    """The utilities with what was taken out of them, to compare players."""
-    return stage.utility if stage.baseline is None else stage.utility + stage.baseline
-
-
-def goal_range(stage: Stage, unit: Floats) -> float:
+def _goal_range(stage: Stage, unit: Floats) -> float:
     """An objective's unit: its range, if more than rounding, over rows that are no outliers."""
-    utility, gross, weights, raised = stage.utility, stage.gross, _weights(stage), _raised(stage)
+    utility, gross, weights, raised = stage.utility, stage.gross, stage.weights, stage.utility + stage.baseline
     counted = np.ones(len(unit)) if weights is None else np.abs(weights)
     largest = float((unit * counted).max())
     top = (raised if weights is None else utility).max(axis=0)
     usual = np.sort((gross * counted).sum(axis=1))[min(max(len(gross) // 4, 1), len(gross) - 1)]
     noise = OUTLIER * NOISE * float((counted * np.abs(top)).sum() + usual)  # with a margin
     if weights is not None:
-        values = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
-    elif stage.concept.objective == "fair":
-        values = raised.min(axis=1) - raised.max(axis=1)
+        values = _weighted(stage, weights, unit)
     else:
-        values = raised.min(axis=1)
+        values = raised.min(axis=1) - (raised.max(axis=1) if stage.concept.objective == "fair" else 0.0)
     usual = values[((utility.max(axis=0) - utility <= OUTLIER * unit) | (unit == 0)).all(axis=1)]
     return min(core_range(usual if len(usual) > 1 else values, noise) or largest, largest)
 
 
-def finer_units(stage: Stage, unit: Floats, sigma: Floats) -> Floats | None:
-    """Finer units if the answer sigma (R,) leaves far less to gain than these, or None."""
-    utility, gross, played = stage.utility, stage.gross, sigma > 0
-    missing = (sigma[:, None] * (utility.max(axis=0) - utility))[played].sum(axis=0)
-    noise = NOISE * (sigma[:, None] * gross)[played].sum(axis=0)
-    coarse = (missing > noise) & (missing * COARSE < unit)
-    return np.where(coarse, 8 * missing, unit) if coarse.any() else None
-
-
-def finer_goal(stage: Stage, unit: Floats, sigma: Floats, goal: float) -> float:
-    """The objective's unit for another try if the answer leaves far less to gain, else `goal`.
+def _finer_goal(stage: Stage, units: Units, sigma: Floats) -> float:
+    """The objective's unit for another try if the answer leaves far less to gain, or as it is.
 
     At most, an answer gains up to the best joint action (linear), the lowest of the players' best
     (egalitarian), or a gap of zero (fair).
     """
     if stage.concept.objective is None:
-        return goal
-    utility, gross, weights, raised = stage.utility, stage.gross, _weights(stage), _raised(stage)
-    played = sigma > 0
-    mean = (sigma[:, None] * raised)[played].sum(axis=0)
-    counted = np.ones(len(unit)) if weights is None else np.abs(weights)
-    noise = OUTLIER * NOISE * float((sigma[:, None] * gross * counted)[played].sum())
+        return float(units.goal)
+    weights, raised, played = stage.weights, stage.utility + stage.baseline, sigma > 0
+    counted = 1.0 if weights is None else np.abs(weights)
+    noise = OUTLIER * NOISE * float((sigma[:, None] * stage.gross * counted)[played].sum())
     if weights is not None:
-        worth = ((utility - utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
+        worth = _weighted(stage, weights, units.own)
         missing = float(worth.max() - (sigma * worth)[played].sum())
     else:
+        mean = (sigma[:, None] * raised)[played].sum(axis=0)
         missing = float((mean.max() if stage.concept.objective == "fair" else raised.max(axis=0).min()) - mean.min())
-    return 8 * missing if missing > noise and missing * COARSE < goal else goal
+    return 8 * missing if missing > noise and missing * COARSE < units.goal else float(units.goal)
+
+
+def _weighted(stage: Stage, weights: Floats, unit: Floats) -> Floats:
+    """A linear objective at each joint action, of the players who care."""
+    found: Floats = ((stage.utility - stage.utility.max(axis=0)) * weights * (unit > 0)).sum(axis=1)
+    return found
 
 
 def weighted_sum(weights: Iterable[float], rows: Floats) -> Floats:

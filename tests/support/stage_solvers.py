@@ -1,0 +1,98 @@
+"""The kernels as solvers of whole batches of stages, so that they pass the tests of every stage solver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acegames.concepts import Correlated
+from acegames.kernels.records import Answers, Choices, Written
+from acegames.model.arrays import owners, pointers
+from acegames.stage import Stage, StageStrategies
+from acegames.stage.exact import solve_exactly
+from acegames.stage.kernel_form import deviation_table, goal_of
+from acegames.stage.nash import solve_stages
+from acegames.stage.nash_exact import solve_nash
+
+
+def solved_exactly(action, utility, concept, players):
+    """Sigma of one stage in exact arithmetic."""
+    return solve_exactly(Stage(action, utility, concept, players, np.abs(utility), np.zeros(len(players))))
+
+
+def written(batch):
+    """The stages as kernels read them; the rows of each count from its first."""
+    utility = batch.utility if batch.utility.shape[1] == 1 else np.hstack([batch.utility, batch.rounded])
+    return Written(np.arange(len(batch)), batch.ptr, batch.ptr[:-1], np.arange(len(batch.utility)), utility)
+
+
+def choices_of(batch, concept, players):
+    """The joint actions of all rows, and where each player's switching leads."""
+    counts = batch.action.max(axis=0).astype(np.int64) + 1
+    deviation = deviation_table(owners(batch.ptr), batch.action, counts, concept.deviators(players))
+    action = batch.action.view()
+    action.setflags(write=False)  # as in the engine; else the kernel is compiled again
+    return Choices(action, deviation if len(counts) > 1 else np.zeros((0, 1), np.int32), pointers(counts))
+
+
+def baseline_of(batch):
+    return np.zeros(batch.utility.shape[1]) if batch.baseline is None else batch.baseline
+
+
+def kernel_arguments(batch, concept, players):
+    """The arguments of `kernels.written.solve_written` for a batch."""
+    stages, number, rows, widest = written(batch), len(batch), len(batch.utility), int(np.diff(batch.ptr).max())
+    row_type = np.uint16 if widest < 65535 else np.uint32
+    value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, row_type)
+    cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
+    answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
+    goal = goal_of(concept, players, baseline_of(batch))
+    return stages, number, choices_of(batch, concept, players), goal, widest, answers
+
+
+class BatchStageSolver:
+    """Solves whole batches in numba, with the same answers as the reference."""
+
+    def solve(self, batch, concept, players):
+        """Return an equilibrium of each stage."""
+        from acegames.kernels.written import solve_written
+
+        if not isinstance(concept, Correlated):
+            return NashStageSolver().solve(batch, concept, players)
+        arguments = kernel_arguments(batch, concept, players)
+        mixed, bad, programs = solve_written(*arguments)
+        found, sigma = arguments[-1], np.zeros(len(batch.utility))
+        used, opened = found.mixed_ptr[mixed], found.open[:bad]
+        found.code[opened] = 0
+        pure = found.code > 0
+        sigma[batch.ptr[:-1][pure] + found.code[pure] - 1] = 1.0
+        first = np.repeat(batch.ptr[found.mixed_cell[:mixed]], np.diff(found.mixed_ptr[: mixed + 1]))
+        sigma[first + found.mixed_row[:used]] = found.mixed_prob[:used]
+        for g in opened.tolist():
+            sigma[batch.ptr[g] : batch.ptr[g + 1]] = solve_exactly(batch.stage(g, concept, players))
+        return StageStrategies(sigma, int(programs), int(bad))
+
+
+class ExactNashSolver:
+    """Solves stages one by one in rational arithmetic: slow and plain, the kernel's oracle."""
+
+    def solve(self, batch, concept, players):
+        """Return a Nash equilibrium of each stage that has one."""
+        return batch.solve_each(concept, players, solve_nash)
+
+
+class NashStageSolver:
+    """Solves whole batches in numba, and in exact arithmetic what floats cannot decide."""
+
+    def solve(self, batch, concept, players):
+        """Return a Nash equilibrium of each stage that has one."""
+        choices = choices_of(batch, concept, players)
+        found = solve_stages(written(batch), choices, concept, players, baseline_of(batch))
+        sigma, group = np.zeros(len(batch.utility)), owners(batch.ptr)
+        pure = np.flatnonzero(found.pure >= 0)
+        sigma[batch.ptr[pure] + found.pure[pure]] = 1.0
+        share = np.zeros((len(batch), int(choices.first_action[-1])))
+        share[owners(found.ptr), found.action] = found.prob
+        played = np.isin(group, np.flatnonzero(np.diff(found.ptr)))
+        columns = choices.first_action[:-1] + batch.action[played]
+        sigma[played] = share[group[played, None], columns].prod(axis=1)
+        return StageStrategies(sigma, found.searched, found.repaired, found.without, found.too_large)
