@@ -15,19 +15,19 @@ What is checked, in this order, and in which file:
     rounding     how the policy counts costs, from its tracker; whether that suits the budgets
     counted      the game with costs as counted, and the largest true cost of each outcome
     units        cumulative costs as exact integers
+    packed       subgames as 64-bit numbers (`unrolled`: where they do not fit)
     feasible     FS, and the joint actions FA that are safe in each subgame, in three passes
+    deviations   V, W and the gains, from the last step back, a block of subgames after the other
     reading      the policy's answers, checked one by one (`bulk`: many at once)
     tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
-    deviations   V, W and the gains, from the last step back
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
 
-`feasible` and `deviations` are plain numpy passes, for small games; large ones take the same passes
-compiled (`compiled`, with pairs as numbers in `packed`, loops in `kernels`). Time is linear in the
-edges of the feasible graph, plus one question to the policy per subgame: about a microsecond per
-subgame of two players with three actions each. Memory is eight bytes per subgame and some hundred
-per subgame of the largest time.
+The loops of `feasible` and `deviations` are compiled (`kernels`). Time is linear in the edges of
+the feasible graph, plus one question to the policy per subgame: about a microsecond per subgame of
+two players with three actions each. Memory is eight bytes per subgame and some hundred per subgame
+of the largest time.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
@@ -44,7 +44,6 @@ infeasible, so the gains found there bound the gains of every deviation that kee
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,21 +53,16 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
 from acegames.verifier.certificate import Certificate, limit_phrases
-from acegames.verifier.compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
 from acegames.verifier.counted import Counted
-from acegames.verifier.deviations import Evaluated, evaluate
-from acegames.verifier.feasible import feasible_stages
-from acegames.verifier.packed import Packed
+from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
-from acegames.verifier.tolerance import Gain, judged
+from acegames.verifier.tolerance import Gain
 from acegames.verifier.units import Units
-from acegames.verifier.walk import Step, Walked, Witness, amounts, follow
+from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
-
-_PLAIN = 100_000
-"""Joint actions of pairs up to which the plain passes are taken: nothing is compiled."""
 
 
 def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol: float | None = None) -> Certificate:
@@ -119,7 +113,7 @@ def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol
         ok=not problems,
         problems=problems,
         counting=tuple(rule.direction for rule in rules),
-        allowance=amounts(counted.allowances(), len(rules)),
+        allowance=plain_row(counted.allowances()),
         **_facts(game, concept, tol, found, walked),
     )
 
@@ -134,10 +128,10 @@ def _facts(
     """The fields of a certificate but for the verdict; not a number where nothing is known."""
     n, m = len(game.players), len(game.constraints)
     walked = walked or Walked(_unknown(m), _unknown(m), None)
-    largest = share = (Gain(np.nan, np.nan, np.nan, None),) * n
+    largest = share = [Gain(np.nan, np.nan, np.nan, None)] * n
     off = _unknown(n)
-    if found is not None and found.largest:
-        largest, share, off = found.largest, found.share, found.off
+    if found is not None and found.gains is not None:
+        largest, share, off = found.gains.largest, found.gains.share, found.gains.off
     return {
         "regret": np.array([x.gain for x in largest]),
         "where": tuple(x.place for x in largest),
@@ -165,22 +159,10 @@ def _unknown(width: int) -> Any:
 
 def _judge(counted: Counted, units: Units, reader: Reader, concept: Concept) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    game, walked = counted.game, None
-    packed = Packed.of(game, units)
-    stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
-    if stages is not None:
-        numbers = judged(game, [np.unique(stage.row[stage.safe]) for stage in stages])
-        found = evaluate(numbers, stages, reader, concept)
-    else:
-        assert packed is not None
-        keys, safe_rows = feasible_keys(packed)
-        numbers = judged(game, safe_rows)
-        found, walked = evaluate_keys(packed, numbers, keys, reader, concept)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = replace(found, values=found.values + numbers.base.sum(axis=0))
-    if walked is None or not counted.exact:
-        walked = follow(counted, reader, units)
-    return found, walked
+    found = evaluate(Subgames.of(counted.game, units), reader, concept)
+    if found.worst is None or not counted.exact:
+        return found, follow(counted, reader, units)
+    return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
 def _read_arguments(policy: Any, concept: Any, tol: Any) -> Concept:
@@ -214,7 +196,8 @@ def _problems(
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
         problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
-    for player, largest, share in zip(game.players, found.largest, found.share, strict=False):
+    gains = [] if found.gains is None else zip(game.players, found.gains.largest, found.gains.share, strict=True)
+    for player, largest, share in gains:
         worst = _refused(largest, share, tol)
         if worst is not None:
             accepted = worst.accepted if tol is None else tol

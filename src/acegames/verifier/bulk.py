@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
 from acegames.numerics import PROBABILITY_SUM
-from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.arrays import BELOW, Floats, Ints, offsets
 from acegames.verifier.units import Units
-
-Floats = NDArray[np.float64]
-
-_LARGEST = 2**62
-"""Codes and totals stay below this, so that they fit into int64."""
 
 
 class Bulk:
@@ -41,7 +36,7 @@ class Bulk:
                 and _defined_together(policy)
                 and tuple(policy.states) == game.states
                 and tuple(map(tuple, policy.actions)) == game.actions
-                and _strides(game)[0] * len(game.states) < _LARGEST
+                and _strides(game)[0] * len(game.states) < BELOW
             )
             if not usable:
                 return None
@@ -75,11 +70,11 @@ class Bulk:
         total = np.empty(spent.shape, dtype=np.int64)
         for m, ratio in enumerate(self.ratios):
             column, (up, down) = spent[:, m], ratio.as_integer_ratio()
-            if up != 1 and int(np.abs(column).max(initial=0)) * up >= _LARGEST:
+            if up != 1 and int(np.abs(column).max(initial=0)) * up >= BELOW:
                 return None
             if down == 1:
                 total[:, m] = column * up
-            elif down < _LARGEST:
+            elif down < BELOW:
                 total[:, m] = column * up // down
                 if not np.array_equal(total[:, m] * down, column * up):
                     return None

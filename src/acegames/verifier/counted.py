@@ -13,12 +13,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.game import Layer, MarkovGame, exact_costs
 from acegames.model.numbers import TINIEST, Bound
-from acegames.verifier.feasible import Ints, begins, offsets, spans
+from acegames.verifier.arrays import Floats, Ints, Small, begins, offsets, spans
 from acegames.verifier.rounding import Cell, Rule, cells
 
 _MOST_OUTCOMES = 2**25
@@ -30,7 +29,7 @@ class _Tables(NamedTuple):
 
     ptr: Ints  # (V+1,)
     counted: Ints  # (C,) codes into `counted_values`
-    prob: NDArray[np.float64]  # (C,)
+    prob: Floats  # (C,)
     top: Ints  # (C,) codes into `top_values`
     counted_values: tuple[Fraction, ...]  # ascending
     top_values: tuple[Fraction, ...]  # ascending
@@ -82,15 +81,12 @@ class Counted:
         """Whether every cost counts as it is."""
         return not self.fine
 
-    def allowances(self) -> tuple[Fraction, ...]:
+    def allowances(self) -> list[Fraction]:
         """The most by which rounding may exceed each budget, up to the last time that has one."""
-        return tuple(
-            max(
-                (rule.allowance(t) for t, row in _times(self.original) if not isinstance(row[m], float)),
-                default=Fraction(0),
-            )
-            for m, rule in enumerate(self.rules)
-        )
+        return [
+            max([Fraction(0), *(rule.allowance(t) for t, bound in enumerate(schedule) if not isinstance(bound, float))])
+            for rule, schedule in zip(self.rules, zip(*self.original.budgets, strict=True), strict=True)
+        ]
 
     def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
         """A true cost that such an outcome can have, as large as possible for constraint m."""
@@ -125,7 +121,7 @@ def _tables(found: list[list[Cell]]) -> _Tables:
     )
 
 
-def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32], Fine]:
+def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, Small, Fine]:
     """Return the layer as counted, the codes of its largest true costs, and its cells."""
     out, prob, counted, top = _by_cell(layer, tables)
     row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))[out]
@@ -147,7 +143,7 @@ def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32
     return merged, largest.astype(np.int32), Fine(top, highest)
 
 
-def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
+def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, Floats, Ints, Ints]:
     """Return each outcome once per combination of cells: number, probability, two codes."""
     out, prob = np.arange(len(layer.prob)), layer.prob
     counted: list[Ints] = []

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
@@ -39,8 +38,9 @@ from acegames.system.container import little_bytes
 from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.verifier import Certificate, verify
+from acegames.verifier.arrays import Floats, Ints, offsets
 from acegames.verifier.counted import Counted
-from acegames.verifier.feasible import Stage, feasible_stages, offsets
+from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import Rule, read_rules
 from acegames.verifier.units import Units
@@ -63,8 +63,8 @@ class Proof:
     size: int  # bytes
     game_digest: str
     situations: int  # (t, state, spent) that safe play can reach
-    gain: NDArray[np.float64]  # (N,) no player gains more by any safe deviation, in any of them
-    values: NDArray[np.float64]  # (N, 2) bounds on each player's expected total reward
+    gain: Floats  # (N,) no player gains more by any safe deviation, in any of them
+    values: Floats  # (N, 2) bounds on each player's expected total reward
     spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
     # M: the most by which a budget is truly exceeded; 0 unless the policy rounds costs down
     excess: tuple[str, ...]
@@ -146,11 +146,13 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
     rounds = any(rule.direction != "exact" for rule in rules)
     seen = Counted.of(game, rules).game if rounds else game
     units = Units(seen)
-    stages = feasible_stages(seen, units, MOST_ENTRIES)
-    if stages is None:
+    subgames = Subgames.of(seen, units)
+    pairs = [subgames.pairs(t) for t in range(game.horizon)]
+    entries = sum(int(np.diff(game.layer(t).row_ptr)[state].sum()) for t, (state, _) in enumerate(pairs))
+    if entries > MOST_ENTRIES:
         raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
     reader = Reader(seen, solution.policy, units, rounded=rounds)
-    listed = [_probabilities(game, t, stage, reader) for t, stage in enumerate(stages)]
+    listed = [_probabilities(game, t, *pair, reader) for t, pair in enumerate(pairs)]
     arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
     arrays["policy.prob"] = np.concatenate(listed)
     counted = [
@@ -161,13 +163,12 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
     return header, arrays
 
 
-def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
+def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
     """A probability for each joint action of each situation of one time, in ascending order."""
-    order = np.lexsort((*stage.spent.T[::-1], stage.state))
-    state = stage.state[order]
-    answers, row_ptr = reader.read(t, state, stage.spent[order]), game.layer(t).row_ptr
-    first = offsets(row_ptr[state + 1] - row_ptr[state])
-    pair = np.repeat(np.arange(len(state)), np.diff(answers.ptr))
+    order = np.lexsort((*spent.T[::-1], state))
+    state = state[order]
+    answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
+    first, pair = offsets(np.diff(row_ptr)[state]), answers.pair()
     prob = np.zeros(int(first[-1]))
     prob[first[pair] + answers.row - row_ptr[state[pair]]] = answers.prob
     return prob

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.bulk import Bulk, Floats
-from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.arrays import Floats, Ints, offsets
+from acegames.verifier.bulk import Bulk
 from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
