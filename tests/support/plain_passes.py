@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF
-from acegames.verifier.arrays import begins, number_pairs, offsets, spans
+from acegames.verifier.arrays import begins, number_pairs, offsets, owners, spans
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.deviations import Evaluated, at_start, switches
 from acegames.verifier.tolerance import Gains, common_part, normalised
@@ -188,7 +188,7 @@ def _read(game, stage, t, reader, faults):
     """Ask the policy at every pair of a stage; a weight outside FA is a fault."""
     layer = game.layer(t)
     answers = reader.read(t, stage.state, stage.spent)
-    pair = answers.pair()
+    pair = owners(answers.ptr)
     outside = np.flatnonzero(~stage.safe[_entries(stage, layer, pair, answers.row)])
     wrong = dict(answers.faults)
     for p, row in zip(pair[outside].tolist(), answers.row[outside].tolist(), strict=True):

@@ -52,7 +52,7 @@ from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
-from acegames.verifier.certificate import Certificate, limit_phrases
+from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
 from acegames.verifier.feasible import Subgames
@@ -95,62 +95,57 @@ def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
-        return Certificate(
-            ok=False,
-            problems=tuple(nonsense),
-            counting=("unclear",) * len(game.constraints),
-            allowance=_unknown(len(game.constraints)),
-            **_facts(game, concept, tol),
-        )
+        n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
+        nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
+        return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     found, walked = _judge(counted, units, reader, concept)
-    problems = _problems(game, policy, reader, walked, found, tol)
-    if not counted.exact:
-        problems = (*unsound(game, policy, rules), *problems)
-    return Certificate(
-        ok=not problems,
-        problems=problems,
-        counting=tuple(rule.direction for rule in rules),
-        allowance=plain_row(counted.allowances()),
-        **_facts(game, concept, tol, found, walked),
-    )
+    problems = [] if counted.exact else unsound(game, policy, rules)
+    problems += _problems(game, policy, reader, walked, found, tol)
+    counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
+    return _certificate(game, concept, tol, problems, counting, allowance, found, walked)
 
 
-def _facts(
+def _certificate(
     game: MarkovGame,
     concept: Concept,
     tol: float | None,
-    found: Evaluated | None = None,
-    walked: Walked | None = None,
-) -> dict[str, Any]:
-    """The fields of a certificate but for the verdict; not a number where nothing is known."""
-    n, m = len(game.players), len(game.constraints)
-    walked = walked or Walked(_unknown(m), _unknown(m), None)
+    problems: list[str],
+    counting: list[str],
+    allowance: Any,
+    found: Evaluated,
+    walked: Walked,
+) -> Certificate:
+    """Put together what was found; not a number where nothing is known."""
+    n = len(game.players)
     largest = share = [Gain(np.nan, np.nan, np.nan, None)] * n
-    off = _unknown(n)
-    if found is not None and found.gains is not None:
-        largest, share, off = found.gains.largest, found.gains.share, found.gains.off
-    return {
-        "regret": np.array([x.gain for x in largest]),
-        "where": tuple(x.place for x in largest),
-        "share": np.array([x.share for x in share]),
-        "share_where": tuple(x.place for x in share),
-        "tol": np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
-        "accepted_share": VERIFY if tol is None else None,
-        "rounding": off,
-        "max_spent": walked.max_spent,
-        "excess": walked.excess,
-        "witness": walked.witness,
-        "values": _unknown(n) if found is None else found.values,
-        "pairs": 0 if found is None else found.pairs,
-        "concept": concept,
-        "game_digest": game.digest,
-        "players": game.players,
-        "constraints": game.constraints,
-        "limits": limit_phrases(game.budgets),
-    }
+    if found.gains is not None:
+        largest, share = found.gains.largest, found.gains.share
+    return Certificate(
+        ok=not problems,
+        regret=np.array([x.gain for x in largest]),
+        where=tuple(x.place for x in largest),
+        share=np.array([x.share for x in share]),
+        share_where=tuple(x.place for x in share),
+        max_spent=walked.max_spent,
+        values=found.values,
+        witness=walked.witness,
+        problems=tuple(dict.fromkeys(problems)),
+        tol=np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
+        accepted_share=VERIFY if tol is None else None,
+        rounding=_unknown(n) if found.gains is None else found.gains.off,
+        pairs=found.pairs,
+        concept=concept,
+        game_digest=game.digest,
+        players=game.players,
+        constraints=game.constraints,
+        limits=tuple(map(limit_phrase, zip(*game.budgets, strict=True))),
+        counting=tuple(counting),
+        allowance=allowance,
+        excess=walked.excess,
+    )
 
 
 def _unknown(width: int) -> Any:
@@ -176,7 +171,7 @@ def _read_arguments(policy: Any, concept: Any, tol: Any) -> Concept:
 
 def _problems(
     game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, tol: float | None
-) -> tuple[str, ...]:
+) -> list[str]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
     digest = getattr(policy, "game_digest", None)
@@ -187,7 +182,7 @@ def _problems(
     if reader.disagreement is not None:
         problems.append(reader.disagreement)
     if reader.correlation is not None:
-        problems.append(reader.correlation.sentence())
+        problems.append(reader.correlation[1])
     if not found.pairs:
         counting = ", as this policy counts costs" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
@@ -204,7 +199,7 @@ def _problems(
             problems.append(_gain_sentence(player, worst, accepted, rounded=reader.rounded))
     if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
-    return tuple(dict.fromkeys(problems))
+    return problems
 
 
 def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:

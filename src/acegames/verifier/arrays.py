@@ -28,6 +28,11 @@ def offsets(count: Ints) -> Ints:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
 
 
+def owners(ptr: Ints) -> Ints:
+    """Return the block that each line lies in, given where blocks begin and the last one ends."""
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
 def begins(*columns: NDArray[np.integer]) -> Ints:
     """Return where each run of equal lines begins."""
     new = np.ones(len(columns[0]), dtype=bool)

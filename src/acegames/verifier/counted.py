@@ -16,8 +16,8 @@ import numpy as np
 
 from acegames.errors import TooLarge
 from acegames.model.game import Layer, MarkovGame, exact_costs
-from acegames.model.numbers import TINIEST, Bound
-from acegames.verifier.arrays import Floats, Ints, Small, begins, offsets, spans
+from acegames.model.numbers import TINIEST
+from acegames.verifier.arrays import Floats, Ints, Small, begins, offsets, owners, spans
 from acegames.verifier.rounding import Cell, Rule, cells
 
 _MOST_OUTCOMES = 2**25
@@ -67,7 +67,10 @@ class Counted:
         ]
         layers, tops, fine = zip(*(_count(layer, tables) for layer in game.layers), strict=True)
         true = tuple(replace(layer, cost=top) for layer, top in zip(layers, tops, strict=True))
-        raised = tuple(tuple(_raised(b, r, t) for b, r in zip(row, rules, strict=True)) for t, row in _times(game))
+        raised = tuple(
+            tuple(b if isinstance(b, float) else b + rule.allowance(t) for b, rule in zip(row, rules, strict=True))
+            for t, row in enumerate(game.budgets)
+        )
         return Counted(
             original=game,
             rules=rules,
@@ -97,34 +100,25 @@ class Counted:
         return tuple(values[code] for values, code in zip(exact_costs(self.promised), codes.tolist(), strict=True))
 
 
-def _times(game: MarkovGame) -> list[tuple[int, tuple[Bound, ...]]]:
-    return list(enumerate(game.budgets))
-
-
-def _raised(bound: Bound, rule: Rule, t: int) -> Bound:
-    return bound if isinstance(bound, float) else bound + rule.allowance(t)
-
-
 def _tables(found: list[list[Cell]]) -> _Tables:
     every = [cell for line in found for cell in line]
-    counted_values = tuple(sorted({cell.counted for cell in every}))
-    top_values = tuple(sorted({cell.top for cell in every}))
-    counted_code = {v: k for k, v in enumerate(counted_values)}
-    top_code = {v: k for k, v in enumerate(top_values)}
-    return _Tables(
-        offsets(np.array([len(line) for line in found], dtype=np.int64)),
-        np.array([counted_code[cell.counted] for cell in every], dtype=np.int64),
-        np.array([cell.probability for cell in every]),
-        np.array([top_code[cell.top] for cell in every], dtype=np.int64),
-        counted_values,
-        top_values,
-    )
+    ptr = offsets(np.array([len(line) for line in found], dtype=np.int64))
+    counted, counted_values = _codes([cell.counted for cell in every])
+    top, top_values = _codes([cell.top for cell in every])
+    return _Tables(ptr, counted, np.array([cell.probability for cell in every]), top, counted_values, top_values)
+
+
+def _codes(amounts: list[Fraction]) -> tuple[Ints, tuple[Fraction, ...]]:
+    """Return the number of each amount among the distinct ones, and these, ascending."""
+    values = tuple(sorted(set(amounts)))
+    number = {v: k for k, v in enumerate(values)}
+    return np.array([number[x] for x in amounts], dtype=np.int64), values
 
 
 def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, Small, Fine]:
     """Return the layer as counted, the codes of its largest true costs, and its cells."""
     out, prob, counted, top = _by_cell(layer, tables)
-    row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))[out]
+    row = owners(layer.out_ptr)[out]
     columns = (row, layer.next_state[out], *counted.T)
     order = np.lexsort(columns[::-1])
     first = begins(*(column[order] for column in columns))

@@ -23,7 +23,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
-from acegames.verifier.arrays import Floats, Ints
+from acegames.verifier.arrays import Floats, Ints, owners
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Known, Numbers, Played, Scratch
@@ -152,8 +152,7 @@ def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list
 
 
 def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    state = np.repeat(np.arange(len(game.states)), np.diff(layer.row_ptr))
-    others = np.column_stack([state, np.delete(layer.action, player, axis=1)])
+    others = np.column_stack([owners(layer.row_ptr), np.delete(layer.action, player, axis=1)])
     group = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
     table = np.full((int(group.max()) + 1, len(game.actions[player])), -1, dtype=np.int64)
     table[group, layer.action[:, player]] = np.arange(len(group))

@@ -38,7 +38,7 @@ from acegames.system.container import little_bytes
 from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.verifier import Certificate, verify
-from acegames.verifier.arrays import Floats, Ints, offsets
+from acegames.verifier.arrays import Floats, Ints, offsets, owners
 from acegames.verifier.counted import Counted
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
@@ -116,11 +116,9 @@ def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = 
     rules, _ = read_rules(game, solution.policy)
     header, arrays = _content(solution, rules)
     claims = _claims(certificate)
-    proof = {"name": game.name, **header, "claims": claims}
-    size = write_parts(path, _parts(proof, arrays))
     return Proof(
         path=Path(fspath(path)),
-        size=size,
+        size=write_parts(path, _parts({"name": game.name, **header, "claims": claims}, arrays)),
         game_digest=game.digest,
         situations=certificate.pairs,
         gain=np.array(claims["gain"]),
@@ -143,16 +141,14 @@ def _check_costs(game: MarkovGame) -> None:
 def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
     """The header but for the claims, and the arrays."""
     game = solution.game
-    rounds = any(rule.direction != "exact" for rule in rules)
-    seen = Counted.of(game, rules).game if rounds else game
-    units = Units(seen)
-    subgames = Subgames.of(seen, units)
-    pairs = [subgames.pairs(t) for t in range(game.horizon)]
-    entries = sum(int(np.diff(game.layer(t).row_ptr)[state].sum()) for t, (state, _) in enumerate(pairs))
-    if entries > MOST_ENTRIES:
+    seen = Counted.of(game, rules)
+    units = Units(seen.game)
+    subgames = Subgames.of(seen.game, units)
+    times = range(game.horizon)
+    if sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times) > MOST_ENTRIES:
         raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
-    reader = Reader(seen, solution.policy, units, rounded=rounds)
-    listed = [_probabilities(game, t, *pair, reader) for t, pair in enumerate(pairs)]
+    reader = Reader(seen.game, solution.policy, units, rounded=not seen.exact)
+    listed = [_probabilities(game, t, *subgames.pairs(t), reader) for t in times]
     arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
     arrays["policy.prob"] = np.concatenate(listed)
     counted = [
@@ -168,7 +164,7 @@ def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: R
     order = np.lexsort((*spent.T[::-1], state))
     state = state[order]
     answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
-    first, pair = offsets(np.diff(row_ptr)[state]), answers.pair()
+    first, pair = offsets(np.diff(row_ptr)[state]), owners(answers.ptr)
     prob = np.zeros(int(first[-1]))
     prob[first[pair] + answers.row - row_ptr[state[pair]]] = answers.prob
     return prob

@@ -7,6 +7,7 @@ floor(B / unit).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache
 
@@ -49,7 +50,7 @@ class Units:
         """Return an amount in the user's units: int, float if its text is exact, else Fraction."""
         return tuple(self._plain(m, c) for m, c in enumerate(spent))
 
-    def amounts(self, spent: Spent) -> list[Fraction]:
+    def amounts(self, spent: Iterable[int]) -> list[Fraction]:
         """Return an amount in the user's units, as fractions."""
         return [Fraction(c, k) for c, k in zip(spent, self.scale, strict=True)]
 

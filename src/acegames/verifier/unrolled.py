@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.verifier.arrays import Ints, number_pairs, offsets, spans
+from acegames.verifier.arrays import Ints, number_pairs, offsets, owners, spans
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.units import Units
 
@@ -38,7 +38,7 @@ def unroll(game: MarkovGame, units: Units) -> Unrolled:
     for t in range(game.horizon):
         layer, state, spent = game.layer(t), states[t], spents[t]
         row, first = spans(layer.row_ptr[state], layer.row_ptr[state + 1]), offsets(np.diff(layer.row_ptr)[state])
-        pair = np.repeat(np.arange(len(state)), np.diff(first))
+        pair = owners(first)
         safe = (spent[pair] <= ceilings.rows(t)[row]).all(axis=1)
         out, count = spans(layer.out_ptr[row], layer.out_ptr[row + 1]), np.diff(layer.out_ptr)[row]
         on = np.repeat(safe, count)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label
 from acegames.model.numbers import exact, plain, plain_array
-from acegames.verifier.arrays import Ints, number_pairs, spans
+from acegames.verifier.arrays import Ints, number_pairs, owners, spans
 from acegames.verifier.counted import Counted
 from acegames.verifier.reading import Reader
-from acegames.verifier.units import Number, Spent, Units
+from acegames.verifier.units import Number, Units
 
 _BLOCK = 2**16
 """Nodes whose outcomes are held at once."""
@@ -105,23 +105,22 @@ def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     nodes, trouble = here.start(), None
     highest: list[list[Fraction]] = []  # (M,) at each time, until the policy answers no more
     for t in range(counted.game.horizon):
-        nodes, most, found = here.advance(t, nodes)
+        nodes, found = here.advance(t, nodes)
         trouble = trouble or found
-        if most is None:
+        if not len(nodes.state):
             break
-        highest.append(here.true.amounts(most))
+        highest.append(here.true.amounts(nodes.worst.max(axis=0).tolist()))
     witness = None if trouble is None else here.witness(trouble)
     if not highest:
         unknown = np.full(len(counted.rules), np.nan)
         return Walked(unknown, unknown, witness)
-    totals, budgets = zip(*highest, strict=True), zip(*counted.original.budgets[: len(highest)], strict=True)
-    worst, excess = [], []
-    for total, bound in zip(totals, budgets, strict=True):
-        worst.append(max(total))
-        excess.append(
-            max([Fraction(0), *(x - b for x, b in zip(total, bound, strict=True) if not isinstance(b, float))])
-        )
-    return Walked(plain_row(worst), plain_row(excess), witness)
+    totals = list(zip(*highest, strict=True))
+    budgets = zip(*counted.original.budgets[: len(highest)], strict=True)
+    excess = [
+        max([Fraction(0), *(x - b for x, b in zip(total, schedule, strict=True) if not isinstance(b, float))])
+        for total, schedule in zip(totals, budgets, strict=True)
+    ]
+    return Walked(plain_row(list(map(max, totals))), plain_row(excess), witness)
 
 
 class _Walk:
@@ -143,7 +142,7 @@ class _Walk:
             answers = self.reader.read(t, state, spent)
             first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
             out, count = spans(first, end), end - first
-            node = np.repeat(answers.pair(), count)
+            node = np.repeat(owners(answers.ptr), count)
             after = _Nodes(
                 layer.next_state[out].astype(np.int64),
                 spent[node] + self.units.costs[at][out],
@@ -151,21 +150,16 @@ class _Walk:
             )
             yield _Edges(node + begin, out, after, {begin + p: fault for p, fault in answers.faults.items()})
 
-    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, Spent | None, _Trouble | None]:
-        """Return the nodes of the next time, the largest true totals, and the first trouble."""
+    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, _Trouble | None]:
+        """Return the nodes of the next time, and the first trouble."""
         parts: list[_Nodes] = []
-        highest: Spent | None = None
         trouble: _Trouble | None = None
         for edges in self.edges(t, nodes):
             trouble = trouble or self._trouble(t, edges)
-            if len(edges.out):
-                most = tuple(edges.after.worst.max(axis=0).tolist())
-                highest = most if highest is None else tuple(map(max, highest, most))
-                parts.append(self._distinct(edges.after))
-        if not parts:
-            return _Nodes(*(array[:0] for array in nodes)), None, trouble
-        every = _Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        return self._distinct(every), highest, trouble
+            parts.append(self._distinct(edges.after))
+        if not parts:  # there are no nodes
+            return nodes, None
+        return self._distinct(_Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))), trouble
 
     def _distinct(self, nodes: _Nodes) -> _Nodes:
         """Make nodes of equal state and count one, with the largest totals of them.
