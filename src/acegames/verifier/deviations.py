@@ -26,7 +26,7 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.verifier.arrays import Floats, Ints, owners
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
-from acegames.verifier.records import Known, Numbers, Played, Scratch
+from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent
 
@@ -113,30 +113,36 @@ class _Judge:
 
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t."""
-        from acegames.verifier import kernels
-
-        packed, numbers = self.packed, self._numbers[self.packed.game.layer_at[t]]
-        time, table = packed.time(t), packed.filled(self.keys[t + 1])
-        found = self.nothing(len(self.keys[t]))
+        packed, every = self.packed, self.keys[t]
+        step = packed.time(t), packed.filled(self.keys[t + 1])
+        found = self.nothing(len(every))
         found.ahead.fill(np.iinfo(np.int64).min)
         sentences: list[str] = []
-        for start in range(0, len(self.keys[t]), _BLOCK):
+        for start in range(0, len(every), _BLOCK):
             block = slice(start, start + _BLOCK)
-            keys, part = self.keys[t][block], Known(found.values[block], found.ahead[block], found.fault[block])
-            answers, shift = self.reader.read(t, *packed.unpack(t, keys)), packed.shift(t, keys)
-            played = Played(answers.ptr, answers.row + np.repeat(shift, np.diff(answers.ptr)), answers.prob)
-            outside = np.empty(len(keys), dtype=np.int64)
-            kernels.judge(
-                keys, time, table, numbers, self.base[t], played, self.told, following, part, outside, self._scratch
-            )
-            wrong = np.flatnonzero(outside >= 0)
-            rows = dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))
-            self.n_faults += len(rows) + len(answers.faults)
-            for p in sorted([*rows, *answers.faults])[: FAULTS_SHOWN - len(sentences)]:
-                pair = packed.pair(t, keys, p)
-                sentences.append(self.reader.unsafe(t, *pair, rows[p]) if p in rows else answers.faults[p])
+            part = Known(found.values[block], found.ahead[block], found.fault[block])
+            faults = self._block(t, every[block], *step, following, part)
+            self.n_faults += len(faults)
+            for p in sorted(faults)[: FAULTS_SHOWN - len(sentences)]:
+                fault, pair = faults[p], packed.pair(t, every, start + p)
+                sentences.append(fault if isinstance(fault, str) else self.reader.unsafe(t, *pair, fault))
         self.faults = (sentences + self.faults)[:FAULTS_SHOWN]
         return found
+
+    def _block(
+        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known
+    ) -> dict[int, str | int]:
+        """Ask the policy and write what is found; return faults: a sentence, or a row not in FA."""
+        from acegames.verifier import kernels
+
+        answers, shift = self.reader.read(t, *self.packed.unpack(t, keys)), self.packed.shift(t, keys)
+        played = Played(answers.ptr, answers.row + np.repeat(shift, np.diff(answers.ptr)), answers.prob)
+        numbers, outside = self._numbers[self.packed.game.layer_at[t]], np.empty(len(keys), dtype=np.int64)
+        kernels.judge(
+            keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch
+        )
+        wrong = np.flatnonzero(outside >= 0)
+        return {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
 
 
 def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:
