@@ -17,7 +17,7 @@ class Time(NamedTuple):
     row_ptr: Ints  # (S+1,)
     out_ptr: Ints  # (R+1,)
     jump: Ints  # (K,)
-    worst: Ints  # (R, M) what must be left of each budget for a row, see `feasible.Ceilings`
+    worst: Ints  # (R, M) what must be left of each budget for a row, see `Ceilings`
     bound: Ints  # (M,)
     span: np.int64  # number of keys of one state
     low: Ints  # (M,)
