@@ -218,7 +218,7 @@ def test_ceilings_hold_and_cut():
         for t, layer in enumerate(reached):
             for s, c in layer:
                 assert all(int(x * k) <= top for x, k, top in zip(c, units.scale, ceilings.at[t][s], strict=True))
-        cut += any((ceilings.at[t] < ceilings.beyond).any() for t in range(game.horizon))
+        cut += any((ceilings.at[t] < units.beyond).any() for t in range(game.horizon))
     assert cut > 30
 
 
@@ -229,10 +229,10 @@ def test_one_constraint_ceilings_are_exact():
         spelled, units = oracle.spell_out(game), Units(game)
         node, _ = oracle.truth(spelled, spelled.budgets)
         ratio = Fraction(spelled.unit[0], units.scale[0])  # the oracle counts in units of its own
-        ceilings = Ceilings(game, units)
+        ceilings, largest = Ceilings(game, units), units.beyond // (game.horizon + 1)
         for t in range(game.horizon):
             for s in range(len(game.states)):
-                for total in range(-t * units.largest, t * units.largest + 1) if spelled.moves[t][s] else ():
+                for total in range(-t * largest, t * largest + 1) if spelled.moves[t][s] else ():
                     verdicts.append(node(t, s, (total * ratio,)))
                     assert (total <= ceilings.at[t][s, 0]) == verdicts[-1]
     assert 100 < sum(verdicts) < len(verdicts) - 100
