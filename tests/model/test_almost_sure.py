@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,9 +15,10 @@ import acegames as ace
 import oracle
 from acegames.cli import app
 from acegames.safety.frontier import last_finite
-from acegames.verifier.feasible import Ceilings
+from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.units import Units
 from game_files import CHICKEN, load_text
+from plain_passes import take_plain_passes
 
 INF = math.inf
 
@@ -176,9 +176,10 @@ def test_solved_verified_played_and_kept(kind, tmp_path, monkeypatch):
             continue
         solution = ace.solve(game, kind())
         np.testing.assert_allclose(solution.values, [float(v) for v in expected], atol=1e-7)
-        for plain in (10**6, -1):  # both ways of the verifier: plain and compiled passes
-            monkeypatch.setattr(sys.modules["acegames.verifier"], "_PLAIN", plain)
-            certificate = ace.verify(game, solution.policy, kind())
+        for take in (take_plain_passes, lambda patch: None):  # both ways to a verdict
+            with monkeypatch.context() as patch:
+                take(patch)
+                certificate = ace.verify(game, solution.policy, kind())
             assert certificate.ok, str(certificate)
             assert certificate.pairs == ace.feasibility(game).pairs
         listed = ace.solve(game, kind(), engine=ace.LocalEngine(dense=False))
@@ -217,7 +218,7 @@ def test_ceilings_hold_and_cut():
         for t, layer in enumerate(reached):
             for s, c in layer:
                 assert all(int(x * k) <= top for x, k, top in zip(c, units.scale, ceilings.at[t][s], strict=True))
-        cut += any((ceilings.at[t] < ceilings.beyond).any() for t in range(game.horizon))
+        cut += any((ceilings.at[t] < units.beyond).any() for t in range(game.horizon))
     assert cut > 30
 
 
@@ -228,10 +229,10 @@ def test_one_constraint_ceilings_are_exact():
         spelled, units = oracle.spell_out(game), Units(game)
         node, _ = oracle.truth(spelled, spelled.budgets)
         ratio = Fraction(spelled.unit[0], units.scale[0])  # the oracle counts in units of its own
-        ceilings = Ceilings(game, units)
+        ceilings, largest = Ceilings(game, units), units.beyond // (game.horizon + 1)
         for t in range(game.horizon):
             for s in range(len(game.states)):
-                for total in range(-t * units.largest, t * units.largest + 1) if spelled.moves[t][s] else ():
+                for total in range(-t * largest, t * largest + 1) if spelled.moves[t][s] else ():
                     verdicts.append(node(t, s, (total * ratio,)))
                     assert (total <= ceilings.at[t][s, 0]) == verdicts[-1]
     assert 100 < sum(verdicts) < len(verdicts) - 100
@@ -239,7 +240,7 @@ def test_one_constraint_ceilings_are_exact():
 
 def test_the_verifier_does_not_look_at_what_cannot_come_back():
     """A long game whose totals could run to thousands and must end low: only the few that can come back are listed."""
-    from acegames.verifier.compiled import within_budget
+    from acegames.verifier.feasible import within_budget
     from acegames.verifier.packed import Packed
 
     game = ace.MarkovGame.from_arrays(

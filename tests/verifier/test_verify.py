@@ -280,7 +280,7 @@ def test_exact_at_the_budget_where_floats_are_not():
     assert certificate.ok
     assert certificate.max_spent.tolist() == [0.3]
     assert certificate.max_spent.dtype == np.float64
-    assert asked == [(0, (0,)), (1, (0.1,)), (2, (0.2,))]
+    assert sorted(asked) == [(0, (0,)), (1, (0.1,)), (2, (0.2,))]
     less = solo(lambda t, s, a: [(1.0, s, 0.1)], horizon=3, budget=Fraction(3, 10) - Fraction(1, 10**30))
     assert not verify(less, Call(lambda t, s, c: {("x",): 1.0}), CE()).ok
 
@@ -289,7 +289,7 @@ def test_thirds_reach_the_policy_as_fractions():
     game = solo(lambda t, s, a: [(1.0, s, Fraction(1, 3))], horizon=2, budget=1)
     asked = []
     certificate = verify(game, Call(lambda t, s, c: asked.append(c) or {("x",): 1.0}), CE())
-    assert asked == [(0,), (Fraction(1, 3),)]
+    assert sorted(asked) == [(0,), (Fraction(1, 3),)]
     assert certificate.max_spent.tolist() == [Fraction(2, 3)]
 
 

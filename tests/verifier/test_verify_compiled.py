@@ -1,9 +1,8 @@
-"""Large games take compiled passes and bulk reading: the verdict must be that of the plain ones, word for word."""
+"""Compiled passes and bulk reading: the verdict must be that of plain passes (`plain_passes`), word for word."""
 
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -17,14 +16,13 @@ from acegames import CCE, CE
 from acegames.model.numbers import exact
 from acegames.verifier import kernels, verify
 from acegames.verifier.bulk import Bulk
-from acegames.verifier.compiled import feasible_keys, within_budget
-from acegames.verifier.feasible import feasible_stages
+from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
 from acegames.verifier.units import Units
+from acegames.verifier.unrolled import unroll
 from halves import blocks
-
-PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
+from plain_passes import take_plain_passes
 
 
 @pytest.fixture
@@ -32,10 +30,12 @@ def passes(monkeypatch):
     """Return verify(how, ...): "plain", "dense" (compiled, a slot per key) or "hashed" (compiled, with crowded tables)."""
 
     def run(how, *arguments, **keywords):
-        monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if how == "plain" else -1)
-        monkeypatch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
-        monkeypatch.setattr("acegames.verifier.compiled._BLOCK", 7)
-        return verify(*arguments, **keywords)
+        with monkeypatch.context() as patch:
+            if how == "plain":
+                take_plain_passes(patch)
+            patch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
+            patch.setattr("acegames.verifier.deviations._BLOCK", 7)
+            return verify(*arguments, **keywords)
 
     return run
 
@@ -240,12 +240,11 @@ def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
     for seed in range(first, first + 100):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
         units = Units(game)
-        packed = Packed.of(game, units)
-        layers, _ = feasible_keys(packed)
+        packed, layers, _ = Subgames.of(game, units)
         feasible, fs, _ = oracle.feasible_sets(game)
         assert bool(layers) == feasible
-        for t, keys in enumerate(layers):
-            pairs = [packed.pair(keys, p) for p in range(len(keys))]
+        for t, keys in enumerate(layers[:-1]):
+            pairs = [packed.pair(t, keys, p) for p in range(len(keys))]
             assert {(s, tuple(map(exact, units.user(c)))) for s, c in pairs} == fs[t]
             assert len(pairs) == len(fs[t])
             assert t == 0 or (np.diff(keys) > 0).all()
@@ -283,16 +282,8 @@ def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
                 assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
 
 
-def test_the_plain_passes_are_taken_up_to_so_many_joint_actions_and_no_further():
-    for seed in range(10):
-        game = oracle.random_game(np.random.default_rng([seed, 8]), states=3, constraints=0)  # where all is safe
-        entries = sum(len(stage.row) for stage in feasible_stages(game, Units(game)))
-        assert feasible_stages(game, Units(game), entries) is not None
-        assert feasible_stages(game, Units(game), entries - 1) is None
-
-
 def test_what_cannot_be_recovered_is_not_followed():
-    """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, in either pass."""
+    """Costs double each step and only the end counts: of 2^20 totals a few can still be kept, packed or unrolled."""
     game = ace.MarkovGame.from_functions(
         players=["me"],
         actions=lambda t, s: [("spend", "save")],
@@ -302,7 +293,7 @@ def test_what_cannot_be_recovered_is_not_followed():
         horizon=20,
         initial="s",
     )
-    assert feasible_stages(game, Units(game), 1000) is not None
+    assert max(map(len, unroll(game, Units(game)).state)) < 100
     assert max(map(len, within_budget(Packed.of(game, Units(game))))) < 100
 
 
@@ -316,7 +307,6 @@ def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatc
     monkeypatch.setattr(
         type(solution.policy), "distribution", lambda p, t, *a: single.append(t) or distribution(p, t, *a)
     )
-    monkeypatch.setattr(PACKAGE, "evaluate", None)  # the plain pass
     certificate = verify(game, solution.policy, CCE())
     assert certificate.ok, str(certificate)
     assert certificate.pairs > 50_000
@@ -326,8 +316,7 @@ def test_large_games_are_compiled_and_a_solved_policy_is_read_in_bulk(monkeypatc
     assert len(single) <= 1000
 
 
-def test_a_game_that_does_not_pack_into_64_bits_takes_the_plain_passes(monkeypatch):
-    monkeypatch.setattr(PACKAGE, "_PLAIN", -1)
+def test_a_game_that_does_not_pack_into_64_bits_is_unrolled(passes):
     for unit in (10**15, 10**30):
         wide = ace.MarkovGame.from_functions(
             players=["me"],
@@ -338,12 +327,36 @@ def test_a_game_that_does_not_pack_into_64_bits_takes_the_plain_passes(monkeypat
             horizon=3,
             initial="s",
         )
-        assert Packed.of(wide, Units(wide)) is None
+        assert Packed.of(wide, Units(wide)).unrolled is not None
         twice = Singly(lambda t, s, c, unit=unit: {(int(c[0] < 2 * unit),): 1.0})
-        certificate = verify(wide, twice, CCE())
+        certificate = agreed(passes, wide, twice.answer, CCE())
         assert certificate.ok, str(certificate)
         assert certificate.pairs == 6
         assert [int(c) for c in certificate.max_spent] == [2 * unit + 3, 3 * unit + 2]
+
+
+@pytest.fixture
+def unroll_all(monkeypatch):
+    """Let every game be unrolled, as if no pairs fitted into 64 bits."""
+    packed = Packed.of
+
+    def of(game, units, unrolled=None):
+        if unrolled is not None:
+            return packed(game, units, unrolled)
+        listed = unroll(game, units)
+        return packed(listed.game, Units(listed.game), listed)
+
+    monkeypatch.setattr(Packed, "of", staticmethod(of))
+
+
+@pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
+def test_unrolled_games_are_judged_alike(passes, unroll_all, faults):
+    seen = {"fine": 0, "at fault": 0, "infeasible": 0}
+    for seed in range(60):
+        game = oracle.random_game(np.random.default_rng([seed, 5]), rewards="dyadic", stationary=bool(seed % 2))
+        found = agreed(passes, game, random_policy(game, seed, faults=faults), [CE(), CCE()][seed // 2 % 2])
+        seen["infeasible" if not found.pairs else "at fault" if np.isnan(found.regret).any() else "fine"] += 1
+    assert seen["infeasible"] and seen["at fault" if faults else "fine"], seen
 
 
 # -- reading in bulk ----------------------------------------------------
@@ -356,8 +369,8 @@ def cheapest(t, state, spent):
 def reading(game, policy):
     """Read all pairs of FS; return what was read, time by time, and the reader."""
     reader = Reader(game, policy, Units(game))
-    packed = Packed.of(game, Units(game))
-    return [reader.read(t, *packed.unpack(keys)) for t, keys in enumerate(feasible_keys(packed)[0])], reader
+    subgames = Subgames.of(game, Units(game))
+    return [reader.read(t, *subgames.pairs(t)) for t in range(game.horizon)], reader
 
 
 class Wrong(Both):
@@ -520,7 +533,7 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
 
 def test_codes_of_joint_actions_that_do_not_fit_are_not_read_in_bulk(monkeypatch):
     game = line(horizon=2, budget=9)
-    monkeypatch.setattr("acegames.verifier.bulk._LARGEST", 2)
+    monkeypatch.setattr("acegames.verifier.bulk.BELOW", 2)
     assert Bulk.of(game, Both(game, cheapest), Units(game)) is None
 
 

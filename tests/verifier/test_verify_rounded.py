@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import json
 import math
@@ -30,6 +29,7 @@ from acegames.numerics import VERIFY
 from acegames.policy.tracker import CostTracker
 from acegames.verifier import verify
 from acegames.verifier.rounding import Rule, cells
+from plain_passes import take_plain_passes
 
 INF = math.inf
 
@@ -360,10 +360,11 @@ def exact(found):
 
 def test_compiled_passes_and_small_blocks_say_the_same(monkeypatch):
     some = cases()[:25]
-    plain = [verify(found.game, found.policy, found.concept) for found in some]
-    monkeypatch.setattr(importlib.import_module("acegames.verifier"), "_PLAIN", 0)
+    with monkeypatch.context() as patch:
+        take_plain_passes(patch)
+        plain = [verify(found.game, found.policy, found.concept) for found in some]
     monkeypatch.setattr("acegames.verifier.walk._BLOCK", 2)
-    monkeypatch.setattr("acegames.verifier.walk._KEYS", 0)
+    monkeypatch.setattr("acegames.verifier.arrays.BELOW", 0)
     for found, before in zip(some, plain, strict=True):
         after = verify(found.game, found.policy, found.concept)
         assert after.ok

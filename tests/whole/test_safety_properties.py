@@ -25,7 +25,7 @@ from acegames.safety.explore import explore
 from acegames.safety.frontier import minimal_elements
 from acegames.safety.lattice import lattice
 from acegames.safety.space import Tables, pairs_at_most, plan
-from acegames.verifier.bulk import Bulk
+from acegames.verifier.bulk import in_units
 from oracle import feasible_sets, random_game, spell_out
 
 exploring = importlib.import_module("acegames.safety.explore")  # the package has a function of that name
@@ -630,7 +630,7 @@ def test_a_runner_refuses_what_is_no_state(state):
 )
 def test_spending_in_the_units_of_a_policy(ratio, spent, expected):
     """The verifier asks a policy in the policy's own units, exactly or not at all."""
-    found = Bulk(None, None, [ratio])._totals(np.array(spent, dtype=np.int64).reshape(-1, 1))
+    found = in_units(np.array(spent, dtype=np.int64).reshape(-1, 1), [ratio])
     assert (None if found is None else found[:, 0].tolist()) == expected
 
 

@@ -16,6 +16,7 @@ from acegames import CCE, CE, Nash
 from acegames.model.numbers import exact
 from acegames.numerics import VERIFY
 from acegames.verifier import verify
+from plain_passes import take_plain_passes
 from proof_checker import check, claimed
 
 PACKAGE = sys.modules["acegames.verifier"]  # the name itself is the function
@@ -25,7 +26,8 @@ CHICKEN = {("y", "y"): (6, 6), ("y", "d"): (2, 7), ("d", "y"): (7, 2), ("d", "d"
 @pytest.fixture(params=["plain", "compiled"])
 def way(request, monkeypatch):
     """Both ways to a verdict."""
-    monkeypatch.setattr(PACKAGE, "_PLAIN", math.inf if request.param == "plain" else -1)
+    if request.param == "plain":
+        take_plain_passes(monkeypatch)
     monkeypatch.setattr("acegames.verifier.packed._DENSE", 0)
 
 

@@ -15,19 +15,19 @@ What is checked, in this order, and in which file:
     rounding     how the policy counts costs, from its tracker; whether that suits the budgets
     counted      the game with costs as counted, and the largest true cost of each outcome
     units        cumulative costs as exact integers
+    packed       subgames as 64-bit numbers (`unrolled`: where they do not fit)
     feasible     FS, and the joint actions FA that are safe in each subgame, in three passes
+    deviations   V, W and the gains, from the last step back, a block of subgames after the other
     reading      the policy's answers, checked one by one (`bulk`: many at once)
     tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
-    deviations   V, W and the gains, from the last step back
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
 
-`feasible` and `deviations` are plain numpy passes, for small games; large ones take the same passes
-compiled (`compiled`, with pairs as numbers in `packed`, loops in `kernels`). Time is linear in the
-edges of the feasible graph, plus one question to the policy per subgame: about a microsecond per
-subgame of two players with three actions each. Memory is eight bytes per subgame and some hundred
-per subgame of the largest time.
+The loops of `feasible` and `deviations` are compiled (`kernels`). Time is linear in the edges of
+the feasible graph, plus one question to the policy per subgame: about a microsecond per subgame of
+two players with three actions each. Memory is eight bytes per subgame and some hundred per subgame
+of the largest time.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
@@ -44,7 +44,6 @@ infeasible, so the gains found there bound the gains of every deviation that kee
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,22 +52,17 @@ from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
-from acegames.verifier.certificate import Certificate, limit_phrases
-from acegames.verifier.compiled import FAULTS_SHOWN, evaluate_keys, feasible_keys
+from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
-from acegames.verifier.deviations import Evaluated, evaluate
-from acegames.verifier.feasible import feasible_stages
-from acegames.verifier.packed import Packed
+from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
-from acegames.verifier.tolerance import Gain, judged
+from acegames.verifier.tolerance import Gain
 from acegames.verifier.units import Units
-from acegames.verifier.walk import Step, Walked, Witness, amounts, follow
+from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 
 __all__ = ["Certificate", "Step", "Witness", "verify"]
-
-_PLAIN = 100_000
-"""Joint actions of pairs up to which the plain passes are taken: nothing is compiled."""
 
 
 def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol: float | None = None) -> Certificate:
@@ -101,62 +95,57 @@ def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
-        return Certificate(
-            ok=False,
-            problems=tuple(nonsense),
-            counting=("unclear",) * len(game.constraints),
-            allowance=_unknown(len(game.constraints)),
-            **_facts(game, concept, tol),
-        )
+        n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
+        nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
+        return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     found, walked = _judge(counted, units, reader, concept)
-    problems = _problems(game, policy, reader, walked, found, tol)
-    if not counted.exact:
-        problems = (*unsound(game, policy, rules), *problems)
-    return Certificate(
-        ok=not problems,
-        problems=problems,
-        counting=tuple(rule.direction for rule in rules),
-        allowance=amounts(counted.allowances(), len(rules)),
-        **_facts(game, concept, tol, found, walked),
-    )
+    problems = [] if counted.exact else unsound(game, policy, rules)
+    problems += _problems(game, policy, reader, walked, found, tol)
+    counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
+    return _certificate(game, concept, tol, problems, counting, allowance, found, walked)
 
 
-def _facts(
+def _certificate(
     game: MarkovGame,
     concept: Concept,
     tol: float | None,
-    found: Evaluated | None = None,
-    walked: Walked | None = None,
-) -> dict[str, Any]:
-    """The fields of a certificate but for the verdict; not a number where nothing is known."""
-    n, m = len(game.players), len(game.constraints)
-    walked = walked or Walked(_unknown(m), _unknown(m), None)
-    largest = share = (Gain(np.nan, np.nan, np.nan, None),) * n
-    off = _unknown(n)
-    if found is not None and found.largest:
-        largest, share, off = found.largest, found.share, found.off
-    return {
-        "regret": np.array([x.gain for x in largest]),
-        "where": tuple(x.place for x in largest),
-        "share": np.array([x.share for x in share]),
-        "share_where": tuple(x.place for x in share),
-        "tol": np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
-        "accepted_share": VERIFY if tol is None else None,
-        "rounding": off,
-        "max_spent": walked.max_spent,
-        "excess": walked.excess,
-        "witness": walked.witness,
-        "values": _unknown(n) if found is None else found.values,
-        "pairs": 0 if found is None else found.pairs,
-        "concept": concept,
-        "game_digest": game.digest,
-        "players": game.players,
-        "constraints": game.constraints,
-        "limits": limit_phrases(game.budgets),
-    }
+    problems: list[str],
+    counting: list[str],
+    allowance: Any,
+    found: Evaluated,
+    walked: Walked,
+) -> Certificate:
+    """Put together what was found; not a number where nothing is known."""
+    n = len(game.players)
+    largest = share = [Gain(np.nan, np.nan, np.nan, None)] * n
+    if found.gains is not None:
+        largest, share = found.gains.largest, found.gains.share
+    return Certificate(
+        ok=not problems,
+        regret=np.array([x.gain for x in largest]),
+        where=tuple(x.place for x in largest),
+        share=np.array([x.share for x in share]),
+        share_where=tuple(x.place for x in share),
+        max_spent=walked.max_spent,
+        values=found.values,
+        witness=walked.witness,
+        problems=tuple(dict.fromkeys(problems)),
+        tol=np.array([x.accepted for x in largest]) if tol is None else np.full(n, float(tol)),
+        accepted_share=VERIFY if tol is None else None,
+        rounding=_unknown(n) if found.gains is None else found.gains.off,
+        pairs=found.pairs,
+        concept=concept,
+        game_digest=game.digest,
+        players=game.players,
+        constraints=game.constraints,
+        limits=tuple(map(limit_phrase, zip(*game.budgets, strict=True))),
+        counting=tuple(counting),
+        allowance=allowance,
+        excess=walked.excess,
+    )
 
 
 def _unknown(width: int) -> Any:
@@ -165,22 +154,10 @@ def _unknown(width: int) -> Any:
 
 def _judge(counted: Counted, units: Units, reader: Reader, concept: Concept) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    game, walked = counted.game, None
-    packed = Packed.of(game, units)
-    stages = feasible_stages(game, units, math.inf if packed is None else _PLAIN)
-    if stages is not None:
-        numbers = judged(game, [np.unique(stage.row[stage.safe]) for stage in stages])
-        found = evaluate(numbers, stages, reader, concept)
-    else:
-        assert packed is not None
-        keys, safe_rows = feasible_keys(packed)
-        numbers = judged(game, safe_rows)
-        found, walked = evaluate_keys(packed, numbers, keys, reader, concept)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = replace(found, values=found.values + numbers.base.sum(axis=0))
-    if walked is None or not counted.exact:
-        walked = follow(counted, reader, units)
-    return found, walked
+    found = evaluate(Subgames.of(counted.game, units), reader, concept)
+    if found.worst is None or not counted.exact:
+        return found, follow(counted, reader, units)
+    return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
 def _read_arguments(policy: Any, concept: Any, tol: Any) -> Concept:
@@ -194,7 +171,7 @@ def _read_arguments(policy: Any, concept: Any, tol: Any) -> Concept:
 
 def _problems(
     game: MarkovGame, policy: Any, reader: Reader, walked: Walked, found: Evaluated, tol: float | None
-) -> tuple[str, ...]:
+) -> list[str]:
     """Return a sentence for each reason not to certify the policy."""
     problems: list[str] = []
     digest = getattr(policy, "game_digest", None)
@@ -205,7 +182,7 @@ def _problems(
     if reader.disagreement is not None:
         problems.append(reader.disagreement)
     if reader.correlation is not None:
-        problems.append(reader.correlation.sentence())
+        problems.append(reader.correlation[1])
     if not found.pairs:
         counting = ", as this policy counts costs" if reader.rounded else ""
         problems.append(f"No policy keeps every budget of this game with probability one{counting}.")
@@ -214,14 +191,15 @@ def _problems(
     problems += found.faults[:FAULTS_SHOWN]
     if found.n_faults > FAULTS_SHOWN:
         problems.append(f"The policy is at fault in {found.n_faults - FAULTS_SHOWN:,} more situations.")
-    for player, largest, share in zip(game.players, found.largest, found.share, strict=False):
+    gains = [] if found.gains is None else zip(game.players, found.gains.largest, found.gains.share, strict=True)
+    for player, largest, share in gains:
         worst = _refused(largest, share, tol)
         if worst is not None:
             accepted = worst.accepted if tol is None else tol
             problems.append(_gain_sentence(player, worst, accepted, rounded=reader.rounded))
     if found.pairs and not found.n_faults and not np.isfinite(found.values).all():
         problems.append("The values of the policy overflow; scale the rewards down.")
-    return tuple(dict.fromkeys(problems))
+    return problems
 
 
 def _refused(largest: Gain, share: Gain, tol: float | None) -> Gain | None:

@@ -8,6 +8,7 @@ with states and actions by index and totals in whole `tracker.units`. It must sa
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -16,13 +17,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
 from acegames.numerics import PROBABILITY_SUM
-from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.arrays import BELOW, Floats, Ints, offsets, owners
 from acegames.verifier.units import Units
-
-Floats = NDArray[np.float64]
-
-_LARGEST = 2**62
-"""Codes and totals stay below this, so that they fit into int64."""
 
 
 class Bulk:
@@ -30,7 +26,8 @@ class Bulk:
 
     def __init__(self, game: MarkovGame, policy: Any, ratios: list[Fraction]) -> None:
         self.game, self.policy, self.ratios = game, policy, ratios  # units of the policy per unit of ours
-        self._codes: dict[int, Ints] = {}
+        self._strides = np.array(_strides(game), dtype=np.int64)
+        self._codes = [self._code(owners(layer.row_ptr), layer.action) for layer in game.layers]  # (R,) ascending
 
     @staticmethod
     def of(game: MarkovGame, policy: Any, units: Units) -> Bulk | None:
@@ -41,7 +38,7 @@ class Bulk:
                 and _defined_together(policy)
                 and tuple(policy.states) == game.states
                 and tuple(map(tuple, policy.actions)) == game.actions
-                and _strides(game)[0] * len(game.states) < _LARGEST
+                and _strides(game)[0] * len(game.states) < BELOW
             )
             if not usable:
                 return None
@@ -52,7 +49,7 @@ class Bulk:
 
     def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
-        total = self._totals(spent)
+        total = in_units(spent, self.ratios)
         if total is None:
             return None
         try:
@@ -70,39 +67,35 @@ class Bulk:
             return None
         return _normalised(offsets(count), row, prob.astype(np.float64))
 
-    def _totals(self, spent: Ints) -> Ints | None:
-        """Return amounts in the policy's units; None when one is no whole number, or too large."""
-        total = np.empty(spent.shape, dtype=np.int64)
-        for m, ratio in enumerate(self.ratios):
-            column, (up, down) = spent[:, m], ratio.as_integer_ratio()
-            if up != 1 and int(np.abs(column).max(initial=0)) * up >= _LARGEST:
-                return None
-            if down == 1:
-                total[:, m] = column * up
-            elif down < _LARGEST:
-                total[:, m] = column * up // down
-                if not np.array_equal(total[:, m] * down, column * up):
-                    return None
-            else:
-                return None
-        return total
-
     def _rows(self, t: int, state: Ints, action: NDArray[Any]) -> Ints | None:
         """Return the row of each joint action; None when one is not legal."""
-        strides = _strides(self.game)
-        at = self.game.layer_at[t]
-        if at not in self._codes:
-            layer = self.game.layers[at]
-            code = np.repeat(np.arange(len(self.game.states)), np.diff(layer.row_ptr)) * strides[0]
-            self._codes[at] = code + layer.action.astype(np.int64) @ np.array(strides[1:], dtype=np.int64)
-        codes, code = self._codes[at], state * strides[0]
-        for i, (labels, stride) in enumerate(zip(self.game.actions, strides[1:], strict=True)):
-            mine = action[:, i].astype(np.int64)
-            if len(mine) and not (mine.min() >= 0 and mine.max() < len(labels)):
-                return None
-            code = code + mine * stride
+        if any(
+            len(x) and not 0 <= x.min() <= x.max() < len(y) for x, y in zip(action.T, self.game.actions, strict=True)
+        ):
+            return None
+        codes, code = self._codes[self.game.layer_at[t]], self._code(state, action)
         row = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
         return row if np.array_equal(codes[row], code) else None
+
+    def _code(self, state: Ints, action: NDArray[Any]) -> Ints:
+        """Return one number per state and joint action."""
+        code: Ints = state * self._strides[0]
+        for own, stride in zip(action.T, self._strides[1:], strict=True):
+            code = code + own.astype(np.int64) * stride
+        return code
+
+
+def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
+    """Return amounts (P, M) in the policy's units; None when one is not whole, or too large."""
+    total = np.empty(spent.shape, dtype=np.int64)
+    for m, ratio in enumerate(ratios):
+        column, (up, down) = spent[:, m], ratio.as_integer_ratio()
+        if down >= BELOW or (up != 1 and int(np.abs(column).max(initial=0)) * up >= BELOW):
+            return None
+        total[:, m] = column * up // down
+        if not np.array_equal(total[:, m] * down, column * up):
+            return None
+    return total
 
 
 def _defined_together(policy: Any) -> bool:
@@ -116,10 +109,8 @@ def _defined_together(policy: Any) -> bool:
 
 def _strides(game: MarkovGame) -> list[int]:
     """Return what a state, and then each player's action, counts in the code of a row."""
-    strides = [1]
-    for labels in reversed(game.actions):
-        strides.insert(0, strides[0] * len(labels))
-    return strides
+    sizes = [len(labels) for labels in game.actions]
+    return [math.prod(sizes[i:]) for i in range(len(sizes) + 1)]
 
 
 def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pairs: int, players: int) -> bool:

@@ -25,21 +25,18 @@ class Certificate:
     """Safe on every history (within `allowance`), and stable in every subgame (see `covers`)."""
     regret: NDArray[np.float64]
     """(N,) the most a player gains by a feasible deviation in any subgame; NaN when the policy is
-    faulty. Where
-    the policy rounds costs: an upper bound on the gains of all deviations that are covered."""
+    faulty. If it rounds costs: an upper bound on the gains of all deviations that are covered."""
     where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
     """N places (t, state, spent as counted) of that gain; None where there is nothing to gain."""
     share: NDArray[np.float64]
     """(N,) the most that a gain is, beyond what rounding can have changed, as a share of what is at
-    stake for the
-    player in that subgame: the best total that safe play can bring, less the worst that the policy
-        can."""
+    stake for the player in that subgame: the best total that safe play can bring, less the worst
+    that the policy can."""
     share_where: tuple[tuple[int, Any, tuple[Any, ...]] | None, ...]
     """N places (t, state, spent) of that share; None where no gain is more than rounding."""
     max_spent: NDArray[Any]
     """(M,) the largest true cumulative cost on any history the policy can realise, in the user's
-    units. Where
-    costs are random: the limit that it comes close to."""
+    units. Where costs are random: the limit that it comes close to."""
     values: NDArray[np.float64]
     """(N,) expected total reward of the policy, computed here; NaN when a fault can be reached."""
     witness: Witness | None
@@ -48,9 +45,8 @@ class Certificate:
     """One sentence per reason why the policy is not certified; empty when `ok`."""
     tol: NDArray[np.float64]
     """(N,) the largest gain that is accepted in the place `where` (at the start, where that is
-    None), in units of
-    reward: `accepted_share` of what is at stake there, and rounding. If `verify` was given a `tol`:
-        that."""
+    None), in units of reward: `accepted_share` of what is at stake there, and rounding. If `verify`
+    was given a `tol`: that."""
     accepted_share: float | None
     """The largest `share` that is accepted; None where a `tol` was given, which counts alone."""
     rounding: NDArray[np.float64]
@@ -135,11 +131,21 @@ class Certificate:
         limit = f" (accepted: {most:.2g})" if accepted is None else ""
         scope = f"in any of {self.pairs:,} situations{limit}; {self._share()}"
         stable = bool((self.regret <= most).all() if accepted is None else (self.share <= accepted).all())
-        if any(how != "exact" for how in self.counting):
-            return self._rounded_stability(gain, scope, stable=stable)
-        if stable:
+        exact = all(how == "exact" for how in self.counting)
+        if stable and exact:
             return f"Stable: no player gains more than {gain} by any safe deviation, {scope}."
-        return f"Not stable: by a safe deviation some player gains {gain}, the most {scope}."
+        if stable:
+            beyond = (
+                " Nothing is said about deviations that keep the true budgets but not the rounded ones: this policy does "
+                "not say what is played after them."
+                if "up" in self.counting
+                else ""
+            )
+            return f"Stable against {self.covers}: no player gains more than {gain} by one, {scope}.{beyond}"
+        start = "Not stable: by a safe deviation"
+        if not exact:
+            start = "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs"
+        return f"{start} some player gains {gain}, the most {scope}."
 
     def _share(self) -> str:
         """The largest gain as a share of its stake, and where it is."""
@@ -148,20 +154,6 @@ class Certificate:
         place = self.share_where[i]
         where = "" if place is None else " at t={}, state {!r}, spent {!r}".format(*place)
         return f"as a share of the stake, at most {self.share[i]:.2g}{where}{limit}"
-
-    def _rounded_stability(self, gain: str, scope: str, *, stable: bool) -> str:
-        if not stable:
-            return (
-                "Not shown to be stable: by a deviation that keeps the budgets as the policy counts costs some player "
-                f"gains {gain}, the most {scope}."
-            )
-        beyond = (
-            " Nothing is said about deviations that keep the true budgets but not the rounded ones: this policy does not "
-            "say what is played after them."
-            if "up" in self.counting
-            else ""
-        )
-        return f"Stable against {self.covers}: no player gains more than {gain} by one, {scope}.{beyond}"
 
 
 LONGEST = 12
@@ -184,12 +176,8 @@ def _exactly(amount: Any) -> str:
         return f"{Decimal(up) / Decimal(down):f}"
 
 
-def limit_phrases(budgets: tuple[tuple[Bound, ...], ...]) -> tuple[str, ...]:
-    """Return each constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ..."""
-    return tuple(_limit(schedule) for schedule in zip(*budgets, strict=True))
-
-
-def _limit(schedule: tuple[Bound, ...]) -> str:
+def limit_phrase(schedule: tuple[Bound, ...]) -> str:
+    """Return a constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ..."""
     if all(b == schedule[0] for b in schedule):
         return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
     if all(b == math.inf for b in schedule[:-1]):

@@ -13,12 +13,11 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.game import Layer, MarkovGame, exact_costs
-from acegames.model.numbers import TINIEST, Bound
-from acegames.verifier.feasible import Ints, begins, offsets, spans
+from acegames.model.numbers import TINIEST
+from acegames.verifier.arrays import Floats, Ints, Small, begins, offsets, owners, spans
 from acegames.verifier.rounding import Cell, Rule, cells
 
 _MOST_OUTCOMES = 2**25
@@ -30,7 +29,7 @@ class _Tables(NamedTuple):
 
     ptr: Ints  # (V+1,)
     counted: Ints  # (C,) codes into `counted_values`
-    prob: NDArray[np.float64]  # (C,)
+    prob: Floats  # (C,)
     top: Ints  # (C,) codes into `top_values`
     counted_values: tuple[Fraction, ...]  # ascending
     top_values: tuple[Fraction, ...]  # ascending
@@ -68,7 +67,10 @@ class Counted:
         ]
         layers, tops, fine = zip(*(_count(layer, tables) for layer in game.layers), strict=True)
         true = tuple(replace(layer, cost=top) for layer, top in zip(layers, tops, strict=True))
-        raised = tuple(tuple(_raised(b, r, t) for b, r in zip(row, rules, strict=True)) for t, row in _times(game))
+        raised = tuple(
+            tuple(b if isinstance(b, float) else b + rule.allowance(t) for b, rule in zip(row, rules, strict=True))
+            for t, row in enumerate(game.budgets)
+        )
         return Counted(
             original=game,
             rules=rules,
@@ -82,15 +84,12 @@ class Counted:
         """Whether every cost counts as it is."""
         return not self.fine
 
-    def allowances(self) -> tuple[Fraction, ...]:
+    def allowances(self) -> list[Fraction]:
         """The most by which rounding may exceed each budget, up to the last time that has one."""
-        return tuple(
-            max(
-                (rule.allowance(t) for t, row in _times(self.original) if not isinstance(row[m], float)),
-                default=Fraction(0),
-            )
-            for m, rule in enumerate(self.rules)
-        )
+        return [
+            max([Fraction(0), *(rule.allowance(t) for t, bound in enumerate(schedule) if not isinstance(bound, float))])
+            for rule, schedule in zip(self.rules, zip(*self.original.budgets, strict=True), strict=True)
+        ]
 
     def true_cost(self, t: int, outcome: int, m: int) -> tuple[Fraction, ...]:
         """A true cost that such an outcome can have, as large as possible for constraint m."""
@@ -101,34 +100,25 @@ class Counted:
         return tuple(values[code] for values, code in zip(exact_costs(self.promised), codes.tolist(), strict=True))
 
 
-def _times(game: MarkovGame) -> list[tuple[int, tuple[Bound, ...]]]:
-    return list(enumerate(game.budgets))
-
-
-def _raised(bound: Bound, rule: Rule, t: int) -> Bound:
-    return bound if isinstance(bound, float) else bound + rule.allowance(t)
-
-
 def _tables(found: list[list[Cell]]) -> _Tables:
     every = [cell for line in found for cell in line]
-    counted_values = tuple(sorted({cell.counted for cell in every}))
-    top_values = tuple(sorted({cell.top for cell in every}))
-    counted_code = {v: k for k, v in enumerate(counted_values)}
-    top_code = {v: k for k, v in enumerate(top_values)}
-    return _Tables(
-        offsets(np.array([len(line) for line in found], dtype=np.int64)),
-        np.array([counted_code[cell.counted] for cell in every], dtype=np.int64),
-        np.array([cell.probability for cell in every]),
-        np.array([top_code[cell.top] for cell in every], dtype=np.int64),
-        counted_values,
-        top_values,
-    )
+    ptr = offsets(np.array([len(line) for line in found], dtype=np.int64))
+    counted, counted_values = _codes([cell.counted for cell in every])
+    top, top_values = _codes([cell.top for cell in every])
+    return _Tables(ptr, counted, np.array([cell.probability for cell in every]), top, counted_values, top_values)
 
 
-def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32], Fine]:
+def _codes(amounts: list[Fraction]) -> tuple[Ints, tuple[Fraction, ...]]:
+    """Return the number of each amount among the distinct ones, and these, ascending."""
+    values = tuple(sorted(set(amounts)))
+    number = {v: k for k, v in enumerate(values)}
+    return np.array([number[x] for x in amounts], dtype=np.int64), values
+
+
+def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, Small, Fine]:
     """Return the layer as counted, the codes of its largest true costs, and its cells."""
     out, prob, counted, top = _by_cell(layer, tables)
-    row = np.repeat(np.arange(len(layer.reward)), np.diff(layer.out_ptr))[out]
+    row = owners(layer.out_ptr)[out]
     columns = (row, layer.next_state[out], *counted.T)
     order = np.lexsort(columns[::-1])
     first = begins(*(column[order] for column in columns))
@@ -147,7 +137,7 @@ def _count(layer: Layer, tables: list[_Tables]) -> tuple[Layer, NDArray[np.int32
     return merged, largest.astype(np.int32), Fine(top, highest)
 
 
-def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, NDArray[np.float64], Ints, Ints]:
+def _by_cell(layer: Layer, tables: list[_Tables]) -> tuple[Ints, Floats, Ints, Ints]:
     """Return each outcome once per combination of cells: number, probability, two codes."""
     out, prob = np.arange(len(layer.prob)), layer.prob
     counted: list[Ints] = []

@@ -13,7 +13,8 @@ import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF
 from acegames.system.compiled import inlined, kernel
-from acegames.verifier.records import Bytes, Floats, Int, Ints, Layer, Numbers, Played, Scratch, Small, Table, Time
+from acegames.verifier.arrays import Bytes, Floats, Ints, Small
+from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
 
 EMPTY = np.int64(-1)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -57,12 +58,20 @@ def _keeps(row: Int, worst: Ints, slack: Ints) -> bool:
 
 
 @inlined
-def _leads(row: Int, within: Int, out_ptr: Ints, jump: Ints, slots: Ints, number: Small, shift: Int) -> bool:
-    """Whether all outcomes of a row are in the table."""
-    k, end = out_ptr[row], out_ptr[row + 1]
-    while k < end and number[_slot(slots, shift, within + jump[k])] != EMPTY:
-        k += np.int64(1)
-    return bool(k == end)
+def _targets(
+    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, number: Small, shift: Int,
+    last: bool, targets: Ints,
+) -> bool:  # fmt: skip
+    """Write where a row leads; return whether it is in FA."""
+    if not _keeps(row, worst, slack):
+        return False
+    begin, end = out_ptr[row], out_ptr[row + 1]
+    if not last:
+        for k in range(begin, end):
+            targets[k - begin] = number[_slot(slots, shift, within + jump[k])]
+            if targets[k - begin] == EMPTY:
+                return False
+    return True
 
 
 @kernel
@@ -107,22 +116,21 @@ def expand(keys: Ints, time: Time, table: Table, room: np.int64, progress: Ints)
 
 
 @kernel
-def find_alive(keys: Ints, time: Time, table: Table, alive: Bytes) -> None:
+def find_alive(keys: Ints, time: Time, table: Table, targets: Ints, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the table of those alive at the next time."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
     slots, number, shift = table
     slack = np.empty(len(bound), dtype=np.int64)
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
-        alive[p] = 0
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, number, shift)):
+            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
                 alive[p] = 1
                 break
 
 
 @kernel
-def find_reached(keys: Ints, time: Time, table: Table, safe: Bytes, reached: Bytes) -> None:
+def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Bytes, reached: Bytes) -> None:
     """Mark the rows that are safe at some pair, and the pairs of the next time that they lead to.
 
     The table holds the pairs of the next time that are alive.
@@ -133,33 +141,16 @@ def find_reached(keys: Ints, time: Time, table: Table, safe: Bytes, reached: Byt
     for p in range(len(keys)):
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         for row in range(row_ptr[state], row_ptr[state + 1]):
-            if _keeps(row, worst, slack) and (last or _leads(row, within, out_ptr, jump, slots, number, shift)):
+            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
                 safe[row] = 1
-                for k in range(out_ptr[row], out_ptr[row] if last else out_ptr[row + 1]):
-                    reached[number[_slot(slots, shift, within + jump[k])]] = 1
+                for k in range(0 if last else out_ptr[row + 1] - out_ptr[row]):
+                    reached[targets[k]] = 1
 
 
 @inlined
 def _rounding(terms: Int) -> float:
-    """How far a mean can be off, in units of the size of its terms (`tolerance.rounding`)."""
+    """How far a mean of so many terms can be off, in units of their size."""
     return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
-
-
-@inlined
-def _targets(
-    row: Int, within: Int, slack: Ints, out_ptr: Ints, jump: Ints, worst: Ints, slots: Ints, number: Small, shift: Int,
-    last: bool, targets: Ints,
-) -> bool:  # fmt: skip
-    """Write where a row leads; return whether it is in FA."""
-    if not _keeps(row, worst, slack):
-        return False
-    begin, end = out_ptr[row], out_ptr[row + 1]
-    if not last:
-        for k in range(begin, end):
-            targets[k - begin] = number[_slot(slots, shift, within + jump[k])]
-            if targets[k - begin] == EMPTY:
-                return False
-    return True
 
 
 @inlined
@@ -246,8 +237,8 @@ def judge(
     base: Floats,
     played: Played,
     told: bool,
-    following: Layer,
-    found: Layer,
+    following: Known,
+    found: Known,
     outside: Ints,
     scratch: Scratch,
 ) -> None:
@@ -264,7 +255,7 @@ def judge(
         scratch: room for one pair.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    prob, reward, cost, last_digit, action, move, offset = numbers
+    prob, reward, cost, action, move, offset = numbers
     ptr, support, chance = played
     next_values, next_ahead, next_fault = following
     values, ahead, fault = found
@@ -296,7 +287,7 @@ def judge(
             out = out_ptr[row]
             count = np.int64(0) if last else out_ptr[row + 1] - out
             for i in range(n):
-                pay, digit = reward[row, i] - base[i], last_digit[row, i]
+                pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
                 most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:

@@ -1,4 +1,4 @@
-"""A game whose pairs (state, spent) are single 64-bit numbers, for the compiled passes."""
+"""Pairs (state, spent) as single 64-bit numbers, for the compiled passes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.deviations import switches
-from acegames.verifier.feasible import Ceilings, Ints
-from acegames.verifier.records import Numbers, Table, Time
-from acegames.verifier.tolerance import Judged
+from acegames.verifier.arrays import BELOW, Ints
+from acegames.verifier.ceilings import Ceilings
+from acegames.verifier.records import Table, Time
 from acegames.verifier.units import Spent, Units
-
-_KEYS = 2**62
-"""Keys stay below this."""
+from acegames.verifier.unrolled import Unrolled, unroll
 
 _DENSE = 16
 """A table has a slot for every key where that is no more than this many slots per pair: successors
@@ -33,18 +30,20 @@ class Packed:
     low: Ints  # (M,)
     size: Ints  # (M,)
     ceilings: Ceilings
+    unrolled: Unrolled | None = None  # what `game` stands for, if it is not the game itself
 
     @staticmethod
-    def of(game: MarkovGame, units: Units) -> Packed | None:
-        """Return None when pairs do not fit into 64 bits."""
-        if not units.small:
-            return None
-        ceilings = Ceilings(game, units)
-        ranges = [_range(game, units, ceilings, m) for m in range(len(game.constraints))]
-        low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
-        if len(game.states) * math.prod(size) >= _KEYS:
-            return None
-        return Packed(game, units, np.array(low, dtype=np.int64), np.array(size, dtype=np.int64), ceilings)
+    def of(game: MarkovGame, units: Units, unrolled: Unrolled | None = None) -> Packed:
+        """Find the range of totals; a game whose pairs do not fit into 64 bits is unrolled."""
+        if units.small:
+            ceilings = Ceilings(game, units)
+            ranges = [_range(game, units, ceilings, m) for m in range(len(game.constraints))]
+            low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
+            if len(game.states) * math.prod(size) < BELOW:
+                arrays = (np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
+                return Packed(game, units, *arrays, ceilings, unrolled)
+        listed = unroll(game, units)
+        return Packed.of(listed.game, Units(listed.game), listed)
 
     @cached_property
     def span(self) -> int:
@@ -56,47 +55,45 @@ class Packed:
         """The initial pairs."""
         return np.array([s for s, _ in self.game.initial], dtype=np.int64) * self.span - self._steps(self.low[None, :])
 
-    def unpack(self, keys: Ints) -> tuple[Ints, Ints]:
-        """Return states (P,) and what was spent (P, M)."""
+    def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
+        """Return states (P,) and what was spent (P, M), of the game as it was given."""
         spent = np.empty((len(keys), len(self.low)), dtype=np.int64)
         rest = keys
         for m in reversed(range(len(self.low))):
             above = rest // self.size[m]
             spent[:, m] = rest - above * self.size[m] + self.low[m]
             rest = above
-        return rest, spent
+        return (rest, spent) if self.unrolled is None else (self.unrolled.state[t][rest], self.unrolled.spent[t][rest])
 
-    def pair(self, keys: Ints, p: int) -> tuple[int, Spent]:
+    def pair(self, t: int, keys: Ints, p: int) -> tuple[int, Spent]:
         """Return one of these pairs."""
-        state, spent = self.unpack(keys[p : p + 1])
+        state, spent = self.unpack(t, keys[p : p + 1])
         return int(state[0]), tuple(spent[0].tolist())
+
+    def shift(self, t: int, keys: Ints) -> Ints:
+        """Return how far the rows of each pair are from those of the game as it was given, (P,)."""
+        if self.unrolled is None:
+            return np.zeros(len(keys), dtype=np.int64)
+        first = self.game.layer(t).row_ptr[keys // self.span]
+        return first - self.unrolled.row[t][first]
 
     def time(self, t: int) -> Time:
         """Return what can happen at time t, without the numbers."""
-        bound, last = self.ceilings.bound(t), t == self.game.horizon - 1
+        bound, last = self.units.bounds[t], t == self.game.horizon - 1
         rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
         return Time(*rules, np.int64(self.span), self.low, self.size, last)
 
     @cached_property
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
-        found = []
-        for layer in self.game.layers:
-            jump = layer.next_state.astype(np.int64) * self.span + self._steps(self.units.cost_table(layer))
-            found.append((layer.row_ptr.copy(), layer.out_ptr.copy(), jump))
-        return found
+        return [
+            (layer.row_ptr.copy(), layer.out_ptr.copy(), layer.next_state * np.int64(self.span) + self._steps(cost))
+            for layer, cost in zip(self.game.layers, self.units.costs, strict=True)
+        ]
 
-    def numbers(self, judged: Judged, deviates: tuple[bool, ...]) -> list[Numbers]:
-        """The numbers of each distinct layer, with the switches of players who deviate."""
-        found = []
-        offset = np.cumsum([0, *map(len, self.game.actions)], dtype=np.int64)
-        for layer, digit in zip(judged.game.layers, judged.last_digit, strict=True):
-            move = np.ascontiguousarray(np.column_stack(switches(self.game, layer, deviates)), dtype=np.int32)
-            cost = self.units.cost_table(layer)
-            found.append(
-                Numbers(layer.prob.copy(), layer.reward.copy(), cost, digit, layer.action.copy(), move, offset)
-            )
-        return found
+    def targets(self) -> Ints:
+        """Return room for where the outcomes of one row lead."""
+        return np.zeros(max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers), dtype=np.int64)
 
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""
@@ -125,14 +122,11 @@ class Packed:
 
 def _range(game: MarkovGame, units: Units, ceilings: Ceilings, m: int) -> tuple[int, int]:
     """Return the least and the largest total while the budgets were, and can be, kept."""
-    spread = []
-    for layer in game.layers:
-        codes = layer.cost[:, m]  # in the order of the costs
-        spread.append((units.costs[m][int(codes.min())], units.costs[m][int(codes.max())]))
+    spread = [(int(cost[:, m].min()), int(cost[:, m].max())) for cost in units.costs]
     least, most, lowest, highest = 0, 0, 0, 0
     for t in range(game.horizon):
         down, up = spread[game.layer_at[t]]
-        bound = min(int(ceilings.bound(t)[m]), int(ceilings.at[t + 1][:, m].max()))
+        bound = min(int(units.bounds[t][m]), int(ceilings.at[t + 1][:, m].max()))
         least, most = least + down, most + up
         most = max(least, min(most, bound))
         lowest, highest = min(lowest, least), max(highest, most)

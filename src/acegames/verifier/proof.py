@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
@@ -39,8 +38,9 @@ from acegames.system.container import little_bytes
 from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
 from acegames.verifier import Certificate, verify
+from acegames.verifier.arrays import Floats, Ints, offsets, owners
 from acegames.verifier.counted import Counted
-from acegames.verifier.feasible import Stage, feasible_stages, offsets
+from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import Rule, read_rules
 from acegames.verifier.units import Units
@@ -63,8 +63,8 @@ class Proof:
     size: int  # bytes
     game_digest: str
     situations: int  # (t, state, spent) that safe play can reach
-    gain: NDArray[np.float64]  # (N,) no player gains more by any safe deviation, in any of them
-    values: NDArray[np.float64]  # (N, 2) bounds on each player's expected total reward
+    gain: Floats  # (N,) no player gains more by any safe deviation, in any of them
+    values: Floats  # (N, 2) bounds on each player's expected total reward
     spent: tuple[str, ...]  # M exact numbers as text: the most that is truly spent
     # M: the most by which a budget is truly exceeded; 0 unless the policy rounds costs down
     excess: tuple[str, ...]
@@ -116,11 +116,9 @@ def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = 
     rules, _ = read_rules(game, solution.policy)
     header, arrays = _content(solution, rules)
     claims = _claims(certificate)
-    proof = {"name": game.name, **header, "claims": claims}
-    size = write_parts(path, _parts(proof, arrays))
     return Proof(
         path=Path(fspath(path)),
-        size=size,
+        size=write_parts(path, _parts({"name": game.name, **header, "claims": claims}, arrays)),
         game_digest=game.digest,
         situations=certificate.pairs,
         gain=np.array(claims["gain"]),
@@ -143,14 +141,14 @@ def _check_costs(game: MarkovGame) -> None:
 def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
     """The header but for the claims, and the arrays."""
     game = solution.game
-    rounds = any(rule.direction != "exact" for rule in rules)
-    seen = Counted.of(game, rules).game if rounds else game
-    units = Units(seen)
-    stages = feasible_stages(seen, units, MOST_ENTRIES)
-    if stages is None:
+    seen = Counted.of(game, rules)
+    units = Units(seen.game)
+    subgames = Subgames.of(seen.game, units)
+    times = range(game.horizon)
+    if sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times) > MOST_ENTRIES:
         raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
-    reader = Reader(seen, solution.policy, units, rounded=rounds)
-    listed = [_probabilities(game, t, stage, reader) for t, stage in enumerate(stages)]
+    reader = Reader(seen.game, solution.policy, units, rounded=not seen.exact)
+    listed = [_probabilities(game, t, *subgames.pairs(t), reader) for t in times]
     arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
     arrays["policy.prob"] = np.concatenate(listed)
     counted = [
@@ -161,13 +159,12 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
     return header, arrays
 
 
-def _probabilities(game: MarkovGame, t: int, stage: Stage, reader: Reader) -> NDArray[np.float64]:
+def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
     """A probability for each joint action of each situation of one time, in ascending order."""
-    order = np.lexsort((*stage.spent.T[::-1], stage.state))
-    state = stage.state[order]
-    answers, row_ptr = reader.read(t, state, stage.spent[order]), game.layer(t).row_ptr
-    first = offsets(row_ptr[state + 1] - row_ptr[state])
-    pair = np.repeat(np.arange(len(state)), np.diff(answers.ptr))
+    order = np.lexsort((*spent.T[::-1], state))
+    state = state[order]
+    answers, row_ptr = reader.read(t, state, spent[order]), game.layer(t).row_ptr
+    first, pair = offsets(np.diff(row_ptr)[state]), owners(answers.ptr)
     prob = np.zeros(int(first[-1]))
     prob[first[pair] + answers.row - row_ptr[state[pair]]] = answers.prob
     return prob

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.bulk import Bulk, Floats
-from acegames.verifier.feasible import Ints, offsets
+from acegames.verifier.arrays import Floats, Ints, offsets, owners
+from acegames.verifier.bulk import Bulk
 from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
@@ -50,30 +50,9 @@ class Answers:
     prob: Floats  # (Z,)
     faults: dict[int, str]  # a sentence for each pair at fault, ascending
 
-    def pair(self) -> Ints:
-        """The pair of each entry, (Z,)."""
-        return np.repeat(np.arange(len(self.ptr) - 1), np.diff(self.ptr))
-
 
 class _Fault(Exception):
     """Why an answer is no distribution over legal joint actions."""
-
-
-class Correlation(NamedTuple):
-    """Where a distribution is no product."""
-
-    t: int
-    place: str
-    action: JointAction
-    prob: float  # its probability
-    apart: float  # and what it would be if the players drew independently, each as often as it does
-
-    def sentence(self) -> str:
-        """Say it for a certificate."""
-        return (
-            f"At {self.place}: the players do not draw independently: {self.action!r} is played with probability "
-            f"{self.prob:.6g}, and would be with {self.apart:.6g} if they did."
-        )
 
 
 class Reader:
@@ -83,7 +62,8 @@ class Reader:
         self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False, product: bool = False
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
-        self.correlation: Correlation | None = None  # where players who must draw independently do not
+        # the time and a sentence where players who must draw independently do not
+        self.correlation: tuple[int, str] | None = None
         self.disagreement: str | None = None  # a sentence where `lookup` does not say what `distribution` says
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
@@ -95,7 +75,10 @@ class Reader:
         key = (t, state, spent)
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._ask(t, state, spent)
+            try:
+                answer = self._checked(t, state, spent)
+            except _Fault as fault:
+                answer = Answer((), (), f"At {self.place(t, state, spent)}: {fault}.")
             if len(self._answers) < _REMEMBERED:
                 self._answers[key] = answer
         return answer
@@ -103,20 +86,17 @@ class Reader:
     def read(self, t: int, state: Ints, spent: Ints) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises."""
         answers = self._read(t, state, spent)
-        if self.product:
-            self._check_product(t, state, spent, answers)
+        if self.product and (self.correlation is None or t < self.correlation[0]):
+            wrong = correlated(self.game.layer(t).action, answers)
+            if wrong is not None:
+                p, action, prob, apart = wrong
+                where = self.place(t, int(state[p]), tuple(spent[p].tolist()))
+                sentence = (
+                    f"At {where}: the players do not draw independently: {self.game.joint_action(action)!r} is played with "
+                    f"probability {prob:.6g}, and would be with {apart:.6g} if they did."
+                )
+                self.correlation = t, sentence
         return answers
-
-    def _check_product(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
-        """Note the first pair of the earliest time where the players are correlated."""
-        if self.correlation is not None and self.correlation.t <= t:
-            return
-        wrong = correlated(self.game.layer(t).action, answers)
-        if wrong is not None:
-            p, numbers, prob, apart = wrong
-            action = self.game.joint_action(numbers)
-            where = self.place(t, int(state[p]), tuple(spent[p].tolist()))
-            self.correlation = Correlation(t, where, action, prob, apart)
 
     def _read(self, t: int, state: Ints, spent: Ints) -> Answers:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
@@ -192,12 +172,6 @@ class Reader:
             self._rows[key] = {self.game.joint_action(layer.action[r]): r for r in layer.rows(state)}
         return self._rows[key]
 
-    def _ask(self, t: int, state: int, spent: Spent) -> Answer:
-        try:
-            return self._checked(t, state, spent)
-        except _Fault as fault:
-            return Answer((), (), f"At {self.place(t, state, spent)}: {fault}.")
-
     def _checked(self, t: int, state: int, spent: Spent) -> Answer:
         try:
             given = self.policy.distribution(*self.user(t, state, spent))
@@ -244,7 +218,7 @@ def correlated(action: NDArray[Any], answers: Answers) -> tuple[int, tuple[int, 
     None where every pair is one. `action` is that of the layer's rows, (R, N). The support must be
     a product exactly, however small its probabilities: which deviations are feasible depends on it.
     """
-    size, pair = np.diff(answers.ptr), answers.pair()
+    size, pair = np.diff(answers.ptr), owners(answers.ptr)
     some = size[pair] > 1
     pair, row, prob = pair[some], answers.row[some], answers.prob[some]
     apart, cells = np.ones(len(pair)), np.ones(len(size))  # cells of the pairs that are left

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 
 Int = int | np.int64
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bytes = NDArray[np.uint8]
-Small = NDArray[np.int32]
 
 
 class Time(NamedTuple):
@@ -20,7 +17,7 @@ class Time(NamedTuple):
     row_ptr: Ints  # (S+1,)
     out_ptr: Ints  # (R+1,)
     jump: Ints  # (K,)
-    worst: Ints  # (R, M) what must be left of each budget for a row, see `feasible.Ceilings`
+    worst: Ints  # (R, M) what must be left of each budget for a row, see `Ceilings`
     bound: Ints  # (M,)
     span: np.int64  # number of keys of one state
     low: Ints  # (M,)
@@ -46,7 +43,6 @@ class Numbers(NamedTuple):
     prob: Floats  # (K,)
     reward: Floats  # (R, N)
     cost: Ints  # (K, M)
-    last_digit: Floats  # (R, N) what a reward can be off by
     action: Small  # (R, N)
     move: Small  # (R, sum of A_i) the row where player i plays b instead is at offset[i] + b, or -1
     offset: Ints  # (N+1,)
@@ -60,7 +56,7 @@ class Played(NamedTuple):
     prob: Floats  # (Z,)
 
 
-class Layer(NamedTuple):
+class Known(NamedTuple):
     """What is known of the pairs of one time."""
 
     # (P, 6N) V, W, what each can be off by, the best of safe play and the worst of the policy

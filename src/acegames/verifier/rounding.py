@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
-from acegames.model.numbers import TINIEST, exact, nearest_float, plain
+from acegames.model.numbers import TINIEST, largest_float, nearest_float, plain
 from acegames.model.words import to_digits as shown
 from acegames.numerics import PROBABILITY_SUM
 
@@ -145,28 +145,31 @@ def unsound(game: MarkovGame, policy: Any, rules: tuple[Rule, ...]) -> list[str]
     """Return a sentence for each reason why a policy's rounding does not suit a game."""
     problems: list[str] = []
     for m, (label, rule) in enumerate(zip(game.constraints, rules, strict=True)):
-        tops = [_top(v) for v in game.cost_values[m]]
-        finite = [(t, row[m]) for t, row in enumerate(game.budgets) if not isinstance(row[m], float)]
+        costs = game.cost_values[m]
         if rule.direction == "ignore":
-            most = max([Fraction(0), *tops])
-            over = [(t, b) for t, b in finite if (t + 1) * most > b]
-            if over:
-                t, bound = over[0]
+            most = max([Fraction(0), *map(_top, costs)])
+            if over := _first_over(game, m, most, most):
                 problems.append(
-                    f"Constraint {label!r} is ignored by the policy, but it can bind: costs of {plain(most)} add up to "
-                    f"{plain((t + 1) * most)} after t={t}, over its budget of {plain(bound)}."
+                    f"Constraint {label!r} is ignored by the policy, but it can bind: costs of {plain(most)} add up to {over}."
                 )
-        elif rule.lowest is not None and any(_is_cut(v, rule) for v in game.cost_values[m]):
-            most = max([Fraction(0), *(rule.counted(top) for top in tops)])
-            over = [(t, b) for t, b in finite if rule.lowest + t * most > b]
-            if over:
-                t, bound = over[0]
+        elif rule.lowest is not None and any(_is_cut(v, rule) for v in costs):
+            most = max([Fraction(0), *(rule.counted(_top(v)) for v in costs)])
+            if over := _first_over(game, m, rule.lowest, most):
                 problems.append(
                     f"Constraint {label!r}: costs below {plain(rule.lowest)} count as that much, but from there it can still "
-                    f"bind: {plain(rule.lowest + t * most)} after t={t} is over its budget of {plain(bound)}."
+                    f"bind: {over}."
                 )
-        problems += _counts_otherwise(label, rule, game.cost_values[m], policy.tracker.rounding[m])
+        problems += _counts_otherwise(label, rule, costs, policy.tracker.rounding[m])
     return problems
+
+
+def _first_over(game: MarkovGame, m: int, first: Fraction, more: Fraction) -> str:
+    """Say where costs that add `more` at each time first exceed a budget; empty if nowhere."""
+    for t, row in enumerate(game.budgets):
+        total, bound = first + t * more, row[m]
+        if not isinstance(bound, float) and total > bound:
+            return f"{plain(total)} after t={t}, over its budget of {plain(bound)}"
+    return ""
 
 
 def _top(value: Cost) -> Fraction:
@@ -245,10 +248,8 @@ def _listed(atoms: Iterable[tuple[Fraction, float]], rule: Rule) -> list[Cell]:
 def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, strict: bool) -> NDArray[np.float64]:
     """Return Pr[cost < x] (strict) or Pr[cost <= x] at each x; it never falls, and ends at 1."""
     single = cost.has_atoms
-    inside = [cost.drawn(min(x, cost.upper)) for x in ends]
-    at = np.array([_float_at(x, strict=strict and y <= cost.upper) for x, y in zip(inside, ends, strict=True)])
-    if not single:
-        at = np.array([nearest_float(x) for x in inside])
+    inside = [(cost.drawn(min(x, cost.upper)), not strict or x > cost.upper) for x in ends]
+    at = np.array([largest_float(x, itself=itself) if single else nearest_float(x) for x, itself in inside])
     if cost.on_integers:
         at = np.floor(at)
     with np.errstate(all="ignore"):
@@ -268,13 +269,6 @@ def _distribution(label: Label, cost: RandomCost, ends: list[Fraction], *, stric
         elif x < cost.lower or (x == cost.lower and (strict or not single)):
             found[j] = 0.0
     return np.maximum.accumulate(np.maximum(found, 0.0))
-
-
-def _float_at(x: Fraction, *, strict: bool) -> float:
-    """The largest float that stands for a number up to x, or below x."""
-    nearest = nearest_float(x)
-    over = exact(nearest) >= x if strict else exact(nearest) > x
-    return math.nextafter(nearest, -math.inf) if over else nearest
 
 
 def _range(cost: RandomCost, rule: Rule) -> tuple[int, int]:

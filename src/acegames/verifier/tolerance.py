@@ -7,7 +7,7 @@ and
     lo_i(x) = min over a played at x of r_i(a) + E[lo_i(next)]   the worst that the policy can bring
 
 and off_i is what floating point can have changed W_i and V_i by, a running bound over what was
-added up: each mean can be off by a share of the size of its terms (`rounding`), and each reward, a
+added up: each mean can be off by a share of the size of its terms (`kernels`), and each reward, a
 float itself, by its last digit. In exact arithmetic a gain is at least 0 and at most the stake.
 Rewards that are past, elsewhere or never taken are in none of these sums, and shifting or scaling
 the rewards scales both sides alike.
@@ -16,18 +16,15 @@ the rewards scales both sides alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.model.game import Layer, MarkovGame
-from acegames.numerics import COMMON, UNIT_ROUNDOFF, VERIFY
-from acegames.verifier.feasible import Ints, begins
+from acegames.numerics import COMMON, VERIFY
+from acegames.verifier.arrays import Floats, Ints, begins
 from acegames.verifier.reading import Reader
 
-Floats = NDArray[np.float64]
 Place = tuple[int, Any, tuple[Any, ...]]
 
 
@@ -94,21 +91,8 @@ class Gains:
                 self.largest[i] = found(p)._replace(gain=0.0, place=None)
 
 
-def rounding(terms: Any) -> Any:
-    """How far a mean of so many terms can be off, in units of their size."""
-    return UNIT_ROUNDOFF * np.maximum(16.0, 2.0 * terms + 6.0)
-
-
-class Judged(NamedTuple):
-    """What to calculate with."""
-
-    game: MarkovGame  # probabilities sum to one
-    base: Floats  # (H, N) the common part of each time, to be taken out of rewards
-    last_digit: list[Floats]  # (R, N) of each distinct layer: what a reward can be off by
-
-
-def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
-    """Find the common part of rewards.
+def common_part(game: MarkovGame, safe_rows: Iterable[Ints]) -> Floats:
+    """Return what is to be taken out of the rewards of each time and player, (H, N).
 
     Gains are differences: sums of small numbers show them, sums of large ones may round them away
     or make them up. The common part of a time is taken out where the best safe rewards of its
@@ -122,8 +106,7 @@ def judged(game: MarkovGame, safe_rows: Iterable[Ints]) -> Judged:
             low, high = marks.min(axis=0), marks.max(axis=0)
             middle = low / 2 + high / 2
             base[t] = np.where(high - low < np.abs(middle) / COMMON, middle, 0.0)
-    last_digit = [2 * UNIT_ROUNDOFF * np.abs(layer.reward) for layer in game.layers]
-    return Judged(replace(game, layers=tuple(map(_normalised, game.layers))), base, last_digit)
+    return base
 
 
 def _marks(layer: Layer, rows: Ints) -> Floats:
@@ -133,6 +116,8 @@ def _marks(layer: Layer, rows: Ints) -> Floats:
     return np.vstack([best, np.sort(reward, axis=0)[len(rows) // 2]])
 
 
-def _normalised(layer: Layer) -> Layer:
+def normalised(layer: Layer) -> Floats:
+    """Return the probabilities of outcomes (K,), which sum to one in each row."""
     total = np.add.reduceat(layer.prob, layer.out_ptr[:-1])
-    return layer if (total == 1).all() else replace(layer, prob=layer.prob / np.repeat(total, np.diff(layer.out_ptr)))
+    found: Floats = layer.prob / np.repeat(total, np.diff(layer.out_ptr))
+    return found

@@ -12,7 +12,6 @@ something is wrong is the walk repeated, and remembered, to find a history.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,16 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, Label
-from acegames.model.numbers import Bound, exact, plain, plain_array
+from acegames.model.numbers import exact, plain, plain_array
+from acegames.verifier.arrays import Ints, number_pairs, owners, spans
 from acegames.verifier.counted import Counted
-from acegames.verifier.feasible import Ints, number_pairs, spans
 from acegames.verifier.reading import Reader
-from acegames.verifier.units import Number, Spent, Units
+from acegames.verifier.units import Number, Units
 
 _BLOCK = 2**16
 """Nodes whose outcomes are held at once."""
-
-_KEYS = 2**62
 
 
 class Step(NamedTuple):
@@ -105,32 +102,37 @@ def follow(counted: Counted, reader: Reader, units: Units) -> Walked:
     histories come close to.
     """
     here = _Walk(counted, reader, units)
-    nodes = here.start()
-    worst: Spent | None = None
-    over = (Fraction(0),) * len(counted.rules)
-    trouble: _Trouble | None = None
+    nodes, trouble = here.start(), None
+    highest: list[list[Fraction]] = []  # (M,) at each time, until the policy answers no more
     for t in range(counted.game.horizon):
-        nodes, highest, found = here.advance(t, nodes)
+        nodes, found = here.advance(t, nodes)
         trouble = trouble or found
-        if highest is not None:
-            worst = highest if worst is None else tuple(map(max, worst, highest))
-            over = _exceeded(over, highest, here.true.scale, counted.original.budgets[t])
-    excess = amounts(None if worst is None else over, len(over))
-    return Walked(in_user_units(worst, here.true), excess, None if trouble is None else here.witness(trouble))
+        if not len(nodes.state):
+            break
+        highest.append(here.true.amounts(nodes.worst.max(axis=0).tolist()))
+    witness = None if trouble is None else here.witness(trouble)
+    if not highest:
+        unknown = np.full(len(counted.rules), np.nan)
+        return Walked(unknown, unknown, witness)
+    totals = list(zip(*highest, strict=True))
+    budgets = zip(*counted.original.budgets[: len(highest)], strict=True)
+    excess = [
+        max([Fraction(0), *(x - b for x, b in zip(total, schedule, strict=True) if not isinstance(b, float))])
+        for total, schedule in zip(totals, budgets, strict=True)
+    ]
+    return Walked(plain_row(list(map(max, totals))), plain_row(excess), witness)
 
 
 class _Walk:
     def __init__(self, counted: Counted, reader: Reader, units: Units) -> None:
         self.counted, self.reader, self.units = counted, reader, units
         self.true = units if counted.exact else Units(counted.promised)
-        self.costs = [units.cost_table(layer) for layer in counted.game.layers]
-        self.tops = self.costs if counted.exact else [self.true.cost_table(x) for x in counted.promised.layers]
 
     def start(self) -> _Nodes:
         game = self.counted.game
         state = np.array([s for s, _ in game.initial], dtype=np.int64)
-        zero = np.zeros((len(state), len(game.constraints)), dtype=np.int64)
-        return _Nodes(state, zero.astype(self.costs[0].dtype), zero.astype(self.tops[0].dtype))
+        shape = (len(state), len(game.constraints))
+        return _Nodes(state, np.zeros(shape, dtype=self.units.dtype), np.zeros(shape, dtype=self.true.dtype))
 
     def edges(self, t: int, nodes: _Nodes) -> Iterator[_Edges]:
         """Follow the policy from every node, block by block."""
@@ -140,29 +142,24 @@ class _Walk:
             answers = self.reader.read(t, state, spent)
             first, end = layer.out_ptr[answers.row], layer.out_ptr[answers.row + 1]
             out, count = spans(first, end), end - first
-            node = np.repeat(answers.pair(), count)
+            node = np.repeat(owners(answers.ptr), count)
             after = _Nodes(
                 layer.next_state[out].astype(np.int64),
-                spent[node] + self.costs[at][out],
-                worst[node] + self.tops[at][out],
+                spent[node] + self.units.costs[at][out],
+                worst[node] + self.true.costs[at][out],
             )
             yield _Edges(node + begin, out, after, {begin + p: fault for p, fault in answers.faults.items()})
 
-    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, Spent | None, _Trouble | None]:
-        """Return the nodes of the next time, the largest true totals, and the first trouble."""
+    def advance(self, t: int, nodes: _Nodes) -> tuple[_Nodes, _Trouble | None]:
+        """Return the nodes of the next time, and the first trouble."""
         parts: list[_Nodes] = []
-        highest: Spent | None = None
         trouble: _Trouble | None = None
         for edges in self.edges(t, nodes):
             trouble = trouble or self._trouble(t, edges)
-            if len(edges.out):
-                most = tuple(edges.after.worst.max(axis=0).tolist())
-                highest = most if highest is None else tuple(map(max, highest, most))
-                parts.append(self._distinct(edges.after))
-        if not parts:
-            return _Nodes(*(array[:0] for array in nodes)), None, trouble
-        every = _Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        return self._distinct(every), highest, trouble
+            parts.append(self._distinct(edges.after))
+        if not parts:  # there are no nodes
+            return nodes, None
+        return self._distinct(_Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))), trouble
 
     def _distinct(self, nodes: _Nodes) -> _Nodes:
         """Make nodes of equal state and count one, with the largest totals of them.
@@ -170,11 +167,7 @@ class _Walk:
         Counts that are exact stay in the order in which they were first reached: then the first
         history that leads to a node is also the first one that is found again.
         """
-        key = _keys(nodes.state, nodes.counted)
-        if key is None:
-            number, chosen = number_pairs(nodes.state, nodes.counted)
-        else:
-            _, chosen, number = np.unique(key, return_index=True, return_inverse=True)
+        number, chosen = number_pairs(nodes.state, nodes.counted)
         if self.counted.exact:
             return _Nodes(*(array[np.sort(chosen)] for array in nodes))
         worst = nodes.worst[chosen]
@@ -186,8 +179,7 @@ class _Walk:
         over = np.flatnonzero(~self.true.keeps(edges.after.worst, t))[:1].tolist()
         faulty = next(iter(edges.faults), None)
         if over and (faulty is None or edges.node[over[0]] < faulty):
-            total = zip(edges.after.worst[over[0]].tolist(), self.true.bounds[t], strict=True)
-            m = next(m for m, (x, bound) in enumerate(total) if bound is not None and x > bound)
+            m = int(np.argmax(edges.after.worst[over[0]] > self.true.bounds[t]))
             return _Trouble(t, int(edges.node[over[0]]), int(edges.out[over[0]]), m, "")
         return None if faulty is None else _Trouble(t, faulty, -1, 0, edges.faults[faulty])
 
@@ -253,34 +245,6 @@ class _Walk:
         )
 
 
-def _keys(state: Ints, counted: Ints) -> Ints | None:
-    """Return one number per (state, count), in order; None where 64 bits are too few."""
-    low = [int(column.min()) for column in counted.T]
-    size = [int(column.max()) - least + 1 for column, least in zip(counted.T, low, strict=True)]
-    if counted.dtype == object or (int(state.max()) + 1) * math.prod(size) >= _KEYS:
-        return None
-    key = state
-    for column, least, many in zip(counted.T, low, size, strict=True):
-        key = key * many + (column - least)
-    return key
-
-
-def _exceeded(
-    so_far: tuple[Fraction, ...], highest: Spent, scale: list[int], budgets: tuple[Bound, ...]
-) -> tuple[Fraction, ...]:
-    """Return the most by which each budget was exceeded, with one more time."""
-    return tuple(
-        most if isinstance(bound, float) else max(most, Fraction(total, k) - bound)
-        for most, total, k, bound in zip(so_far, highest, scale, budgets, strict=True)
-    )
-
-
-def in_user_units(worst: Spent | None, units: Units) -> NDArray[Any]:
-    """Return amounts (M,) as the user writes them; NaN for None."""
-    row = None if worst is None else tuple(Fraction(c, k) for c, k in zip(worst, units.scale, strict=True))
-    return amounts(row, len(units.scale))
-
-
-def amounts(row: tuple[Fraction, ...] | None, width: int) -> NDArray[Any]:
-    """Return exact numbers as an array (M,); NaN for None."""
-    return np.full(width, np.nan) if row is None else plain_array([row], width).reshape(-1)
+def plain_row(row: list[Fraction]) -> NDArray[Any]:
+    """Return exact numbers as an array (M,)."""
+    return plain_array([tuple(row)], len(row)).reshape(-1)
