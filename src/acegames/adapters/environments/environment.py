@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from acegames.adapters.environments.observing import Layout
-from acegames.adapters.environments.play import MASKS, Options, Play, metadata
+from acegames.adapters.environments.options import MASKS, Options, metadata
+from acegames.adapters.environments.play import Play
 from acegames.adapters.environments.showing import show
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
@@ -17,16 +17,11 @@ from acegames.model.game import Label, MarkovGame
 class GameEnvironment:
     """Rendering, and questions in the words of the game, of every environment of a game."""
 
-    def open(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
-        """Set the environment up; `masks` are the kinds of mask that it knows."""
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         self.play = Play(game, options, masks)
         self.game, self.render_mode = game, options.render_mode
+        self.layout = self.play.layout  # which entries of the vector hold what
         self.metadata = metadata(game)
-
-    @property
-    def layout(self) -> Layout:
-        """Which entries of the vector hold what."""
-        return self.play.layout
 
     @property
     def situation(self) -> tuple[int, Label, Any]:
