@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
+from acegames.learn.confidence import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.words import called, shown
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
@@ -81,10 +83,8 @@ def write_report(
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
     solution = _as_solution(answer, game)
-    for name, number in (("most", 1 if most is None else most), ("episodes", episodes)):
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise InvalidOption(f"{name}: got {number!r}, must be a whole number of at least 1")
-    data, chosen, certificate = collect(solution, episodes=int(episodes), rng=rng, most=most)
+    most = None if most is None else check_count("most", most)
+    data, chosen, certificate = collect(solution, episodes=check_count("episodes", episodes), rng=rng, most=most)
     text = page(data)
     target = Path(fspath(path))
     write_parts(target, [text])
@@ -106,7 +106,7 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
     zero = (0,) * len(game.constraints)
     values = sum(p * answer.values(0, game.states[s], zero) for s, p in game.initial)
     promise = guarantee(game, answer.concept, answer.tracker.rounding, "" if answer.tracker.exact else "costs rounded")
-    stats = Stats(sum(map(len, answer.layers)), 0, 0)
+    stats = Stats(count_pairs(answer.layers), 0, 0)
     return Solution(game, answer.concept, np.asarray(values), answer, stats, promise)
 
 

@@ -26,7 +26,8 @@ class GameEnvironment:
     @property
     def situation(self) -> tuple[int, Label, Any]:
         """(t, state, spent) in the words of the game, as a Policy or a Shield takes them."""
-        return self.play.situation
+        self.play.check_begun()
+        return self.play.episode.t, self.game.states[self.play.episode.state], self.play.spent
 
     @property
     def costs(self) -> dict[Label, Any]:
@@ -39,6 +40,7 @@ class GameEnvironment:
         if self.render_mode is None:
             known = self.metadata["render_modes"]
             raise InvalidOption(f"render: give a render_mode when the environment is made: {known}")
+        self.play.check_begun()
         return show(self.play)
 
     def show_people(self) -> None:

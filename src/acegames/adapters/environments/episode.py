@@ -41,7 +41,10 @@ class Episode:
         self._costs = EpisodeCosts(game, rounding)
         self._initial = list(accumulate(p for _, p in game.initial))
         self._bounds = tuple(bounds_in_force(game))
-        self._limits = [_limits(row, self._costs.scale) for row in game.budgets]
+        self._limits = [  # the largest whole totals that keep the bounds
+            [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self._costs.scale, strict=True)]
+            for row in game.budgets
+        ]
         self._legal: dict[tuple[int, int], dict[Action, int]] = {}
         self._outcomes: dict[tuple[int, int], list[float]] = {}  # cumulative probabilities, by row
 
@@ -125,11 +128,6 @@ def _drawn(cumulative: Sequence[float], rng: np.random.Generator) -> int:
     if len(cumulative) == 1:
         return 0
     return bisect_right(cumulative, rng.random() * cumulative[-1], hi=len(cumulative) - 1)
-
-
-def _limits(bounds: Sequence[Bound], scale: Sequence[int]) -> list[float]:
-    """The largest whole numbers that keep the bounds."""
-    return [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(bounds, scale, strict=True)]
 
 
 def bounds_in_force(game: MarkovGame) -> Iterator[tuple[Bound, ...]]:

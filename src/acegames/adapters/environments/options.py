@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
@@ -59,21 +59,23 @@ class Options:
     def charged(self, game: MarkovGame) -> list[list[int]]:
         """The constraints that each player's `cost` adds up; everybody's where nobody owns one."""
         own = dict(self.owners or {})
+        check_known("constraint", own, game.constraints, "owners: ")
         for constraint, player in own.items():
-            if constraint not in game.constraints:
-                raise InvalidOption(f"owners: {unknown('constraint', constraint, game.constraints)}")
-            if player not in game.players:
-                raise InvalidOption(f"owners: {constraint!r}: {unknown('player', player, game.players)}")
+            check_known("player", [player], game.players, f"owners: {constraint!r}: ")
         return [[m for m, c in enumerate(game.constraints) if own.get(c, player) == player] for player in game.players]
 
 
 def read_options(given: Mapping[str, Any]) -> Options:
     """Options by name; InvalidOption for an unknown name."""
-    known = [field.name for field in fields(Options)]
-    for name in given:
-        if name not in known:
-            raise InvalidOption(unknown("option", name, known))
+    check_known("option", given, [field.name for field in fields(Options)])
     return Options(**given)
+
+
+def check_known(kind: str, given: Iterable[Any], known: Collection[Any], where: str = "") -> None:
+    """InvalidOption for a label that is not among the known ones."""
+    for label in given:
+        if label not in known:
+            raise InvalidOption(where + unknown(kind, label, known))
 
 
 def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:

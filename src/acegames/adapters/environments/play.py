@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
 from acegames.adapters.environments.observing import Layout, Vector, layout
-from acegames.adapters.environments.options import MASKS, Options
+from acegames.adapters.environments.options import MASKS, Options, check_known
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import nearest_float
-from acegames.model.written import unknown
 
 Mask = NDArray[np.int8]
 Masks = tuple[Mask, ...]
@@ -151,7 +150,7 @@ class Play:
         """The info of player i. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
-            "cost": self.cost(i),
+            "cost": math.fsum(nearest_float(self.costs[m]) for m in self.charged[i]),
             "costs": self._floats(self.costs),
             "spent": self._floats(self.spent),
             "remaining": self._floats(self.remaining),
@@ -163,16 +162,6 @@ class Play:
     def _floats(self, amounts: Amounts) -> dict[Label, float]:
         return {label: nearest_float(amount) for label, amount in zip(self.game.constraints, amounts, strict=True)}
 
-    def cost(self, i: int) -> float:
-        """Player i's cost of the last step: its own constraints and those without an owner."""
-        return math.fsum(nearest_float(self.costs[m]) for m in self.charged[i])
-
-    @property
-    def situation(self) -> tuple[int, Label, Amounts]:
-        """(t, state, spent) in the words of the game, as policies and shields take them."""
-        self.check_begun()
-        return self.episode.t, self.game.states[self.episode.state], self.spent
-
     # -- words and numbers
 
     def encode(self, action: Sequence[Label]) -> Action:
@@ -180,8 +169,7 @@ class Play:
         if isinstance(action, str) or len(action) != len(self.game.players):
             raise InvalidOption(f"action {action!r}: must be one action for each of the players {self.game.players!r}")
         for label, known in zip(action, self.game.actions, strict=True):
-            if label not in known:
-                raise InvalidOption(f"action {action!r}: {unknown('action', label, known)}")
+            check_known("action", [label], known, f"action {action!r}: ")
         return self.game.action_indices(action)
 
     def decode(self, action: Sequence[Any]) -> JointAction:

@@ -204,10 +204,9 @@ class _Table:
                 many = f"more than {self.limit:,} histories in which somebody moves"
                 raise TooLarge(f"to_tabular_policy: {self.game}: {many}")
             self.states[history] = state.clone()
-        if rows is not None:
-            self._enter(_information(state, player), rows[player], player, where)
-
-    def _enter(self, information: str, row: Row, player: int, where: str) -> None:
+        if rows is None:
+            return
+        information, row = _information(state, player), rows[player]
         before, writer, place_before = self.entries.setdefault(information, (row, player, where))
         if np.abs(before - row).max() <= PRODUCT:
             return

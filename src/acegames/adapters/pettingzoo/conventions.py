@@ -47,12 +47,6 @@ class Conventions:
     state_of: Callable[[Any, Any], Any]
     cost: CostRule
 
-    @property
-    def source(self) -> str:
-        """Where the state comes from, for messages."""
-        default = self.state_of is joint_state
-        return "env.state() or else all observations together" if default else "state(env, observations)"
-
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
         label = plain_label(f"{when}: state", self.state_of(env, observations))

@@ -13,11 +13,10 @@ from pettingzoo.utils.env import ParallelEnv
 
 from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
-from acegames.adapters.environments.options import MASKS, Options
+from acegames.adapters.environments.options import MASKS, Options, check_known
 from acegames.adapters.pettingzoo.conventions import MASK
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.written import unknown
 
 
 class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
@@ -88,9 +87,7 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
     def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
         if not isinstance(actions, Mapping):
             raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
-        for agent in actions:
-            if agent not in self._actions:
-                raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")
+        check_known("agent", actions, self.possible_agents, "actions: ")
         missing = [a for a in self.possible_agents if a not in actions]
         if missing and self.agents:
             raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")

@@ -22,15 +22,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from acegames.adapters.environments.options import check_choice
+from acegames.adapters.environments.options import check_choice, check_known
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule, conventions
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
-from acegames.learn.stepping import EnvAnswer, agents_of, step_env
+from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
 from acegames.model.amounts import read_amounts
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
-from acegames.model.written import show, unknown
+from acegames.model.written import show
 from acegames.policy.tracker import Spent
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
@@ -81,8 +81,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         try:
             self._runner: ShieldRunner = self.shield.start(state=state)
         except UnknownPair as error:
+            by = "env.state() or else all observations together"
+            source = by if self._rules.state_of is joint_state else "state(env, observations)"
             rule = "if the game calls it otherwise, give state=, a function of (env, observations)"
-            raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}: {rule}") from None
+            raise UnknownPair(f"{error}; the environment began there, by {source}: {rule}") from None
         self._spent: Spent = self._runner.spent
         self._look(observations, infos)
         self._over = False
@@ -278,9 +280,7 @@ def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[d
     said = actions or {}
     if not isinstance(said, Mapping):
         raise InvalidOption(f"actions: got {show(actions)}, must be {{agent: [the game's label of each action]}}")
-    for agent in said:
-        if agent not in rules.players:
-            raise InvalidOption(f"actions: {unknown('agent', agent, rules.players)}")
+    check_known("agent", said, rules.players, "actions: ")
     rule = "say in actions={agent: [label of each action]} which is which"
     found = []
     for player, own, labels in zip(rules.players, rules.actions, shield.actions, strict=True):
