@@ -127,48 +127,48 @@ def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
     return found
 
 
-class Describer:
-    """Turns situations into the records of the page."""
+def describe(view: View, frontier: Frontier | None, chosen: Chosen) -> dict[str, Any]:
+    """Records of the situations, a list per time, and what they refer to.
 
-    def __init__(self, view: View, frontier: Frontier | None) -> None:
-        self.view, self.reasons = view, Reasons(view, frontier)
-        self.rows: dict[str, list[list[int]]] = {}  # "layer,state": its legal joint actions, by action numbers
+    "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
+    amounts left that are enough at "t,state".
+    """
+    reasons, rows = Reasons(view, frontier), {}
+    records: list[list[list[Any]]] = []
+    for t, at in enumerate(chosen.at):
+        layer = view.counted.layer(t)
+        for s in np.unique(at[0]).tolist():
+            rows[f"{view.game.layer_at[t]},{s}"] = [layer.action[r].tolist() for r in layer.rows(s)]
+        records.append([record for stage in stages(view, t, *at) for record in _of_stage(view, stage, reasons)])
+    return {"situations": records, "rows": rows, "needs": reasons.needs}
 
-    def records(self, chosen: Chosen) -> list[list[list[Any]]]:
-        """One list of records per time."""
-        return [
-            [record for stage in stages(self.view, t, *at) for record in self._of_stage(stage)]
-            for t, at in enumerate(chosen.at)
-        ]
 
-    def _of_stage(self, stage: Stage) -> list[list[Any]]:
-        layer = self.view.counted.layer(stage.t)
-        values = self.view.values(stage.t, stage.state, stage.total)
-        pair = self.view.policy.pairs(stage.t, stage.state, stage.total)
-        ptr, row, prob = self.view.policy.layers[stage.t].strategies(stage.state, pair)
-        found = []
-        for p, s in enumerate(stage.state.tolist()):
-            begin, key = int(layer.row_ptr[s]), f"{self.view.game.layer_at[stage.t]},{s}"
-            if key not in self.rows:
-                self.rows[key] = [layer.action[r].tolist() for r in layer.rows(s)]
-            played = dict(zip(row[ptr[p] : ptr[p + 1]].tolist(), prob[ptr[p] : ptr[p + 1]].tolist(), strict=True))
-            good = [e for e in stage.entries(p) if stage.feasible[e]]
-            bad = [e for e in stage.entries(p) if not stage.feasible[e]]
-            found.append(
+def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
+    layer = view.counted.layer(stage.t)
+    values = view.values(stage.t, stage.state, stage.total)
+    pair = view.policy.pairs(stage.t, stage.state, stage.total)
+    ptr, row, prob = view.policy.layers[stage.t].strategies(stage.state, pair)
+    found = []
+    for p, s in enumerate(stage.state.tolist()):
+        begin, here = int(layer.row_ptr[s]), slice(ptr[p], ptr[p + 1])
+        played = dict(zip(row[here].tolist(), prob[here].tolist(), strict=True))
+        good = [e for e in stage.entries(p) if stage.feasible[e]]
+        bad = [e for e in stage.entries(p) if not stage.feasible[e]]
+        found.append(
+            [
+                s,
+                view.spent(stage.total[p]),
+                [shown(v) for v in values[p]],
+                [[r - begin, shown(x)] for r, x in played.items()],
+                [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
+                [[int(stage.row[e]) - begin, *reasons.of(stage, e)] for e in bad],
                 [
-                    s,
-                    self.view.spent(stage.total[p]),
-                    [shown(v) for v in values[p]],
-                    [[r - begin, shown(x)] for r, x in played.items()],
-                    [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
-                    [[int(stage.row[e]) - begin, *self.reasons.of(stage, e)] for e in bad],
-                    [
-                        [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
-                        for d in deviations(self.view, stage, p, played)
-                    ],
-                ]
-            )
-        return found
+                    [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
+                    for d in deviations(view, stage, p, played)
+                ],
+            ]
+        )
+    return found
 
 
 def _outcome(found: Deviation, begin: int) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from acegames.report.budgets import curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import json_for_script, page
-from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
+from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
 from acegames.report.summary import summary_data
 from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
@@ -145,16 +146,11 @@ def collect(
 
 def _described(view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int]) -> dict[str, Any]:
     """Situations, maps, and the labels of their states and of those told of elsewhere."""
-    describer = Describer(view, frontier)
-    records = describer.records(chosen)
-    named = {s for at in records for record in at for s in (record[0], *(reason[3] for reason in record[5]))}
-    return {
-        "situations": records,
-        "states": {str(s): called(view.game.states[s]) for s in sorted(named | told)},
-        "maps": maps(view, chosen, CELLS_PER_SITUATION * limit),
-        "rows": describer.rows,
-        "needs": describer.reasons.needs,
-    }
+    found = describe(view, frontier, chosen)
+    records = itertools.chain(*found["situations"])
+    named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
+    states = {str(s): called(view.game.states[s]) for s in sorted(named | told)}
+    return {**found, "states": states, "maps": maps(view, chosen, CELLS_PER_SITUATION * limit)}
 
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
-from acegames.adapters.environments.observing import Layout, Vector, layout
+from acegames.adapters.environments.observing import Layout, Vector
 from acegames.adapters.environments.options import MASKS, Options, check_known
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
@@ -35,7 +35,7 @@ class Play:
         check_game(game)
         self.game, self.options = game, options
         self.shield = options.shield_of(game, masks)
-        self.layout: Layout = layout(game, options.features)
+        self.layout = Layout(game, options.features)
         self.episode = Episode(game, self.shield.tracker.rounding if self.shield is not None else ())
         self.agents = agent_names(game.players)
         self.charged = options.charged(game)

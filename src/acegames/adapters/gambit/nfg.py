@@ -188,19 +188,18 @@ def _float(value: str) -> float:
 
 def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
     reader.mark("{")
-    found: list[list[str] | int] = []
+    found: list[list[str] | range] = []
     for _ in range(players):
         if reader.kind == "number":
             what = "the number of a player's actions, no more than the rest of the file can hold"
-            found.append(reader.count(1, reader.left, what))
+            found.append(range(1, reader.count(1, reader.left, what) + 1))
         else:
             found.append(reader.texts("the actions of each player, in braces or by their number"))
             if not found[-1]:
                 raise reader.wrong("at least one action of each player")
     reader.mark("}")
-    cells = math.prod(own if isinstance(own, int) else len(own) for own in found)
-    reader.check_room(cells, "joint actions")  # only then are labels made
-    return tuple(tuple(str(k + 1) for k in range(own)) if isinstance(own, int) else _distinct(own) for own in found)
+    reader.check_room(math.prod(map(len, found)), "joint actions")  # only then are labels made
+    return tuple(_distinct(list(map(str, own))) for own in found)
 
 
 def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:

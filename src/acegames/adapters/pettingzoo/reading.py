@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from acegames.adapters.pettingzoo.conventions import Conventions, CostRule, conventions
+from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
 from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.confidence import check_count
@@ -128,7 +128,7 @@ def from_parallel_env(
     """
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
-    rules = conventions(env, labels, state, cost)
+    rules = Conventions(env, labels, state, cost)
     check_count("repeats", repeats)
     check_count("most", most)
     if set_state is not None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
 from acegames.adapters.environments.options import check_choice, check_known
-from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule, conventions
+from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
@@ -46,7 +46,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
     def __init__(self, env: Any, shield: Shield, *, state: Any, cost: CostRule, actions: Any, **handling: str) -> None:
         if not isinstance(shield, Shield):
             raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
-        rules = conventions(env, shield.game.constraints, state, cost, shield.players)
+        rules = Conventions(env, shield.game.constraints, state, cost, shield.players)
         for what, known in CHOICES.items():
             check_choice(what, handling[what], known)
         super().__init__(env)
