@@ -132,7 +132,7 @@ def test_episodes_play_what_is_legal_at_their_time(number):
         while not episode.over:
             t, s = episode.t, episode.state
             assert [game.joint_action(a) for a in episode.legal] == list(legal(game, t, s))
-            action = game.action_indices(policy.act(t, game.states[s], episode.counted, rng))
+            action = game.action_indices(policy.act(*episode.counted_pair, rng))
             step = episode.play(action, rng)
             reward, outcomes = legal(game, t, s)[game.joint_action(action)]
             assert list(step.rewards) == reward

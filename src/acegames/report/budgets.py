@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from acegames.errors import AceError, TooLarge
 from acegames.model.words import called, shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
+from acegames.report.situations import evenly
 from acegames.safety.frontier import Frontier
 from acegames.solving.pipeline import Solution
 
@@ -40,7 +39,7 @@ def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str,
     if frontier is None:
         return {"rows": [], "note": note, "number": 0}
     rows, said = frontier.at_root(), []
-    kept = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), MOST_MINIMAL), dtype=np.int64)).tolist()
+    kept = evenly(len(rows), MOST_MINIMAL)
     if len(kept) < len(rows):
         said.append(f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread.")
     if len(set(view.game.budgets)) > 1:
@@ -59,7 +58,7 @@ def curves(view: View, solution: Solution) -> list[dict[str, Any]]:
 
 
 def _curve(solution: Solution, m: int) -> dict[str, Any]:
-    label, pairs = solution.game.constraints[m], sum(map(len, solution.policy.layers))
+    label, pairs = solution.game.constraints[m], count_pairs(solution.policy.layers)
     if all(isinstance(row[m], float) for row in solution.game.budgets):
         return {"notes": ["This constraint has no limit."]}
     if pairs > MOST_PAIRS:

@@ -61,11 +61,11 @@ def final_spending(view: View, rollouts: Rollouts) -> list[dict[str, Any]]:
     found = []
     for m in range(len(view.game.constraints)):
         last = rollouts.spent[:, -1, m]
-        amounts, count = np.unique(last, return_counts=True)
-        if len(amounts) <= MOST_BARS:
-            bars = [[shown(a), shown(a), n] for a, n in zip(amounts, count.tolist(), strict=True)]
-        else:
+        low, count = np.unique(last, return_counts=True)
+        high = low
+        if len(low) > MOST_BARS:
             count, edges = np.histogram(last, bins=BINS)
-            bars = [[shown(a), shown(b), int(n)] for a, b, n in zip(edges[:-1], edges[1:], count, strict=True)]
+            low, high = edges[:-1], edges[1:]
+        bars = [[shown(a), shown(b), int(n)] for a, b, n in zip(low, high, count, strict=True)]
         found.append({"bars": bars, "mean": shown(last.mean()), "least": shown(last.min()), "most": shown(last.max())})
     return found

@@ -18,7 +18,6 @@ from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.numerics import TIE
-from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
 from acegames.solving.pipeline import solve
@@ -53,6 +52,7 @@ def freedom(view: View, rollouts: Rollouts) -> Freedom:
         free = solve(unbounded, CE(concept.objective))
     episodes = min(len(rollouts.state), max(1, MOST_STEPS // view.game.horizon))
     removed, width = np.zeros(len(view.game.players)), 1 + len(view.game.constraints)
+    without = View.of(unbounded, free.policy)
     for t in range(view.game.horizon):
         before = rollouts.counted[:episodes, t - 1] if t else np.zeros((episodes, len(view.game.constraints)))
         state, total = rollouts.state[:episodes, t].astype(np.int64), view.whole(before)
@@ -60,25 +60,13 @@ def freedom(view: View, rollouts: Rollouts) -> Freedom:
         met, count = np.unique(played, axis=0, return_counts=True)
         done = 0
         for stage in stages(view, t, met[:, 0], met[:, 1:width]):
-            wish = _worth_without(view, free.policy, stage)
+            nothing = np.zeros((len(stage.state), 0), dtype=np.int64)
+            wish = np.concatenate([x.worth for x in stages(without, t, stage.state, nothing)])
             for p in range(len(stage.state)):
                 removed += count[done] * _removed(view, stage, wish, p, met[done, width:])
                 done += 1
     steps = episodes * view.game.horizon
     return Freedom(removed / steps, steps, episodes, free.values, free.concept)
-
-
-def _worth_without(view: View, free: Policy, stage: Stage) -> Floats:
-    """What each entry would be worth if there were no budgets, (E, N)."""
-    layer = view.counted.layer(stage.t)
-    worth: Floats = layer.reward[stage.row]
-    if stage.t + 1 == view.game.horizon:
-        return worth
-    following = layer.next_state[stage.out].astype(np.int64)
-    nothing = np.zeros((len(following), 0), dtype=np.int64)
-    values = free.layers[stage.t + 1].values[free.pairs(stage.t + 1, following, nothing)]
-    expected: Floats = np.add.reduceat(layer.prob[stage.out, None] * values, stage.out_first[:-1])
-    return worth + expected
 
 
 def _removed(view: View, stage: Stage, wish: Floats, p: int, played: Ints) -> Floats:

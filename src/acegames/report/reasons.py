@@ -25,24 +25,19 @@ class Reasons:
 
     def of(self, stage: Stage, e: int) -> list[Any]:
         """The outcome that rules an entry out: when, chance, next state, spent, budgets broken."""
-        outs = stage.outcomes(e)
-        layer = self.view.counted.layer(stage.t)
-        broken = stage.over[outs].any(axis=1)
-        kind = NOW if broken.any() else LATER
-        wrong = np.flatnonzero(broken if kind == NOW else self._dead(stage, outs))
-        prob = layer.prob[stage.out[outs]]
+        outs, layer = stage.outcomes(e), self.view.counted.layer(stage.t)
+        kind = NOW if stage.over[outs].any() else LATER
+        wrong = outs.start + np.flatnonzero(stage.over[outs].any(axis=1) if kind == NOW else self._dead(stage, outs))
+        prob, after = layer.prob[stage.out[wrong]], stage.after[wrong]
         if kind == NOW:  # what is spent counts, wherever it leads
-            alike = (stage.after[outs][wrong, None] == stage.after[outs][None, wrong]).all(axis=2)
-            prob = prob.copy()
-            prob[wrong] = np.minimum(alike @ prob[wrong], 1.0)
-        k = int(wrong[np.argmax(prob[wrong])])
-        following = int(layer.next_state[stage.out[outs][k]])
-        after = stage.after[outs][k]
+            prob = np.minimum((after[:, None] == after[None]).all(axis=2) @ prob, 1.0)
+        k = int(np.argmax(prob))
+        following = int(layer.next_state[stage.out[wrong[k]]])
         if kind == LATER:
             self._need(stage.t + 1, following)
-        over = np.flatnonzero(stage.over[outs][k]).tolist()
         chance = 1 if prob[k] > 1 - PROBABILITY_RENORMALISE else shown(prob[k])
-        return [kind, chance, following, self.view.spent(after), over]
+        over = np.flatnonzero(stage.over[wrong[k]]).tolist()
+        return [kind, chance, following, self.view.spent(after[k]), over]
 
     def _dead(self, stage: Stage, outs: slice) -> Bools:
         """Outcomes after which the budgets cannot be kept.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -71,30 +71,25 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     if number <= most:
         return Chosen(tuple(_sorted(*view.listed(t)) for t in range(horizon)), number, number)
     kept: set[Key] = set()
-    kinds = []
-    often = _often(view, visits)
+    kinds, often = [], _often(view, visits)
     for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
         others = [key for key in dict.fromkeys(keys) if key not in kept]
         room = min(most - len(kept), max(1, int(share * most)))
-        kept |= set(others[:room] if keys is often else _evenly(others, room))
+        kept |= set(others[:room] if keys is often else (others[k] for k in evenly(len(others), room)))
         if room and others:
             kinds.append(every if len(others) <= room else some)
     before = len(kept)
     kept |= set(_spread(view, most - len(kept), kept, number))
     kinds += ["an even sample of the rest"] * (len(kept) > before)
     kept |= set([key for key in often if key not in kept][: most - len(kept)])
-    at = []
-    width = len(view.game.constraints)
-    for t in range(horizon):
-        keys = sorted(key[1:] for key in kept if key[0] == t)
-        table = np.array(keys, dtype=np.int64).reshape(len(keys), 1 + width)
-        at.append((table[:, 0], table[:, 1:]))
-    return Chosen(tuple(at), number, len(kept), tuple(kinds))
+    table = np.array(sorted(kept), dtype=np.int64).reshape(len(kept), 2 + len(view.game.constraints))
+    at = np.split(table[:, 1:], np.searchsorted(table[:, 0], range(1, horizon)))
+    return Chosen(tuple((part[:, 0], part[:, 1:]) for part in at), number, len(kept), tuple(kinds))
 
 
-def _evenly(keys: list[Key], most: int) -> list[Key]:
-    """At most so many, evenly spread."""
-    return [keys[k] for k in np.unique(np.linspace(0, len(keys) - 1, min(most, len(keys)), dtype=np.int64)).tolist()]
+def evenly(number: int, most: int) -> list[int]:
+    """At most so many of the numbers 0 .. number - 1, evenly spread."""
+    return np.unique(np.linspace(0, number - 1, min(most, number), dtype=np.int64)).tolist()  # type: ignore[no-any-return]
 
 
 def _often(view: View, visits: dict[Key, int]) -> list[Key]:
@@ -110,10 +105,9 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
     found: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
         state, total = view.listed(t)
-        some = min(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
-        for k in np.unique(np.linspace(0, len(state) - 1, some, dtype=np.int64)).tolist():
-            found.append((t, int(state[k]), *total[k].tolist()))
-    return _evenly([key for key in found if key not in kept], wanted)
+        some = evenly(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
+        found += [key for k in some if (key := (t, int(state[k]), *total[k].tolist())) not in kept]
+    return [found[k] for k in evenly(len(found), wanted)]
 
 
 def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
@@ -124,64 +118,57 @@ def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
     """The least and the largest spending of each constraint, for each visited state and time."""
     found: list[Key] = []
-    states = {(key[0], key[1]) for key in visits}
-    for t in range(view.game.horizon):
+    for t, places in groupby(sorted({key[:2] for key in visits}), key=lambda place: place[0]):
         state, total = view.listed(t)
-        for s in sorted(s for time, s in states if time == t):
-            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
-            for column in total[begin:end].T:
-                for k in (int(column.argmin()), int(column.argmax())):
-                    found.append((t, s, *total[begin + k].tolist()))
+        for _, s in places:
+            here = total[slice(*np.searchsorted(state, [s, s + 1]))]
+            for column in here.T:
+                found += [(t, s, *here[k].tolist()) for k in (column.argmin(), column.argmax())]
     return found
 
 
-class Describer:
-    """Turns situations into the records of the page."""
+def describe(view: View, frontier: Frontier | None, chosen: Chosen) -> dict[str, Any]:
+    """Records of the situations, a list per time, and what they refer to.
 
-    def __init__(self, view: View, frontier: Frontier | None) -> None:
-        self.view, self.reasons = view, Reasons(view, frontier)
-        self.rows: dict[str, list[list[int]]] = {}  # "layer,state": its legal joint actions, by action numbers
+    "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
+    amounts left that are enough at "t,state".
+    """
+    reasons, rows = Reasons(view, frontier), {}
+    records: list[list[list[Any]]] = []
+    for t, at in enumerate(chosen.at):
+        layer = view.counted.layer(t)
+        for s in np.unique(at[0]).tolist():
+            rows[f"{view.game.layer_at[t]},{s}"] = [layer.action[r].tolist() for r in layer.rows(s)]
+        records.append([record for stage in stages(view, t, *at) for record in _of_stage(view, stage, reasons)])
+    return {"situations": records, "rows": rows, "needs": reasons.needs}
 
-    def records(self, chosen: Chosen) -> list[list[list[Any]]]:
-        """One list of records per time."""
-        return [
-            [record for stage in stages(self.view, t, *at) for record in self._of_stage(stage)]
-            for t, at in enumerate(chosen.at)
-        ]
 
-    def _of_stage(self, stage: Stage) -> list[list[Any]]:
-        layer = self.view.counted.layer(stage.t)
-        values = self.view.values(stage.t, stage.state, stage.total)
-        pair = self.view.policy.pairs(stage.t, stage.state, stage.total)
-        ptr, row, prob = self.view.policy.layers[stage.t].strategies(stage.state, pair)
-        found = []
-        for p, s in enumerate(stage.state.tolist()):
-            self._remember_rows(stage.t, s)
-            begin = int(layer.row_ptr[s])
-            played = dict(zip(row[ptr[p] : ptr[p + 1]].tolist(), prob[ptr[p] : ptr[p + 1]].tolist(), strict=True))
-            good = [e for e in stage.entries(p) if stage.feasible[e]]
-            bad = [e for e in stage.entries(p) if not stage.feasible[e]]
-            found.append(
+def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
+    layer = view.counted.layer(stage.t)
+    values = view.values(stage.t, stage.state, stage.total)
+    pair = view.policy.pairs(stage.t, stage.state, stage.total)
+    ptr, row, prob = view.policy.layers[stage.t].strategies(stage.state, pair)
+    found = []
+    for p, s in enumerate(stage.state.tolist()):
+        begin, here = int(layer.row_ptr[s]), slice(ptr[p], ptr[p + 1])
+        played = dict(zip(row[here].tolist(), prob[here].tolist(), strict=True))
+        good = [e for e in stage.entries(p) if stage.feasible[e]]
+        bad = [e for e in stage.entries(p) if not stage.feasible[e]]
+        found.append(
+            [
+                s,
+                view.spent(stage.total[p]),
+                [shown(v) for v in values[p]],
+                [[r - begin, shown(x)] for r, x in played.items()],
+                [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
+                [[int(stage.row[e]) - begin, *reasons.of(stage, e)] for e in bad],
                 [
-                    s,
-                    self.view.spent(stage.total[p]),
-                    [shown(v) for v in values[p]],
-                    [[r - begin, shown(x)] for r, x in played.items()],
-                    [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
-                    [[int(stage.row[e]) - begin, *self.reasons.of(stage, e)] for e in bad],
-                    [
-                        [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
-                        for d in deviations(self.view, stage, p, played)
-                    ],
-                ]
-            )
-        return found
-
-    def _remember_rows(self, t: int, state: int) -> None:
-        key = f"{self.view.game.layer_at[t]},{state}"
-        if key not in self.rows:
-            layer = self.view.counted.layer(t)
-            self.rows[key] = [layer.action[r].tolist() for r in layer.rows(state)]
+                    [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
+                    for d in deviations(view, stage, p, played)
+                ],
+            ]
+        )
+    return found
 
 
 def _outcome(found: Deviation, begin: int) -> list[Any]:
@@ -200,10 +187,8 @@ def maps(view: View, chosen: Chosen, most: int) -> list[dict[str, dict[str, Any]
         state, total = view.listed(t)
         shares = {}
         for s in np.unique(here).tolist():
-            begin, end = np.searchsorted(state, [s, s + 1]).tolist()
-            of_state = total[begin:end]
-            grid = _coarser(of_state, room)
-            shares[str(s)] = _cells(view, t, s, grid) | {"of": len(of_state)}
+            of_state = total[slice(*np.searchsorted(state, [s, s + 1]))]
+            shares[str(s)] = _cells(view, t, s, _coarser(of_state, room)) | {"of": len(of_state)}
         found.append(shares)
     return found
 
@@ -218,7 +203,7 @@ def _coarser(total: Ints, most: int) -> Ints:
         kept: Ints = total[(place % stride == 0).all(axis=1)]
         if 0 < len(kept) <= most:
             return kept
-    spread: Ints = total[np.unique(np.linspace(0, len(total) - 1, most, dtype=np.int64))]
+    spread: Ints = total[evenly(len(total), most)]
     return spread
 
 
@@ -227,10 +212,9 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     pair = view.policy.pairs(t, states, total)
     layer = view.policy.layers[t]
     ptr, row, prob = layer.strategies(states, pair)
-    likeliest = [int(a + np.argmax(prob[a:b])) for a, b in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True)]
-    amounts = [view.spent(c) for c in total]
+    likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]
     return {
-        "c": [list(column) for column in zip(*amounts, strict=True)],
+        "c": [list(column) for column in zip(*map(view.spent, total), strict=True)],
         "v": [[round_off(v) for v in column] for column in layer.values[pair].T],
         "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
         "p": [round_off(prob[k]) for k in likeliest],

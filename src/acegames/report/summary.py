@@ -25,16 +25,15 @@ def summary_data(
 ) -> dict[str, Any]:
     """Sentences and tables of the summary."""
     words, alone = solution.concept.words, len(view.game.players) == 1
-    returns = rollouts.returns
-    spread = returns.std(axis=0, ddof=1) if len(returns) > 1 else np.full(returns.shape[1], np.nan)
+    played = rollouts.summary()
     return {
         "game": _game_words(view),
         "concept": f"{words.title}, chosen for {_objective(solution.concept)}",
         "meaning": ALONE if alone else words.meaning,
         "values": [shown(v) for v in solution.values],
         "verified": [shown(v) for v in certificate.values],
-        "mean": [shown(v) for v in returns.mean(axis=0)],
-        "error": [shown(v) for v in spread / np.sqrt(len(returns))],
+        "mean": [shown(v) for v in played["mean"]],
+        "error": [shown(v) for v in played["std_error"]],
         "without": None if free is None else [shown(v) for v in free.without],
         "ok": certificate.ok,
         "certificate": str(certificate).split("\n"),
@@ -45,9 +44,7 @@ def summary_data(
         "budgets": _budgets(view, certificate, rollouts),
         "freedom": _freedom_words(view, free),
         "removed": None if free is None else [shown(x) for x in free.removed],
-        "episodes": len(returns),
-        "violations": rollouts.violations,
-        "beyond": rollouts.beyond,
+        **{what: played[what] for what in ("episodes", "violations", "beyond")},
     }
 
 
@@ -73,8 +70,8 @@ def _limit(schedule: list[Any]) -> str:
         return "without limit" if schedule[0] == np.inf else _text(schedule[0])
     if is_almost_sure(schedule):
         return f"{_text(schedule[-1])} at the end"
-    listed = [_text(b) for b in (schedule if len(schedule) <= 8 else [*schedule[:4], *schedule[-3:]])]
-    return "by step " + ", ".join(listed if len(schedule) <= 8 else [*listed[:4], "…", *listed[4:]])
+    listed = list(map(_text, schedule))
+    return "by step " + ", ".join(listed if len(listed) <= 8 else [*listed[:4], "…", *listed[-3:]])
 
 
 def _text(x: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
+from acegames.learn.confidence import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.words import called, shown
+from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
 from acegames.policy.situations import View
@@ -21,7 +24,7 @@ from acegames.report.budgets import curves, frontier_data, minimal
 from acegames.report.episodes import episode_data, final_spending, sample
 from acegames.report.freedom import freedom
 from acegames.report.page import json_for_script, page
-from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Describer, Key, choose, maps, visited
+from acegames.report.situations import CELLS_PER_SITUATION, Chosen, Key, choose, describe, maps, visited
 from acegames.report.summary import summary_data
 from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
@@ -81,10 +84,8 @@ def write_report(
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
     solution = _as_solution(answer, game)
-    for name, number in (("most", 1 if most is None else most), ("episodes", episodes)):
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-            raise InvalidOption(f"{name}: got {number!r}, must be a whole number of at least 1")
-    data, chosen, certificate = collect(solution, episodes=int(episodes), rng=rng, most=most)
+    most = None if most is None else check_count("most", most)
+    data, chosen, certificate = collect(solution, episodes=check_count("episodes", episodes), rng=rng, most=most)
     text = page(data)
     target = Path(fspath(path))
     write_parts(target, [text])
@@ -106,7 +107,7 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
     zero = (0,) * len(game.constraints)
     values = sum(p * answer.values(0, game.states[s], zero) for s, p in game.initial)
     promise = guarantee(game, answer.concept, answer.tracker.rounding, "" if answer.tracker.exact else "costs rounded")
-    stats = Stats(sum(map(len, answer.layers)), 0, 0)
+    stats = Stats(count_pairs(answer.layers), 0, 0)
     return Solution(game, answer.concept, np.asarray(values), answer, stats, promise)
 
 
@@ -145,16 +146,11 @@ def collect(
 
 def _described(view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int]) -> dict[str, Any]:
     """Situations, maps, and the labels of their states and of those told of elsewhere."""
-    describer = Describer(view, frontier)
-    records = describer.records(chosen)
-    named = {s for at in records for record in at for s in (record[0], *(reason[3] for reason in record[5]))}
-    return {
-        "situations": records,
-        "states": {str(s): called(view.game.states[s]) for s in sorted(named | told)},
-        "maps": maps(view, chosen, CELLS_PER_SITUATION * limit),
-        "rows": describer.rows,
-        "needs": describer.reasons.needs,
-    }
+    found = describe(view, frontier, chosen)
+    records = itertools.chain(*found["situations"])
+    named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
+    states = {str(s): called(view.game.states[s]) for s in sorted(named | told)}
+    return {**found, "states": states, "maps": maps(view, chosen, CELLS_PER_SITUATION * limit)}
 
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from acegames.adapters.environments.observing import Layout
-from acegames.adapters.environments.play import MASKS, Options, Play, metadata
+from acegames.adapters.environments.options import MASKS, Options, metadata
+from acegames.adapters.environments.play import Play
 from acegames.adapters.environments.showing import show
 from acegames.errors import InvalidOption
 from acegames.model.game import Label, MarkovGame
@@ -17,21 +17,17 @@ from acegames.model.game import Label, MarkovGame
 class GameEnvironment:
     """Rendering, and questions in the words of the game, of every environment of a game."""
 
-    def open(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
-        """Set the environment up; `masks` are the kinds of mask that it knows."""
+    def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         self.play = Play(game, options, masks)
         self.game, self.render_mode = game, options.render_mode
+        self.layout = self.play.layout  # which entries of the vector hold what
         self.metadata = metadata(game)
-
-    @property
-    def layout(self) -> Layout:
-        """Which entries of the vector hold what."""
-        return self.play.layout
 
     @property
     def situation(self) -> tuple[int, Label, Any]:
         """(t, state, spent) in the words of the game, as a Policy or a Shield takes them."""
-        return self.play.situation
+        self.play.check_begun()
+        return self.play.episode.t, self.game.states[self.play.episode.state], self.play.spent
 
     @property
     def costs(self) -> dict[Label, Any]:
@@ -44,6 +40,7 @@ class GameEnvironment:
         if self.render_mode is None:
             known = self.metadata["render_modes"]
             raise InvalidOption(f"render: give a render_mode when the environment is made: {known}")
+        self.play.check_begun()
         return show(self.play)
 
     def show_people(self) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from acegames.model.game import MarkovGame, place
+from acegames.model.game import Label, MarkovGame, place
 from acegames.model.numbers import Bound, plain
 from acegames.policy.episode_costs import EpisodeCosts
 
@@ -24,8 +24,7 @@ Action = tuple[int, ...]
 Amounts = tuple[int | float | Fraction, ...]
 
 
-@dataclass(frozen=True)
-class PlayedStep:
+class PlayedStep(NamedTuple):
     """The joint action of one time, and what followed from it."""
 
     action: Action  # N
@@ -42,7 +41,10 @@ class Episode:
         self._costs = EpisodeCosts(game, rounding)
         self._initial = list(accumulate(p for _, p in game.initial))
         self._bounds = tuple(bounds_in_force(game))
-        self._limits = [_limits(row, self._costs.scale) for row in game.budgets]
+        self._limits = [  # the largest whole totals that keep the bounds
+            [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(row, self._costs.scale, strict=True)]
+            for row in game.budgets
+        ]
         self._legal: dict[tuple[int, int], dict[Action, int]] = {}
         self._outcomes: dict[tuple[int, int], list[float]] = {}  # cumulative probabilities, by row
 
@@ -76,7 +78,7 @@ class Episode:
             self._outcomes[key] = list(accumulate(layer.prob[outs].tolist()))
         out = outs.start + _drawn(self._outcomes[key], rng)
         cost, counted = (tuple(whole[0].tolist()) for whole in self._costs.draw(layer, np.array([out]), rng))
-        self._total, self._counted = _sum(self._total, cost), _sum(self._counted, counted)
+        self._total, self._counted = tuple(map(add, self._total, cost)), tuple(map(add, self._counted, counted))
         self.violated |= any(c > most for c, most in zip(self._total, self._limits[self.t], strict=True))
         rewards = tuple(layer.reward[row].tolist())
         self.t, self.state = self.t + 1, int(layer.next_state[out])
@@ -87,11 +89,6 @@ class Episode:
     def spent(self) -> Amounts:
         """The cumulative cost, exactly, one number per constraint."""
         return _amounts(self._total, self._costs.scale)
-
-    @property
-    def counted(self) -> Amounts:
-        """The cumulative cost as it is counted; `spent` where nothing is rounded."""
-        return _amounts(self._counted, self._costs.counted_scale)
 
     @property
     def remaining(self) -> Amounts:
@@ -105,6 +102,11 @@ class Episode:
     def key(self) -> tuple[int, ...]:
         """Time, state and counted cost as whole numbers, on which masks depend."""
         return (self.t, self.state, *self._counted)
+
+    @property
+    def counted_pair(self) -> tuple[int, Label, Amounts]:
+        """(t, state, spent) with costs as they are counted, for a policy or a shield."""
+        return self.t, self.game.states[self.state], _amounts(self._counted, self._costs.counted_scale)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -126,15 +128,6 @@ def _drawn(cumulative: Sequence[float], rng: np.random.Generator) -> int:
     if len(cumulative) == 1:
         return 0
     return bisect_right(cumulative, rng.random() * cumulative[-1], hi=len(cumulative) - 1)
-
-
-def _sum(total: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(a + b for a, b in zip(total, more, strict=True))
-
-
-def _limits(bounds: Sequence[Bound], scale: Sequence[int]) -> list[float]:
-    """The largest whole numbers that keep the bounds."""
-    return [b if isinstance(b, float) else math.floor(b * k) for b, k in zip(bounds, scale, strict=True)]
 
 
 def bounds_in_force(game: MarkovGame) -> Iterator[tuple[Bound, ...]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,16 +27,16 @@ from acegames.model.user_functions import check_function
 Vector = NDArray[np.float32]
 
 
-@dataclass(frozen=True, eq=False)
 class Layout:
-    """Which entries of the vector hold what."""
+    """Which entries of the vector hold what; `features(state)` gives the numbers for a state."""
 
-    state: slice
-    time: int
-    remaining: dict[Label, int]  # one entry per constraint
-    horizon: int
-    scales: tuple[float, ...]  # M: `remaining` is divided by these
-    table: NDArray[np.float32] | None = None  # (S, D) features of each state
+    def __init__(self, game: MarkovGame, features: Callable[[Any], Any] | None = None) -> None:
+        self.horizon = game.horizon
+        self.table = None if features is None else _table(game, features)  # (S, D) features of each state
+        self.time = len(game.states) if self.table is None else self.table.shape[1]
+        self.state = slice(0, self.time)
+        self.remaining: dict[Label, int] = {label: self.time + 1 + m for m, label in enumerate(game.constraints)}
+        self.scales = tuple(_scale(game, m) for m in range(len(game.constraints)))  # `remaining` is divided by these
 
     @property
     def size(self) -> int:
@@ -55,15 +54,6 @@ class Layout:
         for k, (left, scale) in enumerate(zip(remaining, self.scales, strict=True), self.time + 1):
             seen[k] = min(1.0, max(-1.0, nearest_float(left) / scale))
         return seen
-
-
-def layout(game: MarkovGame, features: Callable[[Any], Any] | None = None) -> Layout:
-    """The layout of a game's vector; `features(state)` gives the numbers that stand for a state."""
-    table = None if features is None else _table(game, features)
-    width = len(game.states) if table is None else table.shape[1]
-    remaining = {label: width + 1 + m for m, label in enumerate(game.constraints)}
-    scales = tuple(_scale(game, m) for m in range(len(game.constraints)))
-    return Layout(slice(0, width), width, remaining, game.horizon, scales, table)
 
 
 def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float32]:

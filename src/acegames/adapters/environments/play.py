@@ -1,76 +1,46 @@
-"""A game played by agents that see vectors and choose numbers."""
+"""A game played by agents that see vectors and choose numbers.
+
+An action mask is 0 or 1 for each action of an agent. Masks that keep every budget are those of a
+`Shield`. Without one, and where no safe play is left because somebody did not heed the masks, they
+allow what is legal.
+"""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from importlib.util import find_spec
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
-from acegames.adapters.environments.masks import MaskMaker, Masks, shield_for
-from acegames.adapters.environments.observing import Layout, Vector, layout
-from acegames.errors import InvalidOption
+from acegames.adapters.environments.observing import Layout, Vector
+from acegames.adapters.environments.options import MASKS, Options, check_known
+from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import nearest_float
-from acegames.model.written import unknown
-from acegames.system.extras import optional
 
-MASKS = ("safe", "available")
-OBSERVATIONS = ("dict", "vector")
-RENDER_MODES = ("human", "ansi", "rgb_array")
+Mask = NDArray[np.int8]
+Masks = tuple[Mask, ...]
 
-
-@dataclass(frozen=True)
-class Options:
-    """The options of `acegames.adapters.pettingzoo.parallel_env`."""
-
-    mask: str = "safe"
-    shield: Any = None
-    illegal: float | None = -1.0
-    owners: Mapping[Label, Any] | None = None
-    features: Callable[[Any], Any] | None = None
-    observation: str = "dict"
-    render_mode: str | None = None
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.illegal, (int, float, np.number)) and not isinstance(self.illegal, bool)
-        if self.illegal is not None and not (number and math.isfinite(self.illegal)):
-            raise InvalidOption(f"illegal: got {self.illegal!r}, must be a finite number, or None for an error")
-        if self.observation not in OBSERVATIONS:
-            raise InvalidOption(f"observation: got {self.observation!r}, must be one of {OBSERVATIONS!r}")
-        if self.render_mode not in (None, *RENDER_MODES):
-            raise InvalidOption(f"render_mode: got {self.render_mode!r}, must be None or one of {RENDER_MODES!r}")
-        if self.render_mode == "rgb_array":
-            optional("matplotlib", "pictures", "plot")
-
-
-def read_options(given: Mapping[str, Any]) -> Options:
-    """Options by name; InvalidOption for an unknown name."""
-    known = [field.name for field in fields(Options)]
-    for name in given:
-        if name not in known:
-            raise InvalidOption(unknown("option", name, known))
-    return Options(**given)
+KEPT = 1 << 16
+"""The masks of this many situations are kept."""
 
 
 class Play:
-    """One game, episode after episode."""
+    """One game, episode after episode; `masks` are the kinds of mask that may be asked for."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
         check_game(game)
         self.game, self.options = game, options
-        shield = shield_for(game, options.mask, options.shield, masks)
-        self.layout: Layout = layout(game, options.features)
-        self.masks = MaskMaker(game, shield)
-        self.episode = Episode(game, shield.tracker.rounding if shield is not None else ())
+        self.shield = options.shield_of(game, masks)
+        self.layout = Layout(game, options.features)
+        self.episode = Episode(game, self.shield.tracker.rounding if self.shield is not None else ())
         self.agents = agent_names(game.players)
-        self.charged = _charged(game, options.owners)
+        self.charged = options.charged(game)
         self.running = False
+        self._products: dict[tuple[int, ...], Masks | None] = {}
 
     # -- playing
 
@@ -103,7 +73,7 @@ class Play:
 
     def _refuse(self, chosen: Action) -> tuple[float, ...]:
         """End the episode at a joint action that is not legal."""
-        offered = self.masks.offered(self.episode)
+        offered = self.offered()
         wrong = [i for i, k in enumerate(chosen) if not offered[i][k]] or list(range(len(chosen)))
         if self.options.illegal is None:
             legal = ", ".join(str(self.game.joint_action(a)) for a in list(self.episode.legal)[:8])
@@ -128,11 +98,45 @@ class Play:
         episode = self.episode
         self.spent, self.remaining = episode.spent, episode.remaining
         self.vector: Vector = self.layout.vector(episode.t, episode.state, self.remaining)
-        product = self.masks.product(episode) if self.running else None
+        product = self._product() if self.running else None
         self.safe = not episode.violated and (product is not None if self.running else not self.illegal)
         # Nothing is chosen at the end, but with zeros averages over allowed actions would be 0 / 0.
-        free = tuple(np.ones(len(labels), dtype=np.int8) for labels in self.game.actions)
-        self.mask: Masks = product or self.masks.offered(episode) if self.running else free
+        self.mask: Masks = product or self.offered() if self.running else self._every(1)
+
+    # -- masks
+
+    def _every(self, allowed: int) -> Masks:
+        return tuple(np.full(len(labels), allowed, dtype=np.int8) for labels in self.game.actions)
+
+    def offered(self) -> Masks:
+        """The actions of each player that are part of some legal joint action."""
+        masks = self._every(0)
+        for mask, used in zip(masks, zip(*self.episode.legal, strict=True), strict=True):
+            mask[list(used)] = 1
+        return masks
+
+    def _product(self) -> Masks | None:
+        """Masks within which players choose alone; None without a shield or without safe play."""
+        if self.shield is None:
+            return None
+        key = self.episode.key
+        if key not in self._products:
+            if len(self._products) >= KEPT:
+                self._products.clear()
+            try:
+                self._products[key] = tuple(x.astype(np.int8) for x in self.shield.product(*self.episode.counted_pair))
+            except UnknownPair:
+                self._products[key] = None
+        return self._products[key]
+
+    def turn(self, chosen: Action) -> Mask | None:
+        """The next player's mask after the choices before it; None where no safe choice is left."""
+        assert self.shield is not None
+        labels = tuple(names[k] for names, k in zip(self.game.actions, chosen, strict=False))
+        try:
+            return self.shield.turn(*self.episode.counted_pair, labels).astype(np.int8)
+        except (UnknownPair, InvalidOption):  # nothing is safe here, or not after these choices
+            return None
 
     # -- what agents are told
 
@@ -146,7 +150,7 @@ class Play:
         """The info of player i. Amounts are floats: vectors of environments need one type."""
         return {
             "action_mask": self.mask[i].copy(),
-            "cost": self.cost(i),
+            "cost": math.fsum(nearest_float(self.costs[m]) for m in self.charged[i]),
             "costs": self._floats(self.costs),
             "spent": self._floats(self.spent),
             "remaining": self._floats(self.remaining),
@@ -158,16 +162,6 @@ class Play:
     def _floats(self, amounts: Amounts) -> dict[Label, float]:
         return {label: nearest_float(amount) for label, amount in zip(self.game.constraints, amounts, strict=True)}
 
-    def cost(self, i: int) -> float:
-        """Player i's cost of the last step: its own constraints and those without an owner."""
-        return math.fsum(nearest_float(self.costs[m]) for m in self.charged[i])
-
-    @property
-    def situation(self) -> tuple[int, Label, Amounts]:
-        """(t, state, spent) in the words of the game, as policies and shields take them."""
-        self.check_begun()
-        return self.episode.t, self.game.states[self.episode.state], self.spent
-
     # -- words and numbers
 
     def encode(self, action: Sequence[Label]) -> Action:
@@ -175,8 +169,7 @@ class Play:
         if isinstance(action, str) or len(action) != len(self.game.players):
             raise InvalidOption(f"action {action!r}: must be one action for each of the players {self.game.players!r}")
         for label, known in zip(action, self.game.actions, strict=True):
-            if label not in known:
-                raise InvalidOption(f"action {action!r}: {unknown('action', label, known)}")
+            check_known("action", [label], known, f"action {action!r}: ")
         return self.game.action_indices(action)
 
     def decode(self, action: Sequence[Any]) -> JointAction:
@@ -184,25 +177,7 @@ class Play:
         return self.game.joint_action(self.number(i, a) for i, a in enumerate(action))
 
 
-def metadata(game: MarkovGame | None = None) -> dict[str, Any]:
-    """What environments say about themselves; pictures need matplotlib."""
-    name = re.sub(r"\W+", "_", game.name if game else "").strip("_") or "game"
-    modes = [mode for mode in RENDER_MODES if mode != "rgb_array" or find_spec("matplotlib")]
-    return {"name": f"{name}_v0", "render_modes": modes, "render_fps": 2, "is_parallelizable": True}
-
-
 def agent_names(players: Sequence[Label]) -> list[str]:
     """Agents' names: players that are text keep it, others are player_0, player_1, ... by place."""
     names = [p if isinstance(p, str) else f"player_{i}" for i, p in enumerate(players)]
     return names if len(set(names)) == len(names) else [f"player_{i}" for i in range(len(names))]
-
-
-def _charged(game: MarkovGame, owners: Mapping[Label, Any] | None) -> list[list[int]]:
-    """The constraints that each player's `cost` adds up; without an owner they are everybody's."""
-    own = dict(owners or {})
-    for constraint, player in own.items():
-        if constraint not in game.constraints:
-            raise InvalidOption(f"owners: {unknown('constraint', constraint, game.constraints)}")
-        if player not in game.players:
-            raise InvalidOption(f"owners: {constraint!r}: {unknown('player', player, game.players)}")
-    return [[m for m, c in enumerate(game.constraints) if own.get(c, player) == player] for player in game.players]

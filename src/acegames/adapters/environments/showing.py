@@ -30,7 +30,7 @@ def text(play: Play) -> str:
 
 
 def _title(play: Play) -> str:
-    t, state, _ = play.situation
+    t, state = play.episode.t, play.game.states[play.episode.state]
     end = "" if play.running else ", over: an action that is not offered" if play.illegal else ", over"
     return f"{play.game.name or 'game'}, t = {t} of {play.game.horizon}{end}: {called(state)}"
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
 from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.model.arrays import Bools, Floats
 from acegames.model.game import Label, MarkovGame, check_game
 from acegames.model.numbers import is_scalar
 from acegames.model.user_functions import check_function
@@ -36,17 +37,18 @@ __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nf
 
 TEXT_BEGINS = re.compile(r"\ufeff?\s*NFG\s+[0-9]+\s")  # what no path does
 
-Costs = Callable[[tuple[Label, ...]], Any] | Sequence[Any] | NDArray[Any] | None
+Labels = tuple[Label, ...]
+Costs = Callable[[Labels], Any] | Sequence[Any] | NDArray[Any] | None
 
 
 @dataclass(frozen=True, eq=False)
 class StageGame:
     """A one-shot game: what each feasible joint action is worth to each player."""
 
-    players: tuple[Label, ...]  # N
-    actions: tuple[tuple[Label, ...], ...]  # N tuples: the actions that are part of some feasible joint action
-    payoffs: NDArray[np.float64]  # (N, n1..nN); NaN where infeasible
-    feasible: NDArray[np.bool_]  # (n1..nN) True: may be played
+    players: Labels  # N
+    actions: tuple[Labels, ...]  # N tuples: the actions that are part of some feasible joint action
+    payoffs: Floats  # (N, n1..nN); NaN where infeasible
+    feasible: Bools  # (n1..nN) True: may be played
     title: str = ""
 
     @property
@@ -54,7 +56,7 @@ class StageGame:
         """Whether all combinations of the actions are feasible, as other libraries assume."""
         return bool(self.feasible.all())
 
-    def filled(self, outside: Any = None) -> NDArray[np.float64]:
+    def filled(self, outside: Any = None) -> Floats:
         """The payoffs (N, n1..nN), with `outside` (a number, or one per player) where infeasible.
 
         Other libraries know no infeasible joint actions, and see these as possible at that price.
@@ -155,20 +157,22 @@ class StageGame:
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
         check_function("cost", cost, ("action",))
-        labels = tuple(budget) if isinstance(budget, Mapping) else None
-        entries = [self._cost(cost(joint), joint, labels) for joint in itertools.product(*self.actions)]
+        entries = [_entries(cost(joint), joint, budget) for joint in itertools.product(*self.actions)]
         if len({len(entry) for entry in entries}) > 1:
             raise InvalidGame("cost: must give the same number of entries for every joint action")
         return np.array(entries, dtype=object).reshape(1, *shape, -1)
 
-    def _cost(self, cost: Any, joint: tuple[Label, ...], labels: tuple[Label, ...] | None) -> list[Any]:
-        if isinstance(cost, Mapping):
-            strange = [c for c in cost if c not in (labels or ())]
-            if strange or labels is None:
-                what = repr(strange[0]) if strange else "what is given by constraints"
-                raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
-            return [cost.get(c, 0) for c in labels]
+
+def _entries(cost: Any, joint: Labels, budget: Any) -> list[Any]:
+    """What a user's function gives as the cost of a joint action, as a list."""
+    if not isinstance(cost, Mapping):
         return [cost] if is_scalar(cost) else list(cost)
+    known = list(budget) if isinstance(budget, Mapping) else []
+    strange = [repr(c) for c in cost if c not in known]
+    if strange or not isinstance(budget, Mapping):
+        what = strange[0] if strange else "what is given by constraints"
+        raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
+    return [cost.get(c, 0) for c in known]
 
 
 def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
@@ -187,7 +191,7 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
         raise InvalidOption(f"solution: got {type(solution).__name__}, must be what `solve` returned")
     policy, game = solution.policy, solution.game
     policy.distribution(t, state, spent)  # says what is wrong with the place, if anything
-    total = np.array([policy.tracker.total(spent)], dtype=np.int64).reshape(1, len(game.constraints))
+    total = np.array([policy.tracker.total(spent)], dtype=np.int64)
     view = View.of(game, policy)
     found = next(iter(stages(view, t, np.array([game.state_index(state)]), total)))
     action = view.counted.layer(t).action[found.row[found.feasible]]
@@ -195,15 +199,15 @@ def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGam
     return _compact(game, action, found.worth[found.feasible], title)
 
 
-def _compact(game: MarkovGame, action: NDArray[np.int32], worth: NDArray[np.float64], title: str) -> StageGame:
+def _compact(game: MarkovGame, action: NDArray[np.int32], worth: Floats, title: str) -> StageGame:
     """The game over the given joint actions (R, N), with only the actions that occur in them."""
-    own, place = zip(*(np.unique(column, return_inverse=True) for column in action.T), strict=True)
-    shape = tuple(map(len, own))
-    payoffs, feasible = np.full((len(shape), *shape), np.nan), np.zeros(shape, dtype=bool)
-    at = tuple(x.reshape(-1) for x in place)
+    own = [np.unique(column).tolist() for column in action.T]
+    at = tuple(np.searchsorted(used, column) for used, column in zip(own, action.T, strict=True))
+    feasible = np.zeros(tuple(map(len, own)), dtype=bool)
     feasible[at] = True
+    payoffs = np.full((len(own), *feasible.shape), np.nan)
     payoffs[(slice(None), *at)] = worth.T
-    labels = tuple(tuple(game.actions[i][k] for k in numbers.tolist()) for i, numbers in enumerate(own))
+    labels = tuple(tuple(names[k] for k in used) for names, used in zip(game.actions, own, strict=True))
     return StageGame(game.players, labels, payoffs, feasible, title)
 
 
@@ -218,12 +222,10 @@ def _one_shot(game: MarkovGame) -> StageGame:
     safe = feasibility(game)
     if not safe.feasible:
         raise infeasible(game)
-    state = game.states[game.initial[0][0]]
-    joint = safe.actions(0, state, [0] * len(game.constraints))
-    action = np.array([game.action_indices(a) for a in joint], dtype=np.int32)
-    layer, first = game.layer(0), int(game.layer(0).row_ptr[game.initial[0][0]])
-    rows = {tuple(a): first + k for k, a in enumerate(layer.action[list(layer.rows(game.initial[0][0]))].tolist())}
-    return _compact(game, action, layer.reward[[rows[tuple(a)] for a in action.tolist()]], game.name)
+    start, layer = game.initial[0][0], game.layer(0)
+    joint = set(safe.actions(0, game.states[start], [0] * len(game.constraints)))
+    rows = [r for r in layer.rows(start) if game.joint_action(layer.action[r]) in joint]
+    return _compact(game, layer.action[rows], layer.reward[rows], game.name)
 
 
 def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
@@ -245,9 +247,7 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
             found = parse_nfg(read_text(source))
         except BadFile as error:
             raise BadFile(f"{fspath(source)}: {error}") from None
-    everywhere = np.ones(found.payoffs.shape[1:], dtype=bool)
-    stage = StageGame(found.players, found.actions, found.payoffs, everywhere, found.title)
-    return stage.to_game(cost=cost, budget=budget, horizon=horizon)
+    return _everywhere(*found).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
 def write_nfg(game: MarkovGame | StageGame, path: str | PathLike[str], *, outside: Any = None) -> str:
@@ -286,7 +286,11 @@ def _other_kind(game: Any, wanted: str) -> InvalidOption:
     return InvalidOption(f"game: got {type(game).__name__} {game!r:.60}, must be a {wanted}{hint}")
 
 
+def _everywhere(players: Labels, actions: tuple[Labels, ...], payoffs: Floats, title: str = "") -> StageGame:
+    """A game in which every joint action is feasible."""
+    return StageGame(players, actions, payoffs, np.ones(payoffs.shape[1:], dtype=bool), title)
+
+
 def _numbered(payoffs: Sequence[Any]) -> StageGame:
     table = np.array([np.asarray(p, dtype=np.float64) for p in payoffs])
-    players, actions = tuple(range(len(table))), tuple(tuple(range(k)) for k in table.shape[1:])
-    return StageGame(players, actions, table, np.ones(table.shape[1:], dtype=bool))
+    return _everywhere(tuple(range(len(table))), tuple(tuple(range(k)) for k in table.shape[1:]), table)

@@ -11,13 +11,13 @@ may come from strangers: what they announce is compared with their length before
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,14 +38,13 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class NormalForm:
+class NormalForm(NamedTuple):
     """One strategic game."""
 
-    title: str
     players: tuple[str, ...]
     actions: tuple[tuple[str, ...], ...]
     payoffs: Floats  # (N, n1..nN)
+    title: str
 
 
 def parse_nfg(text: str) -> NormalForm:
@@ -73,7 +72,7 @@ def parse_nfg(text: str) -> NormalForm:
     if reader.kind != "end":
         raise reader.wrong("nothing more")
     table = payoffs.T.reshape(len(players), *shape[::-1]).transpose(0, *range(len(shape), 0, -1))
-    return NormalForm(title, players, actions, np.ascontiguousarray(table))
+    return NormalForm(players, actions, np.ascontiguousarray(table), title)
 
 
 def format_nfg(title: str, players: Sequence[Any], actions: Sequence[Sequence[Any]], payoffs: Floats) -> str:
@@ -98,8 +97,7 @@ class _Reader:
     """The words of a file, one after the other."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.end, self.start = text, 0, 0
-        self.kind, self.value = "", ""
+        self.text, self.end = text, 0
         self.next()
 
     @property
@@ -120,16 +118,19 @@ class _Reader:
         if self.kind == "text":
             self.value = self.value.replace('\\"', '"')
 
-    def take(self, kind: str, what: str, read: Callable[[str], Any] = str) -> Any:
-        """`read` of the current word, which must be of this kind."""
+    def take(self, kind: str, what: str) -> str:
+        """The current word, which must be of this kind."""
         if self.kind != kind:
             raise self.wrong(what)
-        try:
-            value = read(self.value)
-        except ValueError as error:
-            raise self.wrong(str(error) or what) from None
+        value = self.value
         self.next()
         return value
+
+    def count(self, least: int, most: int, what: str) -> int:
+        """The current word, which must be a whole number between two others."""
+        if not re.fullmatch(r"\+?[0-9]{1,9}", self.value) or not least <= int(self.value) <= most:
+            raise self.wrong(what)
+        return int(self.take("number", what))
 
     def at(self, mark: str) -> bool:
         """Whether the current word is this brace or comma."""
@@ -155,7 +156,12 @@ class _Reader:
         self.check_room(many, what)
         found = np.empty(many)
         for k in range(many):
-            found[k] = self.take("number", f"one of {many} {what}", _float)
+            if self.kind != "number":
+                raise self.wrong(f"one of {many} {what}")
+            found[k] = _float(self.value)
+            if not math.isfinite(found[k]):
+                raise self.wrong("a number that a float can hold")
+            self.next()
             if self.at(","):
                 self.next()
         return found
@@ -173,41 +179,27 @@ class _Reader:
 
 
 def _float(value: str) -> float:
+    """The nearest float; infinity where there is none."""
     try:
-        number = float(Fraction(value)) if "/" in value else float(value)
+        return float(Fraction(value)) if "/" in value else float(value)
     except (ValueError, ArithmeticError):
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError("a number that a float can hold")
-    return number
-
-
-def _count(least: int, most: int, what: str = "") -> Callable[[str], int]:
-    """Reads a whole number between two others."""
-
-    def read(value: str) -> int:
-        if not re.fullmatch(r"\+?[0-9]{1,9}", value) or not least <= int(value) <= most:
-            raise ValueError(what)
-        return int(value)
-
-    return read
+        return math.inf
 
 
 def _actions(reader: _Reader, players: int) -> tuple[tuple[str, ...], ...]:
     reader.mark("{")
-    found: list[list[str] | int] = []
+    found: list[list[str] | range] = []
     for _ in range(players):
         if reader.kind == "number":
             what = "the number of a player's actions, no more than the rest of the file can hold"
-            found.append(reader.take("number", what, _count(1, reader.left)))
+            found.append(range(1, reader.count(1, reader.left, what) + 1))
         else:
             found.append(reader.texts("the actions of each player, in braces or by their number"))
             if not found[-1]:
                 raise reader.wrong("at least one action of each player")
     reader.mark("}")
-    cells = math.prod(own if isinstance(own, int) else len(own) for own in found)
-    reader.check_room(cells, "joint actions")  # only then are labels made
-    return tuple(tuple(str(k + 1) for k in range(own)) if isinstance(own, int) else _distinct(own) for own in found)
+    reader.check_room(math.prod(map(len, found)), "joint actions")  # only then are labels made
+    return tuple(_distinct(list(map(str, own))) for own in found)
 
 
 def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
@@ -221,22 +213,18 @@ def _by_outcomes(reader: _Reader, players: int, cells: int) -> Floats:
         reader.mark("}")
     reader.mark("}")
     reader.check_room(cells, "outcomes of joint actions")
-    known = _count(0, len(outcomes) - 1, f"the number of an outcome, at most {len(outcomes) - 1}")
-    chosen = [reader.take("number", f"the number of an outcome, one of {cells}", known) for _ in range(cells)]
-    return np.array(outcomes)[chosen]
+    what = f"the number of an outcome, at most {len(outcomes) - 1}"
+    return np.array(outcomes)[[reader.count(0, len(outcomes) - 1, what) for _ in range(cells)]]
 
 
 def _distinct(labels: list[str]) -> tuple[str, ...]:
     """Labels that occur once stay; empty and repeated ones get a number, as in Gambit."""
-    used, found = set(labels), []
-    counts = Counter(labels)
-    last: dict[str, int] = {}
+    counts, used, found = Counter(labels), set(labels), []
+    numbers: dict[str, Iterator[int]] = defaultdict(lambda: itertools.count(1))
     for label in labels:
         name = label
         if not label or counts[label] > 1:
-            while name in used or not name:
-                last[label] = last.get(label, 0) + 1
-                name = f"{label}_{last[label]}"
+            name = next(x for k in numbers[label] if (x := f"{label}_{k}") not in used)
             used.add(name)
         found.append(name)
     return tuple(found)
@@ -245,15 +233,13 @@ def _distinct(labels: list[str]) -> tuple[str, ...]:
 def _written(kind: str, labels: Sequence[Any]) -> list[str]:
     """Labels in quotes. Gambit takes different texts of plain letters, signs and single spaces."""
     texts = [str(label) for label in labels]
-    seen: set[str] = set()
+    counts = Counter(texts)
     for text in texts:
-        if not text or text in seen or text != _plain(text) or text != " ".join(text.split()):
+        if not text or counts[text] > 1 or text != _plain(text) or text != " ".join(text.split()):
             rule = "different, not empty, of printable ASCII without backslashes, with single spaces inside only"
-            raise InvalidOption(
-                f"{kind}: {text!r} cannot be a label in an .nfg file, where labels are {rule}; relabel it"
-            )
-        seen.add(text)
-    return [_quoted(text) for text in texts]
+            what = f"{text!r} cannot be a label in an .nfg file, where labels are {rule}"
+            raise InvalidOption(f"{kind}: {what}; relabel it")
+    return list(map(_quoted, texts))
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.environment import GameEnvironment, observation_space
-from acegames.adapters.environments.play import metadata, read_options
+from acegames.adapters.environments.options import metadata, read_options
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 
@@ -27,7 +27,7 @@ class SingleAgentEnv(GameEnvironment, gymnasium.Env[Any, Any]):
         if len(game.players) != 1:
             rule = "must have one; for several there is acegames.adapters.pettingzoo.parallel_env"
             raise InvalidOption(f"the game has {len(game.players)} players {game.players!r}, {rule}")
-        self.open(game, read_options(options))
+        super().__init__(game, read_options(options))
         self.observation_space = observation_space(self.play, 0)
         self.action_space = spaces.Discrete(len(game.actions[0]))
         name = self.metadata["name"].removesuffix("_v0")

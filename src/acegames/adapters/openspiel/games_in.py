@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from acegames.adapters.openspiel import reading
 from acegames.adapters.openspiel.reading import END, WAIT, Key
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
+from acegames.learn.facts import per_player
 from acegames.model.budgets import warn_of_costless
 from acegames.model.checks import check_horizon, plain_label
 from acegames.model.costs.random import is_distribution
@@ -26,19 +28,13 @@ from acegames.model.user_functions import check_function
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
-Outcome = tuple[float, Label, Any]
+Outcomes = list[tuple[float, Label, Any]]
+Moves = dict[JointAction, tuple[tuple[float, ...], Outcomes]]
+"""The reward and the outcomes of each joint action of one state."""
 
 MOST_STATES = 1_000_000
 WAYS_COMPARED = 2
 """Histories with the same label that are compared; comparing all of them can take far too long."""
-
-
-@dataclass(frozen=True)
-class StateMoves:
-    """The moves from one state: each player's actions; reward and outcomes of each joint action."""
-
-    actions: tuple[tuple[str, ...], ...]
-    rows: Mapping[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
 
 
 def from_openspiel(
@@ -90,9 +86,9 @@ def from_openspiel(
     stages = walk.stages(None if horizon is None else check_horizon(horizon))
     found = MarkovGame.from_functions(
         players=range(game.num_players()),
-        actions=lambda t, state: stages[t][state].actions,
-        outcomes=lambda t, state, action: stages[t][state].rows[action][1],
-        reward=lambda t, state, action: stages[t][state].rows[action][0],
+        actions=lambda t, state: per_player(stages[t][state]),
+        outcomes=lambda t, state, action: stages[t][state][action][1],
+        reward=lambda t, state, action: stages[t][state][action][0],
         budget=budget,
         horizon=len(stages),
         initial=walk.initial,
@@ -128,14 +124,11 @@ class _Walk:
                 raise InvalidGame(f"{game}: pays {state.returns()} before the first move, which a Markov game cannot")
             label = self._arrive(self.first, state)
             self.initial[label] = self.initial.get(label, 0.0) + chance
-        players = game.num_players()
-        self.nothing = (0.0,) * players
-        stay = {(WAIT,) * players: (self.nothing, ((1.0, END, None),))}
-        self.over = StateMoves(((WAIT,),) * players, stay)
+        self.nothing = (0.0,) * game.num_players()
 
-    def stages(self, horizon: int | None) -> list[dict[Label, StateMoves]]:
+    def stages(self, horizon: int | None) -> list[dict[Label, Moves]]:
         """The states that can occur at each time, until all is over or the horizon is reached."""
-        layers: list[dict[Label, StateMoves]] = []
+        layers: list[dict[Label, Moves]] = []
         here = self.first
         while len(layers) < horizon if horizon is not None else set(here) - {END}:
             there: dict[Label, list[Any]] = {}
@@ -169,10 +162,10 @@ class _Walk:
             there[label].append(state)
         return label
 
-    def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> StateMoves:
+    def _stage(self, t: int, label: Label, ways: list[Any], there: dict[Label, list[Any]]) -> Moves:
         if label == END:
             there.setdefault(END, ways)
-            return self.over
+            return {(WAIT,) * len(self.nothing): (self.nothing, [(1.0, END, None)])}
         stage = self._read(ways[0], there)  # notes the next states as well
         for other in ways[1:]:
             if not _alike(stage, self._read(other, None)):
@@ -181,19 +174,20 @@ class _Walk:
                 raise InvalidGame(f"{place(t, label)}: {histories} have this label, but {rule}")
         return stage
 
-    def _read(self, state: Any, there: dict[Label, list[Any]] | None) -> StateMoves:
+    def _read(self, state: Any, there: dict[Label, list[Any]] | None) -> Moves:
         known = reading.choices(state)
-        rows: dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]] = {}
+        moves: Moves = {}
         for action in itertools.product(*known):
             moved = state.clone()
             reading.apply(moved, [own[a] for own, a in zip(known, action, strict=True)])
-            gains, outcomes = [], []
+            gains: list[list[float]] = []
+            outcomes: Outcomes = []
             for chance, (after,) in reading.after_chance(moved):
                 label = self._label(after) if there is None else self._arrive(there, after)
                 gains.append([chance * gain for gain in self._gains(state, after)])
                 outcomes.append((chance, label, None if self.cost is None else self.cost(state, action, after)))
-            rows[action] = tuple(map(math.fsum, zip(*gains, strict=True))), tuple(outcomes)
-        return StateMoves(tuple(tuple(own) for own in known), rows)
+            moves[action] = tuple(map(math.fsum, zip(*gains, strict=True))), outcomes
+        return moves
 
     def _gains(self, state: Any, after: Any) -> Sequence[float]:
         """Each player's reward between two states."""
@@ -204,26 +198,20 @@ class _Walk:
         return [paid if abs(paid - x) <= TIE else x for paid, x in zip(after.rewards(), changes, strict=True)]
 
 
-def _alike(one: StateMoves, other: StateMoves) -> bool:
+def _alike(one: Moves, other: Moves) -> bool:
     """Whether two states have the same moves, up to the rounding of sums of floats."""
-    if one.actions != other.actions:
-        return False
-    for action, (rewards, outcomes) in one.rows.items():
-        same_rewards, same_outcomes = other.rows[action]
-        pairs = zip(rewards, same_rewards, strict=True)
-        if _merged(outcomes) != _merged(same_outcomes):
-            return False
-        if not all(math.isclose(a, b, rel_tol=TIE, abs_tol=TIE) for a, b in pairs):
-            return False
-    return True
+    close = partial(math.isclose, rel_tol=TIE, abs_tol=TIE)
+    return list(one) == list(other) and all(
+        _merged(outcomes) == _merged(other[action][1]) and all(map(close, rewards, other[action][0]))
+        for action, (rewards, outcomes) in one.items()
+    )
 
 
-def _merged(outcomes: tuple[Outcome, ...]) -> dict[tuple[Label, str], float]:
+def _merged(outcomes: Outcomes) -> dict[tuple[Label, str], float]:
     """Probability of each next state and cost, to nine digits."""
-    chances: dict[tuple[Label, str], float] = {}
+    chances: dict[tuple[Label, str], float] = defaultdict(float)
     for chance, label, cost in outcomes:
-        what = label, _cost_text(cost)
-        chances[what] = chances.get(what, 0.0) + chance
+        chances[label, _cost_text(cost)] += chance
     return {what: round(chance, 9) for what, chance in chances.items()}
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -126,17 +127,22 @@ class _Plan:
         self.policy, self.game, self.key = policy, game, key
         self.start: Total | None = policy.tracker.start()
         self.states = set(policy.states)
-        self.known: dict[tuple[int, Label, Total], list[Row] | None] = {}
-        self.steps: dict[tuple[int, Label, JointAction], dict[Label, set[tuple[Cost, ...]]]] = {}
+        self.strategies, self.costs = cache(self._strategies), cache(self._costs)
 
     def rows(self, t: int, state: Any, total: Total | None) -> list[Row] | None:
         """Each player's probabilities; None where no feasible play gets."""
         if t >= self.policy.horizon or total is None:
             return None
         label = self.key(state)
-        if (t, label, total) not in self.known:
-            self.known[t, label, total] = self._rows(t, label, total, state)
-        return self.known[t, label, total]
+        rows = []
+        for strategy, numbers in zip(self.strategies(t, label, total), reading.choices(state), strict=False):
+            row = np.zeros(state.num_distinct_actions())
+            for action, chance in strategy.items():
+                if action not in numbers:
+                    raise _stranger(t, label, f"plays {action!r}, OpenSpiel offers {list(numbers)!r}")
+                row[numbers[str(action)]] = chance
+            rows.append(row)
+        return rows or None
 
     def total_after(self, t: int, state: Any, action: JointAction, after: Any, total: Total | None) -> Total | None:
         """The total cost after a step; None where the policy is not asked any more."""
@@ -145,7 +151,7 @@ class _Plan:
         if not self.policy.constraints:
             return total
         label, there = self.key(state), self.key(after)
-        costs = self._costs(t, label, action).get(there, set())
+        costs = self.costs(t, label, action)[there]
         if not costs:
             raise _stranger(t, label, f"knows no way from here by {action!r} to {there!r}")
         if len(costs) > 1 or any(isinstance(c, RandomCost) for cost in costs for c in cost):
@@ -154,38 +160,26 @@ class _Plan:
             raise InvalidOption(f"to_tabular_policy: {place(t, label, action)}: {several}, {rule}")
         return self.policy.tracker.add(total, *costs)
 
-    def _rows(self, t: int, label: Label, total: Total, state: Any) -> list[Row] | None:
+    def _strategies(self, t: int, label: Label, total: Total) -> Strategies:
+        """Each player's own strategy; none where no feasible play gets."""
         if label not in self.states:
             raise _stranger(t, label, "does not know this state")
         spent = self.policy.tracker.spent(total)
         try:
-            joint = self.policy.distribution(t, label, spent)
+            return _independent(self.policy.distribution(t, label, spent), f"{place(t, label)}, spent {spent!r}")
         except UnknownPair:
-            return None
-        rows = []
-        own = _independent(joint, f"{place(t, label)}, spent {spent!r}")
-        for strategy, numbers in zip(own, reading.choices(state), strict=True):
-            row = np.zeros(state.num_distinct_actions())
-            for action, chance in strategy.items():
-                if action not in numbers:
-                    raise _stranger(t, label, f"plays {action!r}, OpenSpiel offers {list(numbers)!r}")
-                row[numbers[str(action)]] = chance
-            rows.append(row)
-        return rows
+            return ()
 
     def _costs(self, t: int, label: Label, action: JointAction) -> dict[Label, set[tuple[Cost, ...]]]:
         """The possible costs of a joint action on the way to each next state."""
         assert self.game is not None
-        if (t, label, action) not in self.steps:
-            game, layer, wanted = self.game, self.game.layer(t), self.game.action_indices(action)
-            rows = [r for r in layer.rows(game.state_index(label)) if tuple(layer.action[r].tolist()) == wanted]
-            found: dict[Label, set[tuple[Cost, ...]]] = {}
-            for outs in map(layer.outcomes, rows):
-                for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
-                    cost = tuple(values[c] for values, c in zip(game.cost_values, codes, strict=True))
-                    found.setdefault(game.states[nxt], set()).add(cost)
-            self.steps[t, label, action] = found
-        return self.steps[t, label, action]
+        game, layer, wanted = self.game, self.game.layer(t), self.game.action_indices(action)
+        rows = [r for r in layer.rows(game.state_index(label)) if tuple(layer.action[r].tolist()) == wanted]
+        found: dict[Label, set[tuple[Cost, ...]]] = defaultdict(set)
+        for outs in map(layer.outcomes, rows):
+            for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
+                found[game.states[nxt]].add(tuple(v[c] for v, c in zip(game.cost_values, codes, strict=True)))
+        return found
 
 
 class _Table:
@@ -204,10 +198,9 @@ class _Table:
                 many = f"more than {self.limit:,} histories in which somebody moves"
                 raise TooLarge(f"to_tabular_policy: {self.game}: {many}")
             self.states[history] = state.clone()
-        if rows is not None:
-            self._enter(_information(state, player), rows[player], player, where)
-
-    def _enter(self, information: str, row: Row, player: int, where: str) -> None:
+        if rows is None:
+            return
+        information, row = _information(state, player), rows[player]
         before, writer, place_before = self.entries.setdefault(information, (row, player, where))
         if np.abs(before - row).max() <= PRODUCT:
             return

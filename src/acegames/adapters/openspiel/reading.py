@@ -90,18 +90,16 @@ def _no_one_moves(state: Any) -> InvalidOption:
 
 def choices(state: Any) -> tuple[dict[str, int], ...]:
     """For each player the labels of its actions and OpenSpiel's numbers for them."""
-    return tuple(_choices(state, player) for player in range(state.num_players()))
-
-
-def _choices(state: Any, player: int) -> dict[str, int]:
-    moves = state.is_simultaneous_node() or state.current_player() == player
-    legal = state.legal_actions(player) if moves else []
-    if not legal:
-        return {WAIT: 0}  # where others choose at once, OpenSpiel takes 0 for a player without a choice
-    names = [state.action_to_string(player, action) for action in legal]
-    if len(set(names)) < len(names) or WAIT in names:
-        names = [f"{name} ({action})" for name, action in zip(names, legal, strict=True)]
-    return dict(zip(names, legal, strict=True))
+    found = []
+    for player in range(state.num_players()):
+        moves = state.is_simultaneous_node() or state.current_player() == player
+        legal = state.legal_actions(player) if moves else []
+        names = [state.action_to_string(player, action) for action in legal]
+        if len(set(names)) < len(names) or WAIT in names:
+            names = [f"{name} ({action})" for name, action in zip(names, legal, strict=True)]
+        # where others choose at once, OpenSpiel takes 0 for a player without a choice
+        found.append(dict(zip(names, legal, strict=True)) or {WAIT: 0})
+    return tuple(found)
 
 
 def play(state: Any, action: Sequence[Label]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, CostRule, conventions
+from acegames.adapters.pettingzoo.conventions import EXTRA, WHO, CostRule
 from acegames.adapters.pettingzoo.reading import from_parallel_env
 from acegames.model.game import Label, MarkovGame
 from acegames.system.extras import optional
@@ -61,7 +61,7 @@ def parallel_env(
         MissingExtra: without PettingZoo.
     """
     optional("pettingzoo", "environments", "pettingzoo")
-    from acegames.adapters.environments.play import Options
+    from acegames.adapters.environments.options import Options
     from acegames.adapters.pettingzoo.playing import GameParallelEnv
 
     return GameParallelEnv(game, Options(mask, shield, illegal, owners, features, observation, render_mode))
@@ -81,7 +81,7 @@ def raw_aec_env(game: MarkovGame, *, mask: Literal["turn", "safe", "available"] 
     from pettingzoo.utils.conversions import parallel_to_aec
     from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-    from acegames.adapters.environments.play import MASKS, read_options
+    from acegames.adapters.environments.options import MASKS, read_options
     from acegames.adapters.pettingzoo.playing import GameParallelEnv, GameTurnEnv
 
     env = GameParallelEnv(game, read_options({"mask": mask, **options}), ("turn", *MASKS))
@@ -138,12 +138,10 @@ def shielded(
         InvalidOption: naming what does not fit.
     """
     optional("pettingzoo", WHO, EXTRA)
-    from acegames.adapters.pettingzoo.shielding import Handling, ShieldedParallelEnv, check_shield, read_numbering
+    from acegames.adapters.pettingzoo.shielding import ShieldedParallelEnv
 
-    check_shield(shield)
-    rules = conventions(env, shield.game.constraints, state, cost, shield.players)
-    handling = Handling(how, unsafe, surprise)
-    return ShieldedParallelEnv(env, shield, rules, read_numbering(rules, shield, actions), handling)
+    handling = {"how": how, "unsafe": unsafe, "surprise": surprise}
+    return ShieldedParallelEnv(env, shield, state=state, cost=cost, actions=actions, **handling)
 
 
 def shielded_aec(env: Any, shield: Shield, **options: Any) -> TurnEnv:

@@ -37,21 +37,31 @@ CostRule = str | Callable[[EnvStep], Any]
 """A key, so that costs are `infos[agent][key]`, or a function of an `EnvStep`."""
 
 
-@dataclass(frozen=True, eq=False)
 class Conventions:
     """How one environment is read: who plays, what the state is, what a step costs."""
 
-    players: tuple[Label, ...]
-    constraints: tuple[Label, ...]
-    actions: tuple[dict[Label, Any], ...]  # N: every action's label, and what the environment is given for it
-    state_of: Callable[[Any, Any], Any]
-    cost: CostRule
-
-    @property
-    def source(self) -> str:
-        """Where the state comes from, for messages."""
-        default = self.state_of is joint_state
-        return "env.state() or else all observations together" if default else "state(env, observations)"
+    def __init__(
+        self, env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
+    ) -> None:
+        agents = getattr(env, "possible_agents", None)
+        if isinstance(env, type):
+            raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
+        parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
+        if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
+            raise InvalidOption(
+                f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
+                "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"
+            )
+        if not isinstance(cost, str) and not callable(cost):
+            raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
+        check_env(env, state, cost, "step")
+        known = tuple(plain_label("possible_agents", p) for p in agents)
+        self.players: tuple[Label, ...] = known if players is None else tuple(players)
+        if set(self.players) != set(known):
+            rule = f"the game's players {list(self.players)!r}; they must be the same"
+            raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
+        self.actions = tuple(_action_labels(p, env.action_space(p)) for p in self.players)
+        self.constraints, self.state_of, self.cost = tuple(constraints), state or joint_state, cost
 
     def state(self, env: Any, observations: Any, when: str) -> Label:
         """The label of the state."""
@@ -74,31 +84,6 @@ class Conventions:
     def masks(self, observations: Any, infos: Any) -> tuple[NDArray[np.bool_], ...]:
         """The environment's own action masks, (n_i,) of each player; True means allowed."""
         return tuple(_mask(p, len(a), observations, infos) for p, a in zip(self.players, self.actions, strict=True))
-
-
-def conventions(
-    env: Any, constraints: Sequence[Label], state: Any, cost: CostRule, players: Sequence[Label] | None = None
-) -> Conventions:
-    """Read an environment's agents and action spaces; `players` gives its agents an order."""
-    agents = getattr(env, "possible_agents", None)
-    if isinstance(env, type):
-        raise InvalidOption(f"env: got the class {env.__name__}, must be an environment: {env.__name__}(...)")
-    parallel = all(callable(getattr(env, what, None)) for what in ("reset", "step", "action_space"))
-    if not agents or not parallel or callable(getattr(env, "agent_iter", None)):
-        raise InvalidOption(
-            f"env: got {show(env)}, must be a parallel environment with reset, step, action_space and possible_agents; "
-            "an AEC environment becomes one by pettingzoo.utils.conversions.aec_to_parallel"
-        )
-    if not isinstance(cost, str) and not callable(cost):
-        raise InvalidOption(f"cost: got {show(cost)}, must be a key of infos[agent], or a function of a step")
-    check_env(env, state, cost, "step")
-    known = tuple(plain_label("possible_agents", p) for p in agents)
-    order = known if players is None else tuple(players)
-    if set(order) != set(known):
-        rule = f"the game's players {list(order)!r}; they must be the same"
-        raise InvalidOption(f"the environment's agents are {list(known)!r}, {rule}")
-    actions = tuple(_action_labels(p, env.action_space(p)) for p in order)
-    return Conventions(order, tuple(constraints), actions, state or joint_state, cost)
 
 
 def _action_labels(agent: Label, space: Any) -> dict[Label, Any]:

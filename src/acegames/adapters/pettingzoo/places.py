@@ -1,13 +1,11 @@
-"""Ways back to a situation of an environment: a copy made there, or the user's own `set_state`.
-
-Either takes a seed, so that two plays of the same action meet different random numbers.
-"""
+"""Ways back to a situation of an environment, where each play meets other random numbers."""
 
 from __future__ import annotations
 
 import copy
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,40 +18,31 @@ INNER = ("env", "aec_env", "par_env")
 """Where PettingZoo's wrappers keep what they wrap."""
 
 
-class Copies:
-    """Goes back by deep copies, in which every random generator is seeded anew."""
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Goes back by `reset` and the user's `set_state(env, state)`; without it, by deep copies."""
+
+    env: Any
+    set_state: Callable[[Any, Any], Any] | None
 
     def keep(self, env: Any, state: Label) -> Any:
-        """A copy: what is needed to come back to where `env` is now."""
-        return duplicate(env, {})
+        """What is needed to come back to where `env` is now: a copy of it, or the state."""
+        return duplicate(env, {}) if self.set_state is None else state
 
     def back(self, kept: Any, seed: int) -> Any:
-        """An environment that is there again; the copy is copied, so that it can be used again."""
+        """An environment that is there again, with every random generator seeded anew."""
+        if self.set_state is not None:
+            reset_env(self.env, seed)
+            self.set_state(self.env, kept)
+            return self.env
         memo: dict[int, Any] = {}
-        env = duplicate(kept, memo)
+        env = duplicate(kept, memo)  # so that what is kept can be used again
         for part in memo.values():
-            _seed(part, seed)
+            if isinstance(part, np.random.Generator):
+                part.bit_generator.state = type(part.bit_generator)(seed).state
+            elif isinstance(part, (np.random.RandomState, random.Random)):
+                part.seed(seed)
         return env
-
-
-class Settings:
-    """Goes back by `reset` and the user's `set_state(env, state)`."""
-
-    def __init__(self, env: Any, set_state: Callable[[Any, Any], Any]) -> None:
-        self.env, self.set_state = env, set_state
-
-    def keep(self, env: Any, state: Label) -> Any:
-        """The state itself."""
-        return state
-
-    def back(self, kept: Any, seed: int) -> Any:
-        """Begin an episode, and set its state."""
-        reset_env(self.env, seed)
-        self.set_state(self.env, kept)
-        return self.env
-
-
-Places = Copies | Settings
 
 
 def duplicate(env: Any, memo: dict[int, Any]) -> Any:
@@ -82,11 +71,3 @@ def duplicate(env: Any, memo: dict[int, Any]) -> Any:
 
 def _is_layer(x: Any) -> bool:
     return hasattr(x, "__dict__") and callable(getattr(x, "step", None))
-
-
-def _seed(part: Any, seed: int) -> None:
-    """Seed a random generator; anything else stays as it is."""
-    if isinstance(part, np.random.Generator):
-        part.bit_generator.state = type(part.bit_generator)(seed).state
-    elif isinstance(part, (np.random.RandomState, random.Random)):
-        part.seed(seed)

@@ -13,18 +13,17 @@ from pettingzoo.utils.env import ParallelEnv
 
 from acegames.adapters.environments.environment import GameEnvironment, observation_space, vector_space
 from acegames.adapters.environments.observing import Vector
-from acegames.adapters.environments.play import MASKS, Options
+from acegames.adapters.environments.options import MASKS, Options, check_known
 from acegames.adapters.pettingzoo.conventions import MASK
 from acegames.errors import InvalidOption
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.model.written import unknown
 
 
 class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
     """A game that all agents play at once. Episodes end, as terminated, at the horizon."""
 
     def __init__(self, game: MarkovGame, options: Options, masks: tuple[str, ...] = MASKS) -> None:
-        self.open(game, options, masks)
+        super().__init__(game, options, masks)
         self.possible_agents = list(self.play.agents)
         self.agents: list[str] = []
         self.state_space = vector_space(self.play)
@@ -78,20 +77,17 @@ class GameParallelEnv(GameEnvironment, ParallelEnv):  # type: ignore[misc]
 
     def in_turn(self, agent: str, chosen: Mapping[str, int]) -> dict[str, Any]:
         """The mask of an agent after others have chosen; what is legal where nothing is safe."""
-        play = self.play
-        if not play.safe:
+        if not self.play.safe:
             return {}
-        mask = play.masks.turn(play.episode, tuple(chosen.values()))
+        mask = self.play.turn(tuple(chosen.values()))
         if mask is None:
-            return {MASK: play.masks.offered(play.episode)[self.possible_agents.index(agent)], "safe": False}
+            return {MASK: self.play.offered()[self.possible_agents.index(agent)], "safe": False}
         return {MASK: mask}
 
     def _ordered(self, actions: Mapping[str, Any]) -> list[Any]:
         if not isinstance(actions, Mapping):
             raise InvalidOption(f"actions {actions!r:.100}: must be {{agent: action}}")
-        for agent in actions:
-            if agent not in self._actions:
-                raise InvalidOption(f"actions: {unknown('agent', agent, self.possible_agents)}")
+        check_known("agent", actions, self.possible_agents, "actions: ")
         missing = [a for a in self.possible_agents if a not in actions]
         if missing and self.agents:
             raise InvalidOption(f"actions {dict(actions)!r}: none for {missing[0]!r}, must be one for each agent")

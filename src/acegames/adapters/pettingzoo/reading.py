@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from acegames.adapters.pettingzoo.conventions import Conventions, CostRule, conventions
-from acegames.adapters.pettingzoo.places import Copies, Places, Settings
+from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
+from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
 from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
@@ -42,11 +42,8 @@ Chance = tuple[float, Callable[[Any], Any] | None]
 
 Chances = Sequence[Chance] | Callable[[int, Any, JointAction], Sequence[Chance]]
 
-CERTAIN: tuple[Chance, ...] = ((1.0, None),)
 
-
-@dataclass(frozen=True, eq=False)
-class Transition:
+class Transition(NamedTuple):
     """The outcome of one joint action."""
 
     next_state: Label
@@ -55,8 +52,7 @@ class Transition:
     t: int
 
 
-@dataclass(frozen=True, eq=False)
-class Way:
+class Way(NamedTuple):
     """One of the ways in which a situation was reached."""
 
     t: int
@@ -64,8 +60,7 @@ class Way:
     kept: Any  # what is needed to come back
 
 
-@dataclass(frozen=True, eq=False)
-class ReachedState:
+class ReachedState(NamedTuple):
     """One (t, state): who may do what there, and how to get back to it."""
 
     choices: tuple[tuple[Label, ...], ...]  # N: the allowed actions; only NO_ACTION for one who is gone
@@ -132,7 +127,7 @@ def from_parallel_env(
     """
     horizon = check_horizon(horizon)
     labels, _ = read_budget(budget, constraints, horizon)
-    rules = conventions(env, labels, state, cost)
+    rules = Conventions(env, labels, state, cost)
     check_count("repeats", repeats)
     check_count("most", most)
     if set_state is not None:
@@ -140,13 +135,12 @@ def from_parallel_env(
     for what, function in (("legal", legal), ("chances", chances if callable(chances) else None)):
         if function is not None:
             check_function(what, function, ("t", "state", "action"))
-    places = Copies() if set_state is None else Settings(env, set_state)
-    reader = _Reader(rules, places, horizon, stationary or set_state is not None, chances or CERTAIN, repeats, most)
-    starts = reader.begin(env, initial)
+    stationary = stationary or set_state is not None
+    reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most)
     game = MarkovGame.from_functions(
         players=rules.players,
         horizon=horizon,
-        initial=starts,
+        initial=reader.begin(env, initial),
         budget=budget,
         constraints=constraints,
         actions=reader.actions,
@@ -271,7 +265,7 @@ class _Reader:
             force(env)
         acts = zip(rules.players, rules.actions, action, strict=True)
         answer = step_env(env, {p: own.get(a) for p, own, a in acts}, t)
-        if answer.cut and self.stationary and isinstance(self.places, Copies) and t < self.horizon - 1:
+        if answer.cut and self.stationary and self.places.set_state is None and t < self.horizon - 1:
             raise InvalidOption(
                 f"{place(t, state, action)}: the environment cuts the episode off after {t + 1} steps, so that it depends "
                 f"on time: leave out stationary=True, or take a shorter horizon than {self.horizon}"
@@ -293,7 +287,12 @@ class _Reader:
         )
         known = self.known[0] if self.stationary else self.known.setdefault(t, {})
         if state not in known:
-            self._count(t, known)
+            self.count += 1
+            if self.count > self.most:
+                what = "states" if self.stationary else "situations (t, state)"
+                here = f", where there are {len(known):,} states so far, such as {show(state)}" if known else ""
+                rule = "A state that says less (state=), a shorter horizon, or a larger most="
+                raise TooLarge(f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{here}. {rule}")
             known[state] = ReachedState(choices, [Way(t, seed, self.places.keep(env, state))])
             return
         if known[state].choices != choices:
@@ -315,18 +314,6 @@ class _Reader:
         if not closely:
             return len(seeds) < self.repeats
         return len(set(seeds)) < max(FEW, self.repeats) if seed not in seeds else len(set(seeds)) == len(seeds)
-
-    def _count(self, t: int, known: dict[Label, ReachedState]) -> None:
-        self.count += 1
-        if self.count > self.most:
-            what = "states" if self.stationary else "situations (t, state)"
-            last = (
-                f", where there are {len(known):,} states so far, such as {show(next(reversed(known)))}"
-                if known
-                else ""
-            )
-            rule = "A state that says less (state=), a shorter horizon, or a larger most="
-            raise TooLarge(f"more than {self.most:,} {what}: reached t={t} of {self.horizon}{last}. {rule}")
 
 
 def _chances(where: str, listed: Any) -> list[Chance]:

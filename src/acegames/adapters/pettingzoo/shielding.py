@@ -10,10 +10,11 @@ happen, no budget is broken, with probability one (`acegames.shield`). Anything 
 
 from __future__ import annotations
 
+import itertools
 import operator
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,51 +22,40 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from acegames.adapters.pettingzoo.conventions import MASK, Conventions
+from acegames.adapters.environments.options import check_choice, check_known
+from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
-from acegames.learn.stepping import EnvAnswer, agents_of, step_env
+from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
 from acegames.model.amounts import read_amounts
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
-from acegames.model.written import show, unknown
+from acegames.model.written import show
 from acegames.policy.tracker import Spent
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets
 
 Mask = NDArray[np.int8]
-Numbering = tuple[dict[Any, Label], ...]
-"""N: the label, in the shield's game, of each action that the environment takes."""
-
 
 CHOICES = {"how": ("product", "repair"), "unsafe": ("repair", "error"), "surprise": ("error", "end")}
 
 
-@dataclass(frozen=True)
-class Handling:
-    """The options `how`, `unsafe` and `surprise` of `acegames.adapters.pettingzoo.shielded`."""
-
-    how: str
-    unsafe: str
-    surprise: str
-
-    def __post_init__(self) -> None:
-        for what, given in asdict(self).items():
-            if not isinstance(given, str) or given not in CHOICES[what]:
-                raise InvalidOption(f"{what}: got {show(given)}, must be one of {list(CHOICES[what])!r}")
-
-
 class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
-    """The environment that `acegames.adapters.pettingzoo.shielded` makes."""
+    """The environment that `acegames.adapters.pettingzoo.shielded` makes, with its options."""
 
-    def __init__(self, env: Any, shield: Shield, rules: Conventions, numbering: Numbering, handling: Handling) -> None:
+    def __init__(self, env: Any, shield: Shield, *, state: Any, cost: CostRule, actions: Any, **handling: str) -> None:
+        if not isinstance(shield, Shield):
+            raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
+        rules = Conventions(env, shield.game.constraints, state, cost, shield.players)
+        for what, known in CHOICES.items():
+            check_choice(what, handling[what], known)
         super().__init__(env)
-        self.shield, self.handling = shield, handling
-        self._rules, self._labels = rules, numbering
+        self.shield, self.handling, self._rules = shield, handling, rules
+        self._labels = _read_numbering(rules, shield, actions)
         self._index = {p: i for i, p in enumerate(rules.players)}
         self._at = tuple(
             np.array([labels.index(x) if x in labels else -1 for x in own.values()])
-            for own, labels in zip(numbering, shield.actions, strict=True)
+            for own, labels in zip(self._labels, shield.actions, strict=True)
         )
         self._spaces = {p: self._space(p) for p in rules.players}
         self._known: dict[Any, Sequence[NDArray[np.bool_]]] = {}  # what is offered, by what is safe and allowed
@@ -91,12 +81,14 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         try:
             self._runner: ShieldRunner = self.shield.start(state=state)
         except UnknownPair as error:
+            by = "env.state() or else all observations together"
+            source = by if self._rules.state_of is joint_state else "state(env, observations)"
             rule = "if the game calls it otherwise, give state=, a function of (env, observations)"
-            raise UnknownPair(f"{error}; the environment began there, by {self._rules.source}: {rule}") from None
+            raise UnknownPair(f"{error}; the environment began there, by {source}: {rule}") from None
         self._spent: Spent = self._runner.spent
         self._look(observations, infos)
         self._over = False
-        return self._observed(observations), self._informed(infos, lambda p: self._budgets())
+        return self._observed(observations), self._informed(infos, self._budgets(), {})
 
     def step(self, actions: Mapping[Any, Any]) -> tuple[dict[Any, Any], ...]:
         """Play the actions if they are safe together, else the nearest that are."""
@@ -108,15 +100,15 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         chosen = {p: self._number(p, actions) for p in playing}
         wanted = tuple(self._labels[i][chosen[p]] if p in chosen else NO_ACTION for p, i in self._index.items())
         played = self._safe(wanted)
-        given = {p: self._given(self._index[p], wanted, played, chosen[p]) for p in playing}
+        given = {p: self._given(i, played[i], chosen[p]) for p, i in self._index.items() if p in chosen}
         answer = step_env(self.env, given, self._runner.t)
         surprise = self._advance(played, answer)
         self._over = answer.over or self._runner.done or surprise is not None
         cut = self._over and not answer.over
         truncations = {p: bool(x) or cut for p, x in answer.truncations.items()}
-        told: dict[str, Any] = {"shielded": played != wanted, **self._budgets()}
-        told |= {} if surprise is None else {"surprise": surprise}
-        infos = self._informed(answer.infos, lambda p: {**told, "intended": chosen.get(p), "executed": given.get(p)})
+        told = {"shielded": played != wanted, **self._budgets(), **({} if surprise is None else {"surprise": surprise})}
+        own = {p: {"intended": chosen.get(p), "executed": given.get(p)} for p in self._index}
+        infos = self._informed(answer.infos, told, own)
         return self._observed(answer.observations), answer.rewards, answer.terminations, truncations, infos
 
     def in_turn(self, agent: Any, chosen: Mapping[Any, Any]) -> dict[str, Any]:
@@ -149,17 +141,16 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         game = self.shield.game
         indices = [own.get(a, -1) for own, a in zip(game.action_numbers, wanted, strict=True)]
         nearest = game.joint_action(self._here.nearest(np.array(indices))[0])
-        if nearest != wanted and self.handling.unsafe == "error":
+        if nearest != wanted and self.handling["unsafe"] == "error":
             where = place(self._runner.t, self._runner.state, wanted)
             raise InvalidOption(f"{where}, spent {self._runner.spent!r}: the joint action is not safe")
         return nearest
 
-    def _given(self, i: int, wanted: JointAction, played: JointAction, chosen: int) -> int:
+    def _given(self, i: int, played: Label, chosen: int) -> int:
         """The number for the environment: the agent's own, or the first allowed for `played`."""
-        if played[i] == wanted[i] and self._own[i][list(self._labels[i]).index(chosen)]:
-            return chosen
-        meant = zip(self._labels[i].items(), self._own[i], strict=True)
-        return int(next(a for (a, label), free in meant if free and label == played[i]))
+        free = itertools.compress(self._labels[i].items(), self._own[i])
+        meant = [number for number, label in free if label == played]
+        return chosen if chosen in meant else meant[0]
 
     # -- what happens
 
@@ -177,7 +168,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             self._look(answer.observations, answer.infos)
         except (InvalidOption, UnknownPair, ValueError) as error:
             message = f"the environment left the shield's game, and safety can be promised no longer: {error}"
-            if self.handling.surprise == "error":
+            if self.handling["surprise"] == "error":
                 self._over = True
                 raise UnknownPair(message) from None
             self._masks = self._free()
@@ -207,7 +198,10 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         if runner.done or not there:
             return
         self._own = self._rules.masks(observations, infos)
-        free = [self._in_game(i, p in there) for i, p in enumerate(self._rules.players)]
+        free = [  # the environment's own masks, over the players' actions in the game
+            np.isin(np.arange(len(labels)), at[own]) if p in there else np.array([a == NO_ACTION for a in labels])
+            for p, labels, at, own in zip(self._rules.players, self.shield.actions, self._at, self._own, strict=True)
+        ]
         safe = runner.situation.safe
         allowed = np.all([mask[safe[:, i]] for i, mask in enumerate(free)], axis=0)
         if not allowed.any():
@@ -222,23 +216,16 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
             if p in there:
                 self._masks[p] = self._on_own(i, mask)
 
-    def _in_game(self, i: int, there: bool) -> NDArray[np.bool_]:
-        """The environment's own mask of a player, over its actions in the game."""
-        labels = self.shield.actions[i]
-        if not there:
-            return np.array([a == NO_ACTION for a in labels])
-        return np.isin(np.arange(len(labels)), self._at[i][self._own[i]])
-
     def _free(self) -> dict[Any, Mask]:
         """Masks where nothing is chosen any more, of ones: zeros would make averages 0 / 0."""
         return {p: np.ones(len(own), np.int8) for p, own in zip(self._rules.players, self._labels, strict=True)}
 
     def _offered(self, whole: bool, free: Sequence[NDArray[np.bool_]]) -> Sequence[NDArray[np.bool_]]:
         """A mask per player, over its actions in the game."""
-        kind = self._here.number, None if whole else tuple(mask.tobytes() for mask in free)
+        here, shield = self._here, self.shield
+        kind = here.number, None if whole else tuple(mask.tobytes() for mask in free)
         if kind not in self._known:
-            here, shield = self._here, self.shield
-            if self.handling.how == "repair":
+            if self.handling["how"] == "repair":
                 self._known[kind] = [here.turn((), player=p) for p in self._rules.players]
             else:
                 part = () if whole else product_sets(here.safe, shield.shape, shield.criterion)
@@ -249,13 +236,12 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """A mask over actions in the game as one over the allowed actions of the environment."""
         return (np.where(self._at[i] >= 0, mask[self._at[i]], False) & self._own[i]).astype(np.int8)
 
-    def _masked(self, agent: Any) -> dict[str, Any]:
-        return {MASK: self._masks[agent].copy()}
-
-    def _informed(self, infos: Mapping[Any, Any], more: Callable[[Any], dict[str, Any]]) -> dict[Any, Any]:
-        """The environment's infos with masks and more for each agent."""
-        here = dict.fromkeys([*self.agents, *infos])
-        return {p: {**infos.get(p, {}), **more(p), **self._masked(p)} if p in self._index else infos[p] for p in here}
+    def _informed(self, infos: Mapping[Any, Any], told: dict[str, Any], own: dict[Any, Any]) -> dict[Any, Any]:
+        """The environment's infos with masks, what all are told, and what each agent is."""
+        found = {p: infos.get(p, {}) for p in (*self.agents, *infos)}
+        for p in found.keys() & self._index.keys():
+            found[p] = {**found[p], **told, **own.get(p, {}), MASK: self._masks[p].copy()}
+        return found
 
     def _budgets(self) -> dict[str, Any]:
         """The cumulative cost and what is left of each budget for the next step, exactly."""
@@ -269,13 +255,11 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         """Observations with masks and what is left of the budgets."""
         left = np.array(list(self._budgets()["remaining"].values()), dtype=np.float64)
         steps = np.array([self.shield.game.horizon - self._runner.t], dtype=np.float64)
-        found: dict[Any, Any] = {}
-        for p, seen in observations.items():
-            if p not in self._index:
-                found[p] = seen
-                continue
-            inner = seen if isinstance(self.env.observation_space(p), spaces.Dict) else {"observation": seen}
-            found[p] = {**inner, "remaining": left.copy(), "steps_left": steps.copy(), **self._masked(p)}
+        found = dict(observations)
+        for p in found.keys() & self._index.keys():
+            inner = isinstance(self.env.observation_space(p), spaces.Dict)
+            own = found[p] if inner else {"observation": found[p]}
+            found[p] = {**own, "remaining": left.copy(), "steps_left": steps.copy(), MASK: self._masks[p].copy()}
         return found
 
     def _space(self, agent: Any) -> spaces.Dict:
@@ -291,20 +275,12 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return spaces.Dict({**own, "remaining": left, "steps_left": steps, MASK: mask})
 
 
-def check_shield(shield: Any) -> None:
-    """InvalidOption unless it is a shield."""
-    if not isinstance(shield, Shield):
-        raise InvalidOption(f"shield: got {show(shield)}, must be a Shield: acegames.Shield(game)")
-
-
-def read_numbering(rules: Conventions, shield: Shield, actions: Any) -> Numbering:
-    """The label, in the shield's game, of each action of the environment."""
+def _read_numbering(rules: Conventions, shield: Shield, actions: Any) -> tuple[dict[Any, Label], ...]:
+    """For each player, the game's label of each action that the environment takes."""
     said = actions or {}
     if not isinstance(said, Mapping):
         raise InvalidOption(f"actions: got {show(actions)}, must be {{agent: [the game's label of each action]}}")
-    for agent in said:
-        if agent not in rules.players:
-            raise InvalidOption(f"actions: {unknown('agent', agent, rules.players)}")
+    check_known("agent", said, rules.players, "actions: ")
     rule = "say in actions={agent: [label of each action]} which is which"
     found = []
     for player, own, labels in zip(rules.players, rules.actions, shield.actions, strict=True):
