@@ -35,7 +35,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import AceError, BadFile, TooLarge
+from acegames.errors import AceError, BadFile, MissingExtra, TooLarge
 from acegames.system.atomic import Path, writing
 from acegames.system.headers import Arrays, check_kind, check_version, described, read_header
 from acegames.system.limits import HEADER
@@ -78,10 +78,15 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 @contextmanager
 def damage_of(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file."""
+    """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file.
+
+    Errors of opening a file (missing, a folder, no permission) pass through.
+    """
     name = os.fspath(path)
     try:
         yield
+    except MissingExtra:
+        raise
     except (BadFile, TooLarge) as error:
         raise type(error)(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     except AceError as error:
@@ -89,6 +94,8 @@ def damage_of(path: Path) -> Iterator[None]:
     except MemoryError:
         raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
     except Exception as error:  # json, zipfile, zlib and numpy raise a dozen kinds of errors
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # a file that cannot be opened
         reason = str(error) or type(error).__name__
         raise BadFile(f"{name}: not an archive, or damaged or truncated ({reason})") from None
 
