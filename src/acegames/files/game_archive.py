@@ -127,11 +127,11 @@ def _raw_layer(
     widths = {"action": len(names.players), "reward": len(names.players), "cost": len(sizes)}
     if any(field[name].shape[1] != width for name, width in widths.items()):
         raise BadFile("the arrays are not as wide as there are players and constraints")
-    _check_range("next_state", field["next_state"], len(names.states))
-    for i, labels in enumerate(names.actions):
-        _check_range("action", field["action"][:, i], len(labels))
-    for m, size in enumerate(sizes):
-        _check_range("cost", field["cost"][:, m], size)
+    ranges = {"next_state": [len(names.states)], "action": list(map(len, names.actions)), "cost": sizes}
+    for name, ends in ranges.items():
+        for column, end in zip(np.atleast_2d(field[name].T), ends, strict=True):
+            if len(column) and (column.min() < 0 or column.max() >= end):
+                raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
     return RawLayer(
         times=times,
         row_state=_owners("row_ptr", field["row_ptr"], len(names.states), len(field["reward"]), known),
@@ -153,11 +153,6 @@ def _owners(name: str, ptr: NDArray[Any], count: int, total: int, known: dict[An
             raise BadFile(f"the array {name} does not divide {total} entries among {count}")
         known[key] = owners(ptr.astype(np.int64))
     return known[key]
-
-
-def _check_range(name: str, array: NDArray[Any], size: int) -> None:
-    if len(array) and (array.min() < 0 or array.max() >= size):
-        raise BadFile(f"the array {name} has entries outside 0..{size - 1}")
 
 
 # -- plain arrays ----------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
     if kind == SOLUTION:
         return _solution_from_archive(header, arrays, path).policy
     with damage_of(path):
-        return _policy_from_archive(header, arrays, path, is_mapped(arrays))
+        return _policy_from_archive(header, arrays, path)
 
 
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
@@ -91,7 +91,7 @@ def load_solution(path: str | PathLike[str]) -> Solution:
 def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str]) -> Solution:
     with damage_of(path):
         game = game_from_archive(header["game"], Below(arrays, "game/"))
-        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, is_mapped(arrays), game)
+        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, game)
         values, stats = arrays["values"], _stats_from_data(header["stats"])
         if values.shape != (len(game.players),) or values.dtype.kind != "f":
             raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
@@ -139,13 +139,12 @@ def _boxes_to_archive(prefix: str, space: LayerSpace) -> dict[str, NDArray[Any]]
 
 
 def _policy_from_archive(
-    header: Mapping[str, Any],
-    arrays: Arrays,
-    path: str | PathLike[str],
-    on_demand: bool,
-    game: MarkovGame | None = None,
+    header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str], game: MarkovGame | None = None
 ) -> Policy:
-    """The policy, held against its game if given; its layers are checked here, or on demand."""
+    """The policy, held against its game if given.
+
+    The layers of a mapped file are checked when they are first used, others here.
+    """
     concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     players, states, actions, constraints = names_from_data(header)
     units = tuple(read_exact(u) for u in header["units"])
@@ -193,7 +192,7 @@ def _policy_from_archive(
             check_boxes(space, policy, reached_dims)
             return space
 
-    layers = StoredLayers(counts or table_at, layer)
+    on_demand, layers = is_mapped(arrays), StoredLayers(counts or table_at, layer)
     policy = replace(policy, layers=layers if on_demand else tuple(layers))
     if header["reached"] is None:
         return policy

@@ -37,14 +37,8 @@ def rules_document(game: MarkovGame) -> dict[str, Any]:
 
 def _outcome_key(layer: Layer, row: int) -> Any:
     here = layer.outcomes(row)
-    return tuple(
-        zip(
-            layer.prob[here].tolist(),
-            layer.next_state[here].tolist(),
-            map(tuple, layer.cost[here].tolist()),
-            strict=True,
-        )
-    )
+    costs = map(tuple, layer.cost[here].tolist())
+    return tuple(zip(layer.prob[here].tolist(), layer.next_state[here].tolist(), costs, strict=True))
 
 
 def _all_legal(game: MarkovGame) -> bool:

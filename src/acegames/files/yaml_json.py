@@ -211,14 +211,10 @@ def _flow(value: Any) -> str:
     if isinstance(value, str):
         simple = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
         return value if simple else '"' + "".join(map(_escaped, value)) + '"'
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, float):
         shown = ".inf" if value == math.inf else repr(value)
         return shown if "." in shown else shown.replace("e", ".0e")  # YAML 1.1 takes 1e+300 for text
-    return str(value)
+    return json.dumps(value)  # a whole number, true, false or null
 
 
 def _escaped(char: str) -> str:

@@ -129,7 +129,11 @@ def write_game(game: MarkovGame, path: Source) -> int:
     check_game(game)
     data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
     head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
-    actions, costs = [label_cells("action", own) for own in game.actions], [_cost_cells(c) for c in game.cost_values]
+    costs = [
+        cells([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else write_number(c) for c in values])
+        for values in game.cost_values
+    ]
+    actions = [label_cells("action", own) for own in game.actions]
     pieces = table_pieces(game, label_cells("state", game.states), actions, costs)
     lines = write_pieces(path, column_names(game), pieces, head)
     if kind_of(path) == CSV:
@@ -146,7 +150,28 @@ def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
     """
     kind_of(path)
     with damage_of(path):
-        return _read_game(path, edited)
+        head = _read_head(path)
+        settings = head_from_data(head)
+        columns: dict[str, list[Any]] = {}
+        lines: list[int] = []
+        for piece in read_pieces(path):
+            lines.extend(piece.lines)
+            for name, values in piece.columns.items():
+                columns.setdefault(name, []).extend(values)
+        if "t" in columns and len(lines) < settings.horizon:
+            raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
+        table = _translated(Piece(columns, lines), settings.names)
+        game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
+        if game.digest == head["digest"]:
+            return game
+        if not edited:
+            raise BadFile(
+                "the table is not the one that was written: the game in it has another digest; "
+                "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
+            )
+        if game.tails is not None:
+            raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
+        return game
 
 
 def _frame(columns: dict[str, Any]) -> Any:
@@ -163,36 +188,6 @@ def _policy(given: Any) -> Policy:
     if not isinstance(policy, Policy):
         raise InvalidOption(f"policy: got {type(given).__name__}, must be a policy or what `solve` returned")
     return policy
-
-
-def _cost_cells(values: tuple[Any, ...]) -> Any:
-    """Costs as whole numbers if all are, else as text: exact numbers, distributions as JSON."""
-    return cells([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else write_number(c) for c in values])
-
-
-def _read_game(path: Source, edited: bool) -> MarkovGame:
-    head = _read_head(path)
-    settings = head_from_data(head)
-    columns: dict[str, list[Any]] = {}
-    lines: list[int] = []
-    for piece in read_pieces(path):
-        lines.extend(piece.lines)
-        for name, values in piece.columns.items():
-            columns.setdefault(name, []).extend(values)
-    if "t" in columns and len(lines) < settings.horizon:
-        raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
-    table = _translated(Piece(columns, lines), settings.names)
-    game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
-    if game.digest == head["digest"]:
-        return game
-    if not edited:
-        raise BadFile(
-            "the table is not the one that was written: the game in it has another digest; "
-            "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
-        )
-    if game.tails is not None:
-        raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
-    return game
 
 
 def _read_head(path: Source) -> dict[str, Any]:
@@ -230,18 +225,16 @@ def _read_cost(value: Any) -> Any:
 
 def _piece(columns: Mapping[Any, Any]) -> Piece:
     """A table in memory as one piece."""
-    found = {str(name): _values(str(name), given) for name, given in columns.items()}
+    found: dict[str, list[Any]] = {}
+    for name, given in columns.items():
+        values = given.tolist() if hasattr(given, "tolist") else given
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidOption(f"column {str(name)!r}: got {show(given)}, must be a sequence, one value for each line")
+        found[str(name)] = list(values)
     for one, other in itertools.pairwise(found):
         if len(found[one]) != len(found[other]):
             raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")
     return Piece(found, range(max(map(len, found.values()), default=0)))
-
-
-def _values(column: str, given: Any) -> list[Any]:
-    found = given.tolist() if hasattr(given, "tolist") else given
-    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
-        raise InvalidOption(f"column {column!r}: got {show(given)}, must be a sequence, one value for each line")
-    return list(found)
 
 
 def _beside(path: Source) -> str:

@@ -153,7 +153,9 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, whole: Lattice, *, in_file:
 
     who = zip(game.players, game.actions, strict=True)
     actions = [Known(f"action of player {p!r}", own, in_file=in_file).number for p, own in who]
-    readers = [time, Known("state", game.states, in_file=in_file).number, *map(_units_reader, whole.units), *actions]
+    amounts = [functools.cache(functools.partial(_units, unit)) for unit in whole.units]
+    states = Known("state", game.states, in_file=in_file)
+    readers: list[Callable[[Any], Any]] = [time, states.number, *amounts, *actions]
     names = policy_columns(game)
     found: list[_Lines] = []
     for piece in pieces:
@@ -178,17 +180,12 @@ def _check_names(piece: Piece, names: list[str]) -> None:
         raise InvalidOption(f"the column {extra[0]!r} has no meaning here, drop it")
 
 
-def _units_reader(unit: Fraction) -> Callable[[Any], int]:
-    """Reads exact amounts as whole units; ValueError where an amount is none."""
-
-    @functools.cache
-    def read(value: Any) -> int:
-        amount = (read_exact(value) if isinstance(value, str) else exact(value)) / unit
-        if amount.denominator != 1 or abs(amount) >= 2**62:
-            raise ValueError(f"{show(value)} is no whole multiple of {unit}, which every cost is")
-        return int(amount)
-
-    return read
+def _units(unit: Fraction, value: Any) -> int:
+    """An exact amount as whole units; ValueError where it is none."""
+    amount = (read_exact(value) if isinstance(value, str) else exact(value)) / unit
+    if amount.denominator != 1 or abs(amount) >= 2**62:
+        raise ValueError(f"{show(value)} is no whole multiple of {unit}, which every cost is")
+    return int(amount)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +210,7 @@ class _Builder:
         try:
             space = smallest_boxes(nodes)
         except TooLarge:
-            too_large = f"t={t}: the amounts spent lie too far apart for what is between to be numbered"
-            raise TooLarge(too_large, t) from None
+            raise TooLarge(f"t={t}: the amounts spent lie too far apart to number what is between", t) from None
         code, mixed = strategies_of(nodes, table, lines.prob)
         mixed = by_player(nodes, table, mixed, self.game) if self.independent else mixed
         return file_layer(space, table, code, np.add.reduceat(lines.prob[:, None] * worth, first), mixed)[0]
@@ -224,7 +220,7 @@ class _Builder:
         offsets = action_offsets(self.game)
         row = RowIndex(table.row_ptr, table.action, offsets).find(lines.state, lines.action)
         if len(bad := np.flatnonzero(row < 0)):
-            raise self._wrong(lines, bad[0], f"{self._played(lines, bad[0])} is no legal joint action")
+            raise self._wrong(lines, bad[0], "is no legal joint action", played=True)
         keys = np.column_stack([lines.state, lines.total])
         new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
         first = np.flatnonzero(new)
@@ -234,7 +230,7 @@ class _Builder:
             raise self._wrong(lines, first[bad[0]], problem)
         _, once = np.unique(np.cumsum(new) * len(table.action) + row, return_index=True)
         if len(bad := np.delete(np.arange(len(row)), once)):
-            raise self._wrong(lines, bad[0], f"{self._played(lines, bad[0])} is given twice")
+            raise self._wrong(lines, bad[0], "is given twice", played=True)
         if self.independent and len(bad := _joined(ptr, lines, offsets)):
             problem = (
                 "the players do not draw independently, as they do under Nash: the probabilities are not the products "
@@ -252,21 +248,17 @@ class _Builder:
             spent = lines.total[line] + self.whole.costs(table.cost[out])
             pair = after.pairs(state, project(spent, tuple(range(spent.shape[1]))), spent)
             if len(lost := np.flatnonzero(pair < 0)):
-                k = lost[0]
-                problem = (
-                    f"{self._played(lines, line[k])} can lead to state {self.game.states[state[k]]!r} at "
-                    f"t={lines.t[0] + 1} with {self.whole.spent(spent[k].tolist())!r} spent, for which the table has "
-                    "no line"
-                )
-                raise self._wrong(lines, line[k], problem)
+                k, after_it = lost[0], self.whole.spent(spent[lost[0]].tolist())
+                there = f"state {self.game.states[state[k]]!r} at t={lines.t[0] + 1} with {after_it!r} spent"
+                problem = f"can lead to {there}, for which the table has no line"
+                raise self._wrong(lines, line[k], problem, played=True)
             worth[some] += np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin[:-1])
 
-    def _wrong(self, lines: _Lines, line: int, problem: str) -> InvalidOption:
+    def _wrong(self, lines: _Lines, line: int, problem: str, *, played: bool = False) -> InvalidOption:
+        """An error that names the pair of a line, and its joint action where that is to blame."""
         spot, spent = place(lines.t[line], self.game.states[lines.state[line]]), lines.total[line].tolist()
-        return InvalidOption(f"{spot}, spent {self.whole.spent(spent)!r}: {problem}")
-
-    def _played(self, lines: _Lines, line: int) -> str:
-        return repr(self.game.joint_action(lines.action[line]))
+        who = f"{self.game.joint_action(lines.action[line])!r} " if played else ""
+        return InvalidOption(f"{spot}, spent {self.whole.spent(spent)!r}: {who}{problem}")
 
 
 def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
