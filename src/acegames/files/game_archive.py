@@ -35,8 +35,6 @@ from acegames.model.written import check_keys, label_from_data, labels_from_data
 from acegames.system.headers import Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
-_PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
-
 
 def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
@@ -117,16 +115,13 @@ def tables_from_archive(
 def _raw_layer(
     field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int], known: dict[Any, Ints]
 ) -> RawLayer:
-    for name, array in field.items():
-        kinds, ndim = ("f" if name in ("reward", "prob") else "iu"), (2 if name in ("action", "reward", "cost") else 1)
-        if array.dtype.kind not in kinds or array.ndim != ndim:
-            raise BadFile(f"the array {name} has shape {array.shape} of {array.dtype}")
-    for name, other in _PARALLEL.items():
-        if len(field[name]) != len(field[other]):
-            raise BadFile(f"the arrays {name} and {other} have lengths {len(field[name])} and {len(field[other])}")
-    widths = {"action": len(names.players), "reward": len(names.players), "cost": len(sizes)}
-    if any(field[name].shape[1] != width for name, width in widths.items()):
-        raise BadFile("the arrays are not as wide as there are players and constraints")
+    n, rows, outcomes = len(names.players), len(field["reward"]), len(field["prob"])
+    row_shapes = {"row_ptr": (len(names.states) + 1,), "action": (rows, n), "reward": (rows, n), "out_ptr": (rows + 1,)}
+    shapes = {**row_shapes, "prob": (outcomes,), "next_state": (outcomes,), "cost": (outcomes, len(sizes))}
+    for name, shape in shapes.items():
+        array, kinds = field[name], "f" if name in ("reward", "prob") else "iu"
+        if array.dtype.kind not in kinds or array.shape != shape:
+            raise BadFile(f"the array {name} has shape {array.shape} of {array.dtype}, must have shape {shape}")
     ranges = {"next_state": [len(names.states)], "action": list(map(len, names.actions)), "cost": sizes}
     for name, ends in ranges.items():
         for column, end in zip(np.atleast_2d(field[name].T), ends, strict=True):
@@ -134,23 +129,22 @@ def _raw_layer(
                 raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
     return RawLayer(
         times=times,
-        row_state=_owners("row_ptr", field["row_ptr"], len(names.states), len(field["reward"]), known),
+        row_state=_owners("row_ptr", field["row_ptr"], rows, known),
         row_action=field["action"],
         reward=field["reward"],
-        out_row=_owners("out_ptr", field["out_ptr"], len(field["reward"]), len(field["prob"]), known),
+        out_row=_owners("out_ptr", field["out_ptr"], outcomes, known),
         prob=field["prob"],
         next_state=field["next_state"],
         cost=field["cost"],
     )
 
 
-def _owners(name: str, ptr: NDArray[Any], count: int, total: int, known: dict[Any, Ints]) -> Ints:
+def _owners(name: str, ptr: NDArray[Any], total: int, known: dict[Any, Ints]) -> Ints:
     """The owner of each entry, found once for layers that share their pointers."""
-    key = (id(ptr), count, total)
+    key = (id(ptr), total)
     if key not in known:
-        fits = len(ptr) == count + 1 and ptr[0] == 0 and ptr[-1] == total
-        if not fits or (ptr[1:] < ptr[:-1]).any():
-            raise BadFile(f"the array {name} does not divide {total} entries among {count}")
+        if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
+            raise BadFile(f"the array {name} does not divide {total} entries among {len(ptr) - 1}")
         known[key] = owners(ptr.astype(np.int64))
     return known[key]
 
