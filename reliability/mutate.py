@@ -71,7 +71,6 @@ TESTED: dict[str, tuple[str, ...]] = {
     "policy/checks.py": ("checks", *POLICY, "hostile", "games"),
     "files/solution.py": ("checks", *POLICY, "compatibility", "hostile", "games"),
     "files/stated.py": ("checks", *POLICY, "cli"),
-    "files/played.py": ("checks", *POLICY, "cli"),
     "engines/checkpoint.py": ("checkpoint", "solution", "hostile", "compatibility"),
     "policy/tracker.py": (*ROUNDED, "policy"),
     "approximate/rounding.py": ROUNDED,

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames.errors import InvalidGame
-from acegames.files import game_text as text_form
 from acegames.files import games as files
 from acegames.files import rules as reader
 from acegames.files.formats import load as load_game
 from acegames.files.formats import save as save_game
-from acegames.files.games import game_from_archive, game_to_archive
+from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
@@ -372,7 +371,7 @@ def test_the_documented_examples(tmp_path):
 def test_the_schema_knows_the_keys_of_the_reader():
     schema = json.loads((DOCS / "reference" / "game-file.schema.json").read_text())
     parts = schema["$defs"]
-    assert set(schema["properties"]) == set(text_form.KEYS)
+    assert set(schema["properties"]) == set(files.KEYS)
     assert set(parts["rule"]["properties"]) == set(reader.RULE_KEYS)
     assert set(parts["when"]["properties"]) == set(reader.WHEN_KEYS)
     assert set(parts["outcome"]["properties"]) == set(reader.OUTCOME_KEYS)

@@ -434,7 +434,7 @@ def test_a_failed_allocation_is_told(tmp_path, monkeypatch):
     ace.catalog.get("intersection").save(tmp_path / "g.npz")
     written(tmp_path, CHICKEN)
     monkeypatch.setattr(npz, "_read_array", none)
-    monkeypatch.setattr(files, "game_from_document", none)
+    monkeypatch.setattr(files, "head_from_document", none)
     for name in ("g.npz", "game.yaml"):
         with pytest.raises(TooLarge, match="not enough memory"):
             ace.load(tmp_path / name)

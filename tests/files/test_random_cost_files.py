@@ -15,7 +15,7 @@ from scipy import stats
 import acegames as ace
 from acegames.errors import BadFile, InvalidGame, MissingExtra
 from acegames.files import games as files
-from acegames.files.games import game_from_archive, game_to_archive
+from acegames.files.game_archive import game_from_archive, game_to_archive
 from game_files import SUFFIXES, changed, load_text
 
 SOURCES = [

@@ -24,7 +24,7 @@ from acegames.approximate.rounding import rounded_by
 from acegames.cli import app
 from acegames.files import solution as solution_file
 from acegames.files import tables
-from acegames.files.played import check_played
+from acegames.files.stated import check_played
 from acegames.report.write import collect
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive

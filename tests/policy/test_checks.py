@@ -14,8 +14,8 @@ import pytest
 
 import acegames as ace
 from acegames import BadFile
-from acegames.files import played, stated
 from acegames.files import solution as solution_file
+from acegames.files import stated
 from acegames.policy.checks import check_layer
 from acegames.safety.cells import Cells, _bits
 from acegames.system.container import read_archive
@@ -367,16 +367,16 @@ def test_a_certificate_says_where_a_file_states_something_else():
 
 @pytest.mark.parametrize("together", [1, 2, 2**16])
 def test_values_of_what_was_played_are_compared(together, monkeypatch):
-    monkeypatch.setattr(played, "TOGETHER", together)
+    monkeypatch.setattr(stated, "TOGETHER", together)
     _, _, solution = written(False)
     rolled = ace.simulate(solution.game, solution.policy, episodes=50, rng=0)
-    played.check_played(solution, rolled)
+    stated.check_played(solution, rolled)
     for t, layer in enumerate(solution.policy.layers):
         layers = list(solution.policy.layers)
         layers[t] = replace(layer, values=layer.values + 0.01)
         other = replace(solution, policy=replace(solution.policy, layers=layers))
         with pytest.raises(BadFile, match="expects"):
-            played.check_played(other, rolled)
+            stated.check_played(other, rolled)
 
 
 @pytest.mark.parametrize("horizon", [1, 3])
@@ -388,11 +388,11 @@ def test_the_only_value_that_is_not_that_of_play_is_found(horizon):
     )  # fmt: skip
     solution = ace.solve(game)
     rolled = ace.simulate(game, solution.policy, episodes=2, rng=0)
-    played.check_played(solution, rolled)
+    stated.check_played(solution, rolled)
     first, *later = solution.policy.layers
     wrong = replace(solution.policy, layers=(replace(first, values=first.values + 0.5), *later))
     with pytest.raises(BadFile, match=f"'one' expects {horizon}.5 at t=0, state 's', .* is worth {horizon} to it"):
-        played.check_played(replace(solution, policy=wrong), rolled)
+        stated.check_played(replace(solution, policy=wrong), rolled)
 
 
 @pytest.mark.parametrize("damage", SPACES)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from acegames.errors import BadFile
-from acegames.system import container
+from acegames.system import container, headers
 from acegames.system.container import Below, is_mapped, read_archive, read_block, write_archive, write_block
 
 KIND = "acegames-test"
@@ -214,7 +214,7 @@ def test_what_cannot_be_stored_leaves_the_file_as_it_is(path, tmp_path, monkeypa
         write_archive(path, KIND, {}, {"x": np.array([None])})
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_archive(path, KIND, {"x": float("nan")}, {})
-    monkeypatch.setattr(container, "HEADER", 10)
+    monkeypatch.setattr(headers, "HEADER", 10)
     with pytest.raises(BadFile, match="the limit is 10"):
         write_archive(path, KIND, {}, {})
     assert path.read_bytes() == before

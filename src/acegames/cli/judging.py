@@ -12,8 +12,7 @@ import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, by_label, err, escape, out, own_budget, table, working
 from acegames.cli.tables import certificate_data
-from acegames.files.played import check_played
-from acegames.files.stated import as_stated
+from acegames.files.stated import as_stated, check_played
 from acegames.model.words import number
 
 

@@ -127,16 +127,12 @@ def save(game: MarkovGame, path: Source) -> None:
 def export(
     source: str, output: Path, load: Callable[[str], MarkovGame], *, game: bool = False, outside: float | None = None
 ) -> tuple[str, int]:
-    """Write a game or a policy for other programs: `acegames export`.
+    """Write a game or a policy for other programs, in the format of the ending of `output`.
 
-    Returns what was written, "game" or "policy", and its number of lines.
-
-    Args:
-        source: the file of a solution or a policy, or whatever `load` takes for a game.
-        output: the file to write; its ending chooses the format.
-        load: reads a game.
-        game: of a solution, write the game and not the policy.
-        outside: the payoff of infeasible joint actions, for formats that cannot leave them out.
+    Returns what was written, "game" or "policy", and its number of lines. `source` is the file of a
+    solution or a policy, or whatever `load` takes for a game. Of a solution, `game` writes the game
+    and not the policy. `outside` is the payoff of infeasible joint actions, for formats that cannot
+    leave them out.
     """
     is_game = game or not Path(source).is_file() or holds_game(source)
     ability = "export" if is_game else "export_policy"

@@ -8,7 +8,7 @@ built by `assemble`, which checks it like any other, and must have the digest th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile, InvalidGame, TooLarge
 from acegames.files.game_data import (
     Settings,
-    check_file_budgets,
     check_file_horizon,
     check_list,
     head_from_data,
@@ -36,17 +35,10 @@ from acegames.model.written import check_keys, label_from_data, labels_from_data
 from acegames.system.headers import Arrays
 from acegames.system.limits import LAYER_OUTCOMES, LAYERED, LISTED, OUTCOMES
 
-_PARALLEL = {"action": "reward", "next_state": "prob", "cost": "prob"}  # fields of equal length, beside the pointers
-_INTEGERS = ("row_ptr", "action", "out_ptr", "next_state", "cost")
-
-Owners = Callable[[str, NDArray[Any], int, int], Ints]
-"""Takes the name of an array of pointers, the array, and the numbers of owners and of entries."""
-
 
 def game_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays that hold a game."""
-    head = head_to_data(game)
-    tables, arrays = tables_to_archive(game)
+    head, (tables, arrays) = head_to_data(game), tables_to_archive(game)
     return {**head, **tables}, arrays
 
 
@@ -56,11 +48,11 @@ def game_from_archive(header: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         settings = head_from_data(header)
         tables = tables_from_archive(header, arrays, settings.names, settings.horizon)
         game = with_tails(assemble(settings.names, *tables, **settings.rest, settled=True), header)
-    except KeyError as error:
-        raise BadFile(f"the game lacks {error}") from None
     except BadFile:
         raise
-    except (InvalidGame, TypeError, ValueError) as error:
+    except KeyError as error:
+        raise BadFile(f"the game lacks {error}") from None
+    except (TypeError, ValueError) as error:
         raise BadFile(f"the game in it is damaged: {error}") from None
     if game.digest != header.get("digest"):
         raise BadFile("the game in it is damaged: its content does not have the digest that was stored")
@@ -74,16 +66,13 @@ def tables_to_archive(game: MarkovGame) -> tuple[dict[str, Any], Arrays]:
     """Return header and arrays of the tables: everything but the head."""
     arrays: Arrays = {}
     known: dict[int, str] = {}
-    layers = []
-    for layer in game.layers:
-        entry = {}
-        for field in LAYER_FIELDS:
-            array = getattr(layer, field)
-            if id(array) not in known:
-                known[id(array)] = f"{field}_{len(known)}"
-                arrays[known[id(array)]] = array
-            entry[field] = known[id(array)]
-        layers.append(entry)
+
+    def name(field: str, array: NDArray[Any]) -> str:
+        found = known.setdefault(id(array), f"{field}_{len(known)}")
+        arrays[found] = array
+        return found
+
+    layers = [{field: name(field, getattr(layer, field)) for field in LAYER_FIELDS} for layer in game.layers]
     header = {
         "cost_values": [[write_cost(c, text) for c in values] for values in game.cost_values],
         "layers": layers,
@@ -110,74 +99,54 @@ def tables_from_archive(
         if type(k) is not int or not 0 <= k < len(entries):
             raise BadFile(f"time {t} refers to layer {show(k)}, there are {len(entries)}")
         times[k].append(t)
-    _check_layered(entries, arrays)
-    sizes = [len(v) for v in values]
-    owners_of = _owners_once()
+    fields = [{f: arrays[entry[f]] for f in LAYER_FIELDS} for entry in entries]
+    # A few arrays may be said to make up very many layers, each of which takes time.
+    found = sum(max(LAYER_OUTCOMES, sum(array.size for array in field.values())) for field in fields)
+    most = LAYERED.at(sum(array.size for array in arrays.values()))
+    if found > most:
+        raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
+    sizes, known = [len(v) for v in values], dict[Any, Ints]()
     layers = [
-        _raw_layer({f: arrays[entry[f]] for f in LAYER_FIELDS}, tuple(when), names, sizes, owners_of)
-        for entry, when in zip(entries, times, strict=True)
-        if when
+        _raw_layer(field, tuple(when), names, sizes, known) for field, when in zip(fields, times, strict=True) if when
     ]
     return layers, values
 
 
-def _check_layered(entries: list[Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """BadFile where a few arrays are said to make up very many layers, each of which takes time."""
-    found = sum(max(LAYER_OUTCOMES, sum(arrays[entry[f]].size for f in LAYER_FIELDS)) for entry in entries)
-    most = LAYERED.at(sum(array.size for array in arrays.values()))
-    if found > most:
-        raise BadFile(f"its layers have {found} numbers in all, with arrays of that size at most {most} are allowed")
-
-
 def _raw_layer(
-    field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int], owners_of: Owners
+    field: dict[str, NDArray[Any]], times: tuple[int, ...], names: Names, sizes: list[int], known: dict[Any, Ints]
 ) -> RawLayer:
-    for name, array in field.items():
-        kinds, ndim = ("iu" if name in _INTEGERS else "f"), (2 if name in ("action", "reward", "cost") else 1)
-        if array.dtype.kind not in kinds or array.ndim != ndim:
-            raise BadFile(f"the array {name} has shape {array.shape} of {array.dtype}")
-    for name, other in _PARALLEL.items():
-        if len(field[name]) != len(field[other]):
-            raise BadFile(f"the arrays {name} and {other} have lengths {len(field[name])} and {len(field[other])}")
-    widths = {"action": len(names.players), "reward": len(names.players), "cost": len(sizes)}
-    if any(field[name].shape[1] != width for name, width in widths.items()):
-        raise BadFile("the arrays are not as wide as there are players and constraints")
-    _check_range("next_state", field["next_state"], len(names.states))
-    for i, labels in enumerate(names.actions):
-        _check_range("action", field["action"][:, i], len(labels))
-    for m, size in enumerate(sizes):
-        _check_range("cost", field["cost"][:, m], size)
+    n, rows, outcomes = len(names.players), len(field["reward"]), len(field["prob"])
+    row_shapes = {"row_ptr": (len(names.states) + 1,), "action": (rows, n), "reward": (rows, n), "out_ptr": (rows + 1,)}
+    shapes = {**row_shapes, "prob": (outcomes,), "next_state": (outcomes,), "cost": (outcomes, len(sizes))}
+    for name, shape in shapes.items():
+        array, kinds = field[name], "f" if name in ("reward", "prob") else "iu"
+        if array.dtype.kind not in kinds or array.shape != shape:
+            raise BadFile(f"the array {name} has shape {array.shape} of {array.dtype}, must have shape {shape}")
+    ranges = {"next_state": [len(names.states)], "action": list(map(len, names.actions)), "cost": sizes}
+    for name, ends in ranges.items():
+        for column, end in zip(np.atleast_2d(field[name].T), ends, strict=True):
+            if len(column) and (column.min() < 0 or column.max() >= end):
+                raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
     return RawLayer(
         times=times,
-        row_state=owners_of("row_ptr", field["row_ptr"], len(names.states), len(field["reward"])),
+        row_state=_owners("row_ptr", field["row_ptr"], rows, known),
         row_action=field["action"],
         reward=field["reward"],
-        out_row=owners_of("out_ptr", field["out_ptr"], len(field["reward"]), len(field["prob"])),
+        out_row=_owners("out_ptr", field["out_ptr"], outcomes, known),
         prob=field["prob"],
         next_state=field["next_state"],
         cost=field["cost"],
     )
 
 
-def _owners_once() -> Owners:
-    """A function that finds the owner of each entry, once for layers that share their pointers."""
-    known: dict[tuple[int, int, int], Ints] = {}
-
-    def owners_of(name: str, ptr: NDArray[Any], count: int, total: int) -> Ints:
-        key = (id(ptr), count, total)
-        if key not in known:
-            fits = len(ptr) == count + 1 and ptr[0] == 0 and ptr[-1] == total
-            if not fits or (ptr[1:] < ptr[:-1]).any():
-                raise BadFile(f"the array {name} does not divide {total} entries among {count}")
-            known[key] = owners(ptr.astype(np.int64))
-        return known[key]
-
-    return owners_of
-
-
-def _check_range(name: str, array: NDArray[Any], size: int) -> None:
-    if len(array) and (array.min() < 0 or array.max() >= size):
-        raise BadFile(f"the array {name} has entries outside 0..{size - 1}")
+def _owners(name: str, ptr: NDArray[Any], total: int, known: dict[Any, Ints]) -> Ints:
+    """The owner of each entry, found once for layers that share their pointers."""
+    key = (id(ptr), total)
+    if key not in known:
+        if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():
+            raise BadFile(f"the array {name} does not divide {total} entries among {len(ptr) - 1}")
+        known[key] = owners(ptr.astype(np.int64))
+    return known[key]
 
 
 # -- plain arrays ----------------------------------------------------------------------------------
@@ -213,9 +182,8 @@ def _check_outcomes(tables: Mapping[str, NDArray[Any]], horizon: int, most: int)
     times = horizon if any(a.ndim > players + axes[key] for key, a in tables.items()) else 1
     chances = tables.get("cost_prob", np.ones((*tables["transition"].shape[-players - 2 : -1], 1)))
     try:
-        each = np.count_nonzero(tables["transition"] > 0, axis=-1) * np.count_nonzero(chances > 0, axis=-1).astype(
-            float
-        )
+        drawn = np.count_nonzero(chances > 0, axis=-1).astype(float)
+        each = np.count_nonzero(tables["transition"] > 0, axis=-1) * drawn
     except (TypeError, ValueError):
         return
     listed = horizon if each.ndim > players + 1 else 1
@@ -235,13 +203,15 @@ def _own_settings(arrays: Mapping[str, NDArray[Any]], own_actions: list[str]) ->
         return check_labels(key, labels_from_data(key, arrays[key].tolist())) if key in arrays else None
 
     check_keys("arrays", arrays, (*arrays,), ("horizon",))
-    for key in arrays.keys() - set(_AXES):
-        _check_listed(key, arrays[key].shape)
+    for key, array in arrays.items():
+        count = math.prod(max(1, length) for length in array.shape)
+        if key not in _AXES and count > LISTED:
+            raise BadFile(f"{key} has shape {array.shape}: {count} entries, the limit is {LISTED}")
     if sorted(own_actions) != sorted(f"actions_{i}" for i in range(len(own_actions))):
         raise InvalidGame(f"arrays: {', '.join(own_actions)}, must be numbered from actions_0, one per player")
-    horizon = check_file_horizon(arrays["horizon"].item() if arrays["horizon"].ndim == 0 else arrays["horizon"])
     budget: Any = arrays.get("budget")
-    check_file_budgets(np.size(budget) if np.ndim(budget) < 2 else 0, horizon)  # else: all written down
+    each = np.size(budget) if np.ndim(budget) < 2 else 0  # else: all written down
+    horizon = check_file_horizon(arrays["horizon"].item() if arrays["horizon"].ndim == 0 else arrays["horizon"], each)
     states, initial = labels("states"), arrays.get("initial", np.array(0))
     start: Any = label_from_data("initial", initial.item()) if initial.ndim == 0 else initial.tolist()
     if initial.ndim:
@@ -258,8 +228,3 @@ def _own_settings(arrays: Mapping[str, NDArray[Any]], own_actions: list[str]) ->
         tuple(labels(f"actions_{i}") or () for i in range(len(own_actions))) or None,
         str(arrays["name"]) if "name" in arrays else "",
     )
-
-
-def _check_listed(key: str, shape: tuple[int, ...]) -> None:
-    if (count := math.prod(max(1, length) for length in shape)) > LISTED:
-        raise BadFile(f"{key} has shape {shape}: {count} entries, the limit is {LISTED}")

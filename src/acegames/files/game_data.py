@@ -6,14 +6,14 @@ text. Text files have the *document*, for people: states by label, budgets by co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from acegames.errors import BadFile, InvalidGame
 from acegames.model.assemble import Names
 from acegames.model.budgets import AtEnd, Budgets, is_almost_sure, read_budget
-from acegames.model.checks import Label, check_hashes, check_horizon, check_labels
+from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
@@ -29,6 +29,7 @@ from acegames.model.written import (
     unknown,
     write_number,
 )
+from acegames.policy.policy import Policy
 from acegames.system.limits import EXPANDED, HORIZON
 
 TAILS = ("gamma", "cost_gamma", "epsilon", "reward", "gain", "cost")
@@ -71,12 +72,11 @@ class Settings:
 
 def head_to_data(game: MarkovGame) -> dict[str, Any]:
     """Return the head of a game; InvalidGame where a label cannot be written."""
-    check_file_budgets(len(game.constraints), game.horizon)
     constant = len(set(game.budgets)) == 1
     return {
         "name": label_to_data("name", game.name),
-        **_labels_to_data(game),
-        "horizon": check_file_horizon(game.horizon),
+        **labels_to_data(game),
+        "horizon": check_file_horizon(game.horizon, len(game.constraints)),
         "initial": [[s, p] for s, p in game.initial],
         "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
         **({} if game.tails is None else {"discount": game.tails.to_data()}),
@@ -85,14 +85,10 @@ def head_to_data(game: MarkovGame) -> dict[str, Any]:
 
 def head_from_data(head: Mapping[str, Any]) -> Settings:
     """Read a head; KeyError, BadFile or InvalidGame where something is missing or wrong."""
-    players, states, constraints = (_labels(key, head[key]) for key in ("players", "states", "constraints"))
-    actions = tuple(_labels("actions", own) for own in check_list(head["actions"]))
-    if len(actions) != len(players):
-        raise BadFile(f"there are actions of {len(actions)} players, but {len(players)} players")
+    players, states, actions, constraints = names_from_data(head)
     if not isinstance(head["name"], str):
         raise BadFile(f"name: {show(head['name'])}, must be text")
-    horizon = check_file_horizon(head["horizon"])
-    check_file_budgets(len(constraints), horizon)
+    horizon = check_file_horizon(head["horizon"], len(constraints))
     initial: dict[Label, float] = {}
     for s, p in check_list(head["initial"]):
         if type(s) is not int or not 0 <= s < len(states) or type(p) not in (int, float) or states[s] in initial:
@@ -128,29 +124,60 @@ def check_list(value: Any) -> list[Any]:
     return value
 
 
-def check_file_horizon(horizon: Any) -> int:
-    """Return a horizon that a file may have."""
+def check_file_horizon(horizon: Any, constraints: int = 0) -> int:
+    """Return a horizon that a file may have, with one budget per constraint and time."""
     if check_horizon(horizon) > HORIZON:
         raise InvalidGame(f"horizon: got {show(horizon)}, a file may have at most {HORIZON}")
+    if constraints * horizon > EXPANDED:
+        raise InvalidGame(f"budgets of {constraints} constraints at {horizon} times, a file may have {EXPANDED} in all")
     return int(horizon)
 
 
-def check_file_budgets(constraints: int, horizon: int) -> None:
-    """Raise InvalidGame where a file asks for too many budgets: one per constraint and time."""
-    if constraints * horizon > EXPANDED:
-        raise InvalidGame(f"budgets of {constraints} constraints at {horizon} times, a file may have {EXPANDED} in all")
+def names_from_data(head: Mapping[str, Any]) -> Names:
+    """Read the labels of a game, or of a policy, that `labels_to_data` wrote."""
+    players, states, constraints = (_labels(key, head[key]) for key in ("players", "states", "constraints"))
+    actions = tuple(_labels("actions", own) for own in check_list(head["actions"]))
+    if len(actions) != len(players):
+        raise BadFile(f"there are actions of {len(actions)} players, but {len(players)} players")
+    return Names(players, states, actions, constraints)
+
+
+def labels_to_data(of: MarkovGame | Policy) -> dict[str, list[Any]]:
+    """Return all labels as data; InvalidGame where one cannot be written."""
+    found = {what: [label_to_data(what, x) for x in getattr(of, what)] for what in ("players", "constraints", "states")}
+    return {**found, "actions": [[label_to_data("actions", x) for x in own] for own in of.actions]}
 
 
 def _labels(what: str, data: Any) -> tuple[Label, ...]:
     return check_labels(what, labels_from_data(what, data))
 
 
-def _labels_to_data(game: MarkovGame) -> dict[str, Any]:
-    def written(what: str, labels: Sequence[Label]) -> list[Any]:
-        return [label_to_data(what, label) for label in labels]
+# -- entries of a file -----------------------------------------------------------------------------
 
-    found = {what: written(what, getattr(game, what)) for what in ("players", "constraints", "states")}
-    return {**found, "actions": [written("actions", labels) for labels in game.actions]}
+
+def look_up(where: str, kind: str, label: Any, index: Mapping[Label, int]) -> int:
+    """Return the number of a label; InvalidGame where it is unknown."""
+    if label not in index:
+        raise InvalidGame(f"{where}: {unknown(kind, label, index)}")
+    return index[label]
+
+
+def in_order(
+    where: str, kind: str, given: Mapping[Any, Any], index: Mapping[Label, int], rest: Any = None
+) -> list[Any]:
+    """Return the entries of a mapping in the order of the labels, `rest` where it has none."""
+    found = [rest] * len(index)
+    for label, entry in given.items():
+        found[look_up(where, kind, label, index)] = entry
+    return found
+
+
+def read_at(where: str, read: Callable[[Any], Any], value: Any, rule: str = "") -> Any:
+    """Return what `read` makes of a value; InvalidGame where it raises ValueError."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise InvalidGame(f"{where}: {error}{rule}") from None
 
 
 # -- the document: text files ----------------------------------------------------------------------
@@ -158,15 +185,14 @@ def _labels_to_data(game: MarkovGame) -> dict[str, Any]:
 
 def head_to_document(game: MarkovGame) -> dict[str, Any]:
     """Return everything of a game but its tables, as text files have it."""
-    check_file_budgets(len(game.constraints), game.horizon)
-    labels = _labels_to_data(game)
+    labels = labels_to_data(game)
     initial = [{"state": labels["states"][s], "probability": p} for s, p in game.initial]
     certain = len(initial) == 1 and game.initial[0][1] == 1.0
     return {
         **({"name": label_to_data("name", game.name)} if game.name else {}),
         "players": labels["players"],
         **({"constraints": labels["constraints"], "budget": _budget_to_data(game)} if game.constraints else {}),
-        "horizon": check_file_horizon(game.horizon),
+        "horizon": check_file_horizon(game.horizon, len(game.constraints)),
         **({} if game.tails is None else {"discount": game.tails.to_data()}),
         "initial": initial[0]["state"] if certain else initial,
         "states": labels["states"],
@@ -177,7 +203,7 @@ def head_to_document(game: MarkovGame) -> dict[str, Any]:
 def head_from_document(document: Mapping[str, Any]) -> Settings:
     """Read what a text file says besides its tables; InvalidGame names the key and the value."""
     horizon = check_file_horizon(document["horizon"])
-    players = _labels("players", document["players"]) if "players" in document else None
+    players, states = (_labels(key, document[key]) if key in document else None for key in ("players", "states"))
     if players == ():
         raise InvalidGame("players: a game needs at least one player")
     constraints, budgets = _budget_from_data(document, horizon)
@@ -188,8 +214,7 @@ def head_from_document(document: Mapping[str, Any]) -> Settings:
         _initial_from_data(document["initial"]),
         constraints,
         budgets,
-        players,
-        _labels("states", document["states"]) if "states" in document else None,
+        *(players, states),
         _actions_from_data(document["actions"], players) if "actions" in document else None,
         document.get("name", ""),
     )
@@ -225,13 +250,12 @@ def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[
         return read_budget(None, labels, horizon)
     whole_rows = isinstance(data, list) and all(isinstance(row, list) for row in data)
     entries = data if isinstance(data, (Mapping, list)) else [data]
-    check_file_budgets(0 if whole_rows else len(entries), horizon)
+    check_file_horizon(horizon, 0 if whole_rows else len(entries))
     if not isinstance(data, Mapping):
         return read_budget(_bounds("budget", data, 2), labels, horizon)
-    known = dict.fromkeys(labels or ())
+    known = dict.fromkeys(data if labels is None else labels, 0)
     for label in data:
-        if labels is not None and label not in known:
-            raise InvalidGame(f"budget: {unknown('constraint', label, known)}")
+        look_up("budget", "constraint", label, known)
     keys = [label_from_data("budget", label) for label in data]
     return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
 
@@ -242,10 +266,8 @@ def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | list[Any]:
         return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
     if isinstance(data, list) and depth:
         return [_bounds(f"{where}, entry {i}", entry, depth - 1) for i, entry in enumerate(data)]
-    try:
-        return read_bound(data)
-    except ValueError as error:
-        raise InvalidGame(f"{where}: {error}; must be a finite number or inf") from None
+    bound: Bound = read_at(where, read_bound, data, "; must be a finite number or inf")
+    return bound
 
 
 def _initial_from_data(data: Any) -> dict[Label, float]:
@@ -254,28 +276,19 @@ def _initial_from_data(data: Any) -> dict[Label, float]:
         return {label_from_data("initial", data): 1.0}
     for entry in data:
         check_keys("initial", entry, ("state", "probability"), ("state", "probability"))
-    states = check_hashes("initial", [label_from_data("initial", entry["state"]) for entry in data])
-    start: dict[Label, float] = {}
-    for entry, state in zip(data, states, strict=True):
-        if state in start:
-            raise InvalidGame(f"initial: the state {state!r} occurs twice")
-        try:
-            start[state] = read_probability(entry["probability"])
-        except ValueError as error:
-            raise InvalidGame(f"initial: probability of {state!r}: {error}") from None
-    return start
+    states = check_labels("initial", [label_from_data("initial", entry["state"]) for entry in data])
+    return {
+        state: read_at(f"initial: probability of {state!r}", read_probability, entry["probability"])
+        for entry, state in zip(data, states, strict=True)
+    }
 
 
 def _actions_from_data(data: Any, players: tuple[Label, ...] | None) -> tuple[tuple[Label, ...], ...]:
     if isinstance(data, Mapping):
-        known = dict.fromkeys(players or ())
-        for player in data:
-            if player not in known:
-                raise InvalidGame(f"actions: {unknown('player', player, known)}")
-        missing = [p for p in known if p not in data]
-        if missing:
-            raise InvalidGame(f"actions: none given for player {missing[0]!r}")
-        data = [data[p] for p in known]
+        known = players or ()
+        data = in_order("actions", "player", data, {p: i for i, p in enumerate(known)}, ())
+        if () in data:
+            raise InvalidGame(f"actions: none given for player {known[data.index(())]!r}")
     if not isinstance(data, list):
         raise InvalidGame(f"actions: {show(data)}, must be a mapping from players to lists, or a list of lists")
     if players is not None and len(data) != len(players):

@@ -1,4 +1,4 @@
-"""Games in text files for people, and in archives of arrays for large games.
+"""Games in text files for people (docs/reference/game-file.md), and in archives of arrays.
 
 Reading back gives a game with the same digest. A text file of a game with more than `TEXT_LIMIT`
 outcomes keeps labels, horizon and budget, and its tables go to an archive beside it.
@@ -8,26 +8,47 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from acegames.errors import BadFile
-from acegames.files.game_archive import game_from_archive, game_from_plain, game_to_archive, tables_to_archive
-from acegames.files.game_text import FORMAT, TABLES, check_format, game_from_document, header_document
+import numpy as np
+
+from acegames.errors import BadFile, InvalidGame
+from acegames.files.game_archive import (
+    game_from_archive,
+    game_from_plain,
+    game_to_archive,
+    tables_from_archive,
+    tables_to_archive,
+)
+from acegames.files.game_data import Settings, head_from_document, head_to_document, with_tails
+from acegames.files.rule_tables import RuleTables
+from acegames.files.rules import Vocabulary, mentioned_states, read_rules
 from acegames.files.write_rules import rules_document
+from acegames.model.assemble import assemble
+from acegames.model.checks import check_labels, read_initial
 from acegames.model.game import MarkovGame
-from acegames.model.written import read_text
+from acegames.model.written import check_keys, read_text, show, unknown
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
+from acegames.system.headers import VERSION, check_version
 from acegames.system.npz import PLAIN, write_npz
 
-__all__ = ["SOLUTION", "game_from_archive", "game_to_archive", "load_archive", "load_text", "save_archive", "save_text"]
-
+FORMAT = "acegames-game"
+TABLES = "acegames-tables"
+"""The kind of the archive that holds the tables of a large game beside its text."""
 SOLUTION = "acegames-solution"
 """The kind of a solution file: header and arrays of its game are under "game" and "game/"."""
 
 TEXT_LIMIT = 20_000
+
+_RULES = ("rules", "default_legal")
+KEYS = (
+    *("format", "version", "name", "horizon", "initial", "budget", "discount"),
+    *("players", "constraints", "states", "actions", *_RULES, "arrays", "arrays_digest"),
+)
 
 
 def load_archive(path: AnyPath) -> MarkovGame:
@@ -47,21 +68,12 @@ def save_archive(game: MarkovGame, path: AnyPath) -> None:
     write_npz(path, FORMAT, *game_to_archive(game))
 
 
-def load_text(path: AnyPath) -> MarkovGame:
-    """Read a game from a text file, and from the archive beside it where it names one."""
-    from acegames.files.yaml_json import parse  # brings yaml, which archives do not need
-
-    name = os.fspath(path)
-    document = parse(read_text(name), Path(name).suffix.lower())
-    check_format(document)
-    return game_from_document(document, lambda beside: _read_companion(name, beside))
-
-
 def save_text(game: MarkovGame, path: AnyPath) -> None:
     """Write a game to a text file, whole or not at all."""
-    from acegames.files.yaml_json import dump
+    from acegames.files.yaml_json import dump  # brings yaml, which archives do not need
 
-    document, suffix = header_document(game), Path(path).suffix.lower()
+    document = {"format": FORMAT, "version": VERSION, **head_to_document(game)}
+    suffix = Path(path).suffix.lower()
     if sum(len(layer.prob) for layer in game.layers) <= TEXT_LIMIT:
         write_text(path, dump({**document, **rules_document(game)}, suffix))
         return
@@ -77,8 +89,68 @@ def save_text(game: MarkovGame, path: AnyPath) -> None:
         raise
 
 
-def _read_companion(path: str, name: str) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
+def load_text(path: AnyPath) -> MarkovGame:
+    """Read a game from a text file, and from the archive beside it where it names one.
+
+    InvalidGame names the rule, the key and the value.
+    """
+    from acegames.files.yaml_json import parse
+
+    document = parse(read_text(path), Path(path).suffix.lower())
+    if not isinstance(document, Mapping) or document.get("format") != FORMAT:
+        raise BadFile(f"not a game file: it must say `format: {FORMAT}` and `version: {VERSION}`")
+    if "version" not in document:
+        raise BadFile(f"the version is missing, write `version: {VERSION}`")
+    check_version(document["version"])
+    by_arrays = "arrays" in document
+    tables = () if by_arrays else ("players", "actions", "rules")
+    check_keys("the file", document, KEYS, ("horizon", "initial", *tables))
+    mixed = [key for key in (_RULES if by_arrays else ("arrays_digest",)) if key in document]
+    if mixed:
+        raise InvalidGame(f"the file: {mixed[0]} and {'' if by_arrays else 'no '}arrays do not go together")
+    settings = head_from_document(document)
+    game = _by_arrays(document, settings, os.fspath(path)) if by_arrays else _by_rules(document, settings)
+    return with_tails(game, document)
+
+
+def _by_rules(document: Mapping[str, Any], settings: Settings) -> MarkovGame:
+    initial = read_initial(settings.initial)
+    listed = settings.states is not None
+    if not listed:
+        states = dict.fromkeys([*initial, *mentioned_states(document["rules"])])
+        settings = replace(settings, states=check_labels("states", states))
+    words = Vocabulary(settings.names, settings.horizon, states_listed=listed)
+    for state in initial:
+        if state not in words.states:
+            raise InvalidGame(f"initial: {unknown('state', state, words.states)}")
+    default_legal = document.get("default_legal", True)
+    if not isinstance(default_legal, bool):
+        raise InvalidGame(f"default_legal: {show(default_legal)}, must be true or false")
+    tables = RuleTables(read_rules(document["rules"], words), words, default_legal=default_legal)
+    start = np.zeros(len(words.states), dtype=bool)
+    start[[words.states[s] for s in initial]] = True
+    return assemble(settings.names, *tables.layers(start), **settings.rest)
+
+
+def _by_arrays(document: Mapping[str, Any], settings: Settings, path: str) -> MarkovGame:
+    name = document["arrays"]
+    kind, header, arrays = _read_companion(name, path)
+    if document.get("arrays_digest", header.get("digest")) != header.get("digest"):
+        raise BadFile(f"{name} is not the companion that was saved with this file")
+    if kind != TABLES:
+        return game_from_plain(arrays, header["bytes"], settings)
+    check_keys("the file", document, KEYS, ("players", "states", "actions"))
+    try:
+        tables = tables_from_archive(header, arrays, settings.names, settings.horizon)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadFile(f"{name} does not fit this file: {error}") from None
+    return assemble(settings.names, *tables, **settings.rest, settled=True)
+
+
+def _read_companion(name: Any, path: str) -> tuple[str, dict[str, Any], Mapping[str, Any]]:
     """Read the archive of this name that lies beside a text file, and nowhere else."""
+    if not isinstance(name, str) or name in ("", ".", "..") or any(c in name for c in "/\\:\0"):
+        raise InvalidGame(f"arrays: {show(name)}, must be the bare name of a file beside this one")
     folder = os.path.dirname(path) or os.curdir
     if os.path.islink(path) and not os.path.lexists(os.path.join(folder, name)):
         folder = os.path.dirname(os.path.realpath(path))

@@ -1,8 +1,8 @@
 """The tables that the rules of a game file make: at (t, state, action), the last rule counts.
 
 Places are numbered `state * A + joint action`, A being the number of joint actions. A rule covers a
-sorted set of places; per time, the last rule of each place is found by one stable sort. Times at
-which the same rules apply share one table. Cost: the places that rules cover, per distinct table.
+set of places. Times at which the same rules apply share one table. Cost: the places that rules
+cover, sorted, per distinct table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from acegames.errors import InvalidGame
-from acegames.files.rules import STAY, Rule, Vocabulary
+from acegames.files.rules import PARTS, STAY, Rule, Vocabulary
 from acegames.model.arrays import Bools, Ints, owners, pointers, spans
 from acegames.model.assemble import RawLayer, code_costs
 from acegames.model.checks import place
@@ -52,10 +52,17 @@ class RuleTables:
         if math.prod(self.shape) >= 2**62:
             raise InvalidGame(f"{self.shape} states and actions are too many for rules; use arrays")
         self.groups = self._equal_times(self._count())
-        self.places = self._expand()
-        self.legal_value = np.array([bool(rule.legal) for rule in rules], dtype=bool)
+        self.places = [self._places(rule) for rule in rules]
+        self.gives = {part: np.array([part in rule.parts for rule in rules], dtype=bool) for part in PARTS}
+        self.legal_value = np.array([*(rule.legal is True for rule in rules), False])  # -1, no rule, takes the last
         self.reward_value = np.array([rule.reward or (0.0,) * len(words.players) for rule in rules])
-        self._list_outcomes()
+        # The outcomes of all rules, end to end.
+        lists = [rule.outcomes or () for rule in rules]
+        flat = [outcome for outcomes in lists for outcome in outcomes]
+        self.out_ptr = pointers([len(outcomes) for outcomes in lists])
+        self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
+        self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
+        self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(words.constraints))
 
     def layers(self, start: Bools) -> tuple[list[RawLayer], list[list[Cost]]]:
         """Return raw layers that cover every time, and the cost values that they are coded by.
@@ -63,11 +70,10 @@ class RuleTables:
         Raises:
             InvalidGame: a legal joint action of a state that can occur lacks outcomes or rewards.
         """
-        groups = self.groups
-        tables = [self._table(active) for active in groups]
-        raw = [self._raw(table, times) for table, times in zip(tables, groups.values(), strict=True)]
+        tables = [self._table(active) for active in self.groups]
+        raw = [self._raw(table, times) for table, times in zip(tables, self.groups.values(), strict=True)]
         layer_at = [0] * self.words.horizon
-        for k, times in enumerate(groups.values()):
+        for k, times in enumerate(self.groups.values()):
             for t in times:
                 layer_at[t] = k
 
@@ -77,47 +83,34 @@ class RuleTables:
 
         for t, k, here in changes(follow(start, layer_at, moves), layer_at):
             if (here & tables[k].lacking).any():
-                self._report(t, int(np.flatnonzero(here & tables[k].lacking)[0]), tables[k])
+                self._report(t, int(np.argmax(here & tables[k].lacking)), tables[k])
         return raw, self.cost_values
+
+    def _sides(self, rule: Rule) -> list[Sequence[int]]:
+        """The states and each player's actions that a rule speaks of."""
+        chosen = (rule.states, *rule.actions)
+        return [range(size) if own is None else own for own, size in zip(chosen, self.shape, strict=True)]
 
     def _count(self) -> list[int]:
         """How many numbers each rule puts into a table; InvalidGame where they are too many."""
         wide, deep = 2 + len(self.words.players), 3 + len(self.words.constraints)
         found = []
         for rule in self.rules:
-            sides = zip((rule.states, *rule.actions), self.shape, strict=True)
-            places = math.prod(size if chosen is None else len(chosen) for chosen, size in sides)
+            places = math.prod(map(len, self._sides(rule)))
             found.append(places * (wide + deep * len(rule.outcomes or ())))
             if found[-1] > EXPANDED:
                 raise InvalidGame(f"rule {rule.number}: speaks of {places} joint actions, {_TOO_MANY}")
         return found
 
-    def _expand(self) -> list[Ints]:
-        found = []
-        for rule in self.rules:
-            sides = [
-                np.arange(size) if chosen is None else np.array(chosen)
-                for chosen, size in zip((rule.states, *rule.actions), self.shape, strict=True)
-            ]
-            codes = np.zeros(1, dtype=np.int64)
-            for side, size in zip(sides, self.shape, strict=True):
-                codes = (codes[:, None] * size + side).reshape(-1)
-            found.append(codes)
-        return found
-
-    def _list_outcomes(self) -> None:
-        """Lay the outcomes of all rules end to end."""
-        lists = [rule.outcomes or () for rule in self.rules]
-        flat = [outcome for outcomes in lists for outcome in outcomes]
-        self.out_ptr = pointers([len(outcomes) for outcomes in lists])
-        self.out_prob = np.array([p for p, _, _ in flat], dtype=np.float64)
-        self.out_next = np.array([s for _, s, _ in flat], dtype=np.int64)
-        self.cost_values, self.out_cost = code_costs((c for _, _, c in flat), len(self.words.constraints))
+    def _places(self, rule: Rule) -> Ints:
+        codes = np.zeros(1, dtype=np.int64)
+        for side, size in zip(self._sides(rule), self.shape, strict=True):
+            codes = (codes[:, None] * size + np.array(side)).reshape(-1)
+        return codes
 
     def _equal_times(self, numbers: list[int]) -> dict[tuple[int, ...], list[int]]:
         """Return the times with the same rules, keyed by those rules that depend on time."""
         always = self.shape[0] + sum(size for size, rule in zip(numbers, self.rules, strict=True) if rule.times is None)
-        total = 0
         switch: dict[int, list[int]] = {0: []}
         for k, rule in enumerate(self.rules):
             for low, high in rule.times or ():
@@ -126,6 +119,7 @@ class RuleTables:
         ends = [*sorted(t for t in switch if t < self.words.horizon), self.words.horizon]
         groups: dict[tuple[int, ...], list[int]] = {}
         active: set[int] = set()
+        total = 0
         for begin, end in pairwise(ends):
             active ^= set(switch[begin])
             total += len(active)
@@ -138,35 +132,21 @@ class RuleTables:
         return groups
 
     def _table(self, active: tuple[int, ...]) -> _Table:
-        timeless = [k for k, rule in enumerate(self.rules) if rule.times is None]
-        applying = sorted([*timeless, *active])
-        spoken = {part: self._last(part, applying) for part in ("outcomes", "reward", "legal")}
-        places = np.unique(np.concatenate([codes for codes, _ in spoken.values()]))
-        owner = {}
-        for part, (codes, rules) in spoken.items():
-            owner[part] = np.full(len(places), -1, dtype=np.int64)
-            owner[part][np.searchsorted(places, codes)] = rules
+        applying = sorted([*(k for k, rule in enumerate(self.rules) if rule.times is None), *active])
+        covered = [np.empty(0, dtype=np.int64), *(self.places[k] for k in applying)]
+        places, at = np.unique(np.concatenate(covered), return_inverse=True)
+        rule = np.repeat(np.array(applying, dtype=np.int64), list(map(len, covered[1:])))
+        owner = {part: np.full(len(places), -1) for part in PARTS}
+        for part, gives in self.gives.items():
+            np.maximum.at(owner[part], at[gives[rule]], rule[gives[rule]])  # the last rule counts
         default = np.full(len(places), True) if self.default_legal else owner["outcomes"] >= 0
-        verdict = np.append(self.legal_value, False)[owner["legal"]]  # -1, no rule, picks the entry that is not used
-        legal = np.where(owner["legal"] >= 0, verdict, default)
+        legal = np.where(owner["legal"] >= 0, self.legal_value[owner["legal"]], default)
         lacking = np.zeros(self.shape[0], dtype=bool)
         if self.default_legal:
             lacking = np.bincount(places // self.joint, minlength=self.shape[0]) < self.joint
         table = _Table(places, legal, owner["outcomes"], owner["reward"], lacking)
         lacking[places[legal & ~table.complete] // self.joint] = True
         return table
-
-    def _last(self, part: str, applying: list[int]) -> tuple[Ints, Ints]:
-        """Return the places for which a rule gives this part, and the last such rule of each."""
-        giving = [k for k in applying if getattr(self.rules[k], part) is not None]
-        empty = np.empty(0, dtype=np.int64)
-        codes = np.concatenate([empty, *(self.places[k] for k in giving)])
-        rules = np.concatenate([empty, *(np.full(len(self.places[k]), k) for k in giving)])
-        order = np.argsort(codes, kind="stable")
-        codes, rules = codes[order], rules[order]
-        last = np.ones(len(codes), dtype=bool)
-        last[:-1] = codes[1:] != codes[:-1]
-        return codes[last], rules[last]
 
     def _raw(self, table: _Table, times: list[int]) -> RawLayer:
         keep = table.complete

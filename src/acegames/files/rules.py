@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
+from acegames.files.game_data import in_order, look_up, read_at
 from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.model.assemble import Names
 from acegames.model.checks import Label, check_hashes
@@ -25,7 +26,6 @@ from acegames.model.written import (
     read_float,
     read_probability,
     show,
-    unknown,
 )
 from acegames.numerics import PROBABILITY_SUM
 
@@ -33,6 +33,8 @@ WILD = "*"
 RULE_KEYS = ("when", "outcomes", "next", "cost", "reward", "legal")
 WHEN_KEYS = ("t", "state", "action")
 OUTCOME_KEYS = ("probability", "next", "cost")
+PARTS = ("outcomes", "reward", "legal")
+"""What a rule can give."""
 STAY = -1
 """Stands for the state of the row in place of a next state."""
 
@@ -56,7 +58,7 @@ class Rule:
     @property
     def parts(self) -> tuple[str, ...]:
         """Which of outcomes, reward and legal the rule gives."""
-        return tuple(part for part in ("outcomes", "reward", "legal") if getattr(self, part) is not None)
+        return tuple(part for part in PARTS if getattr(self, part) is not None)
 
 
 class Vocabulary:
@@ -170,27 +172,15 @@ def _choice(where: str, kind: str, spec: Any, index: Mapping[Label, int]) -> tup
             raise InvalidGame(f"{where}: any is empty, name at least one {kind}")
     else:
         labels = [label_from_data(where, spec)]
-    found = sorted({_look_up(where, kind, label, index) for label in labels})
+    found = sorted({look_up(where, kind, label, index) for label in labels})
     return tuple(found)  # naming all is narrower than naming none: a later rule may do it
 
 
-def _look_up(where: str, kind: str, label: Label, index: Mapping[Label, int]) -> int:
-    if label not in index:
-        raise InvalidGame(f"{where}: {unknown(kind, label, index)}")
-    return index[label]
-
-
 def _actions(where: str, spec: Any, words: Vocabulary) -> tuple[tuple[int, ...] | None, ...]:
-    entries: Sequence[Any]
+    entries = in_order(where, "player", spec, words.players, WILD) if isinstance(spec, Mapping) else spec
     if spec == WILD:
         entries = [WILD] * len(words.players)
-    elif isinstance(spec, Mapping):
-        entries = [WILD] * len(words.players)
-        for player, entry in spec.items():
-            entries[_look_up(where, "player", player, words.players)] = entry
-    elif isinstance(spec, list) and len(spec) == len(words.players):
-        entries = spec
-    else:
+    if not isinstance(entries, list) or len(entries) != len(words.players):
         raise InvalidGame(f"{where}: {show(spec)}, must be a list of {len(words.players)} entries, or a mapping")
     return tuple(
         _choice(f"{where}: player {player!r}", "action", entry, index)
@@ -205,7 +195,7 @@ def _outcomes(where: str, given: Any, words: Vocabulary) -> tuple[tuple[float, i
     for k, raw in enumerate(given, start=1):
         spot = where if len(given) == 1 else f"{where}: outcome {k}"
         check_keys(spot, raw, OUTCOME_KEYS)
-        probability = _number(f"{spot}: probability", raw.get("probability", 1), read_probability)
+        probability = read_at(f"{spot}: probability", read_probability, raw.get("probability", 1))
         if probability < 0:
             raise InvalidGame(f"{spot}: probability {probability}, must be at least 0")
         found.append((probability, _next(f"{spot}: next", raw, words), _cost(f"{spot}: cost", raw.get("cost"), words)))
@@ -220,21 +210,18 @@ def _next(where: str, raw: Mapping[str, Any], words: Vocabulary) -> int:
         return STAY
     if raw["next"] == WILD and not words.states_listed:
         raise InvalidGame(f"{where}: {WILD!r} is no state; leave next out to stay, or list the states")
-    return _look_up(where, "state", label_from_data(where, raw["next"]), words.states)
+    return look_up(where, "state", label_from_data(where, raw["next"]), words.states)
 
 
 def _cost(where: str, given: Any, words: Vocabulary) -> tuple[Cost, ...]:
     if is_written_distribution(given) and NAME not in words.constraints:
         given = [given]
     entries = _vector(where, {} if given is None else given, "constraint", words.constraints)
-    places = [
-        f"{where} of {label!r}" if isinstance(entry, Mapping) else where
-        for label, entry in zip(words.constraints, entries, strict=True)
-    ]
-    return tuple(
-        Fraction(0) if entry is None else _number(spot, entry, read_written_cost)
-        for spot, entry in zip(places, entries, strict=True)
-    )
+    found = []
+    for label, entry in zip(words.constraints, entries, strict=True):
+        spot = f"{where} of {label!r}" if isinstance(entry, Mapping) else where
+        found.append(Fraction(0) if entry is None else read_at(spot, read_written_cost, entry))
+    return tuple(found)
 
 
 def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
@@ -242,24 +229,14 @@ def _reward(where: str, given: Any, words: Vocabulary) -> tuple[float, ...]:
     if None in entries:
         who = words.names.players[entries.index(None)]
         raise InvalidGame(f"{where}: {show(given)} has no number for player {who!r}")
-    return tuple(_number(where, entry, read_float) for entry in entries)
+    return tuple(read_at(where, read_float, entry) for entry in entries)
 
 
 def _vector(where: str, given: Any, kind: str, index: Mapping[Label, int]) -> list[Any]:
     """Return one raw number per label, None where a mapping has none."""
     if isinstance(given, Mapping):
-        entries: list[Any] = [None] * len(index)
-        for label, entry in given.items():
-            entries[_look_up(where, kind, label, index)] = entry
-        return entries
+        return in_order(where, kind, given, index)
     entries = given if isinstance(given, list) else [given]
     if len(entries) != len(index):
         raise InvalidGame(f"{where}: {show(given)} has {len(entries)} entries, there are {len(index)} {kind}s")
     return entries
-
-
-def _number(where: str, value: Any, read: Any) -> Any:
-    try:
-        return read(value)
-    except ValueError as error:
-        raise InvalidGame(f"{where}: {error}") from None

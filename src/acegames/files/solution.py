@@ -27,10 +27,12 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
 from acegames.errors import BadFile
-from acegames.files.games import game_from_archive, game_to_archive
+from acegames.files.game_archive import game_from_archive, game_to_archive
+from acegames.files.game_data import labels_to_data, names_from_data
+from acegames.files.games import SOLUTION
 from acegames.files.stated import check_stated
 from acegames.model.amounts import LARGEST
-from acegames.model.checks import check_labels
+from acegames.model.arrays import pointers
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
@@ -44,7 +46,7 @@ from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import Below, damage_of, is_mapped, little_bytes, read_archive, write_archive
 
-POLICY, SOLUTION = "acegames-policy", "acegames-solution"
+POLICY = "acegames-policy"
 LABELS = ("players", "states", "actions", "constraints")
 BOX_ARRAYS = ("states", "lo", "size", "least", "most")
 
@@ -63,7 +65,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
     if kind == SOLUTION:
         return _solution_from_archive(header, arrays, path).policy
     with damage_of(path):
-        return _policy_from_archive(header, arrays, path, is_mapped(arrays))
+        return _policy_from_archive(header, arrays, path)
 
 
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
@@ -83,14 +85,13 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 def load_solution(path: str | PathLike[str]) -> Solution:
     """Read a solution file; the layers of a large one are read and checked when first used."""
-    _, header, arrays = read_archive(path, SOLUTION)
-    return _solution_from_archive(header, arrays, path)
+    return _solution_from_archive(*read_archive(path, SOLUTION)[1:], path)
 
 
 def _solution_from_archive(header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str]) -> Solution:
     with damage_of(path):
         game = game_from_archive(header["game"], Below(arrays, "game/"))
-        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, is_mapped(arrays), game)
+        policy = _policy_from_archive(header["policy"], Below(arrays, "policy/"), path, game)
         values, stats = arrays["values"], _stats_from_data(header["stats"])
         if values.shape != (len(game.players),) or values.dtype.kind != "f":
             raise BadFile(f"values of shape {values.shape} of {values.dtype} for {len(game.players)} players")
@@ -112,13 +113,11 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
         arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
     for t, space in enumerate(policy.reached.layers if policy.reached else ()):
         arrays |= _boxes_to_archive(f"reached/{t}", space)
+    labels = labels_to_data(policy)
     header = {
         "game_digest": policy.game_digest,
         "concept": _concept_to_data(policy.concept),
-        "players": [label_to_data("player", x) for x in policy.players],
-        "states": [label_to_data("state", x) for x in policy.states],
-        "actions": [[label_to_data("action", x) for x in labels] for labels in policy.actions],
-        "constraints": [label_to_data("constraint", x) for x in policy.constraints],
+        **{kind: labels[kind] for kind in LABELS},
         "units": [str(u) for u in policy.tracker.units],
         "rounding": [_rounding_to_data(r) for r in policy.tracker.rounding],
         "dims": list(policy.dims),
@@ -135,27 +134,22 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
 def _boxes_to_archive(prefix: str, space: LayerSpace) -> dict[str, NDArray[Any]]:
     assert space.cells is not None
     cells = space.cells.smaller(space.total)  # so that files do not tell whether boxes or lists were solved
-    listed = {"bits": cells.bits} if cells.bits is not None else {"keys": cells.keys}
-    return {f"{prefix}/{name}": a for name, a in listed.items() if a is not None} | {
-        f"{prefix}/{name}": getattr(space, name) for name in BOX_ARRAYS
-    }
+    found = {"keys": cells.keys, "bits": cells.bits} | {name: getattr(space, name) for name in BOX_ARRAYS}
+    return {f"{prefix}/{name}": array for name, array in found.items() if array is not None}
 
 
 def _policy_from_archive(
-    header: Mapping[str, Any],
-    arrays: Arrays,
-    path: str | PathLike[str],
-    on_demand: bool,
-    game: MarkovGame | None = None,
+    header: Mapping[str, Any], arrays: Arrays, path: str | PathLike[str], game: MarkovGame | None = None
 ) -> Policy:
-    """The policy, held against its game if given; its layers are checked here, or on demand."""
+    """The policy, held against its game if given.
+
+    The layers of a mapped file are checked when they are first used, others here.
+    """
     concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
-    constraints = tuple(label_from_data("constraint", x) for x in header["constraints"])
+    players, states, actions, constraints = names_from_data(header)
     units = tuple(read_exact(u) for u in header["units"])
     policy = Policy(
-        players=tuple(label_from_data("player", x) for x in header["players"]),
-        states=tuple(label_from_data("state", x) for x in header["states"]),
-        actions=tuple(tuple(label_from_data("action", x) for x in labels) for labels in header["actions"]),
+        *(players, states, actions),
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
         tracker=CostTracker(constraints, units, tuple(map(_rounding_from_data, header.get("rounding", ())))),
         dims=tuple(int(d) for d in header["dims"]),
@@ -163,7 +157,7 @@ def _policy_from_archive(
         concept=concept,
         game_digest=str(header["game_digest"]),
     )
-    _check_labels(policy)
+    _check_fit(policy)
     if header["horizon"] != len(table_at) or isinstance(header["horizon"], bool):
         raise BadFile(f"horizon is {header['horizon']!r}, there are {len(table_at)} layers")
     tables = {k: (arrays[f"row_ptr/{k}"], arrays[f"action/{k}"]) for k in table_at}
@@ -177,7 +171,7 @@ def _policy_from_archive(
     counts = header.get("pairs")  # of each time; not in version 1
     if counts is not None and (len(counts) != len(table_at) or not all(type(n) is int and n > 0 for n in counts)):
         raise BadFile("does not state how many pairs each time has")
-    offsets = np.cumsum([0, *map(len, policy.actions)], dtype=np.int64) if concept.product else None
+    offsets = pointers(list(map(len, policy.actions))) if concept.product else None
 
     def layer(t: int) -> PolicyLayer:
         with damage_of(path):
@@ -198,22 +192,18 @@ def _policy_from_archive(
             check_boxes(space, policy, reached_dims)
             return space
 
-    layers: Sequence[PolicyLayer] = OnDemand(counts or table_at, layer)
-    spaces: Sequence[LayerSpace] = OnDemand(table_at, reached)
-    if not on_demand:
-        layers = tuple(layers)
+    on_demand = is_mapped(arrays) and counts is not None
+    layers = OnDemand(counts or table_at, layer)
+    policy = replace(policy, layers=layers if on_demand else tuple(layers))
     if header["reached"] is None:
-        return replace(policy, layers=layers)
+        return policy
     reached_dims = tuple(int(d) for d in header["reached"])
-    return replace(policy, layers=layers, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
+    spaces = OnDemand(table_at, reached)
+    return replace(policy, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
 
 
-def _check_labels(policy: Policy) -> None:
+def _check_fit(policy: Policy) -> None:
     """Raise BadFile unless labels, start, units and rounding fit together."""
-    for kind in ("players", "states", "constraints"):
-        check_labels(kind, getattr(policy, kind))
-    for player, labels in zip(policy.players, policy.actions, strict=True):
-        check_labels(f"actions of player {player!r}", labels)
     policy.concept.weights(policy.players)
     if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:
         raise BadFile("an initial state is out of range")
@@ -254,12 +244,10 @@ def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> No
         raise BadFile("the policy inside has another horizon or start than the game inside")
     seen = set()
     for t, (row_ptr, action) in enumerate(tables):
-        key = (id(row_ptr), id(action), game.layer_at[t])
-        if key in seen:
-            continue
+        own, key = game.layer(t), (id(row_ptr), id(action), game.layer_at[t])
+        same = key in seen or (np.array_equal(row_ptr, own.row_ptr) and np.array_equal(action, own.action))
         seen.add(key)
-        own = game.layer(t)
-        if not np.array_equal(row_ptr, own.row_ptr) or not np.array_equal(action, own.action):
+        if not same:
             raise BadFile(
                 f"the joint actions of the policy at t={t} are not those that are legal in the game at that time. The "
                 "file is damaged, or an earlier version of acegames wrote it, which could mix up the joint actions of "
@@ -294,11 +282,12 @@ def _only_way(row_ptr: NDArray[Any], action: NDArray[Any]) -> bool:
 
 
 def _boxes_from_archive(arrays: Arrays, prefix: str) -> LayerSpace:
-    states, lo, size, least, most = (arrays[f"{prefix}/{name}"] for name in BOX_ARRAYS)
+    states, *boxes = (arrays[f"{prefix}/{name}"] for name in BOX_ARRAYS)
     listed = f"{prefix}/keys" in arrays
     cells = arrays[f"{prefix}/keys"] if listed else arrays[f"{prefix}/bits"]
-    ints = [a.dtype == np.int64 and a.ndim == n for a, n in ((states, 1), (lo, 2), (size, 2), (least, 2), (most, 2))]
-    if not all(ints) or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
+    ints = states.ndim == 1 and all(a.ndim == 2 for a in boxes) and all(a.dtype == np.int64 for a in (states, *boxes))
+    lo, size, least, most = boxes
+    if not ints or cells.dtype != (np.int64 if listed else np.uint8) or cells.ndim != 2 - listed:
         raise BadFile("an array of the policy has the wrong type")
     same = lo.shape == size.shape and least.shape == most.shape and len(lo) == len(least) == len(states)
     if not same or not (size > 0).all():

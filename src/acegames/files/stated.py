@@ -1,8 +1,8 @@
 """A solution file must not state one thing and hold another.
 
 `check_stated` compares with the policy in the file. It costs next to nothing: every reader does it.
-`played.check_played` looks at the situations of simulated episodes, at the price of the simulation.
-`as_stated` compares with what the verifier finds, at the price of a verification.
+`check_played` looks at the situations of simulated episodes, at a few times the price of the
+simulation. `as_stated` compares with what the verifier finds, at the price of a verification.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.errors import BadFile
+from acegames.model.arrays import Floats, Ints, spans
+from acegames.model.game import place
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
 from acegames.policy.on_demand import count_pairs
-from acegames.policy.policy import Policy
+from acegames.policy.simulation import Rollouts
+from acegames.policy.situations import View
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution
 
 if TYPE_CHECKING:
     from acegames.verifier import Certificate
 
-Floats = NDArray[np.float64]
+TOGETHER = 2**16  # situations looked at together
+AGAIN = "it is damaged, solve the game again"
 
 
 def check_stated(solution: Solution) -> None:
@@ -32,22 +35,22 @@ def check_stated(solution: Solution) -> None:
 
     The words of the guarantee are not compared: they also say which epsilon was asked for.
     """
-    policy, again = solution.policy, "it is damaged, solve the game again"
-    found, size = _root_values(policy)
-    for player, said, own, most in zip(policy.players, solution.values, found, STATED * size, strict=True):
-        if not abs(said - own) <= most:
-            raise BadFile(
-                f"the file states that player {player!r} expects {said:.9g}, its policy says {own:.9g}; {again}"
-            )
+    policy = solution.policy
+    state, weight = np.array([s for s, _ in policy.initial]), np.array([[p] for _, p in policy.initial])
+    nothing = np.zeros((len(state), len(policy.constraints)), dtype=np.int64)
+    expected = weight * policy.lookup_values(0, state, nothing)
+    most = STATED * np.abs(expected).sum(axis=0)
+    for player, said, own, off in zip(policy.players, solution.values, expected.sum(axis=0), most, strict=True):
+        if not abs(said - own) <= off:
+            stated = f"the file states that player {player!r} expects {said:.9g}"
+            raise BadFile(f"{stated}, its policy says {own:.9g}; {AGAIN}")
     promised = guarantee(solution.game, solution.concept, policy.tracker.rounding).excess
-    for label, said, most in zip(policy.constraints, solution.guarantee.excess, promised, strict=True):
-        if exact(said) != exact(most):
-            raise BadFile(
-                f"the file states that the budget of {label!r} is exceeded by at most {said}, its policy promises "
-                f"{most}; {again}"
-            )
+    for label, said, own in zip(policy.constraints, solution.guarantee.excess, promised, strict=True):
+        if exact(said) != exact(own):
+            stated = f"the file states that the budget of {label!r} is exceeded by at most {said}"
+            raise BadFile(f"{stated}, its policy promises {own}; {AGAIN}")
     if solution.stats.pairs != (pairs := count_pairs(policy.layers)):
-        raise BadFile(f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; {again}")
+        raise BadFile(f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; {AGAIN}")
 
 
 def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
@@ -61,9 +64,44 @@ def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
     return replace(certificate, ok=certificate.ok and not problems, problems=(*certificate.problems, *problems))
 
 
-def _root_values(policy: Policy) -> tuple[Floats, Floats]:
-    """What each player expects at the start, and the size of what is added up for it, (N,) each."""
-    state, weight = np.array([s for s, _ in policy.initial]), np.array([[p] for _, p in policy.initial])
-    nothing = np.zeros((len(state), len(policy.constraints)), dtype=np.int64)
-    values: Floats = weight * policy.lookup_values(0, state, nothing)
-    return values.sum(axis=0), np.abs(values).sum(axis=0)
+def check_played(solution: Solution, rollouts: Rollouts) -> None:
+    """Raise BadFile unless stored values are those of what is played, wherever episodes came.
+
+    In every situation x the value of what is played must be V(x) = E[r + V(next)]. This finds a
+    file in which only the strategies or only the values were changed.
+    """
+    view = View.of(solution.game, solution.policy)
+    for t in range(view.game.horizon):
+        total = view.whole(rollouts.counted[:, t - 1] if t else np.zeros_like(rollouts.counted[:, 0]))
+        here = np.unique(np.column_stack([rollouts.state[:, t].astype(np.int64), total]), axis=0)
+        for first in range(0, len(here), TOGETHER):
+            some = here[first : first + TOGETHER]
+            _check_situations(view, t, some[:, 0], some[:, 1:])
+
+
+def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
+    policy, layer = view.policy, view.counted.layer(t)
+    pair = policy.known_pairs(t, state, total)
+    stored = policy.layers[t].values[pair]
+    ptr, row, prob = policy.layers[t].strategies(state, pair)
+    out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
+    spent = np.repeat(np.repeat(total, np.diff(ptr), axis=0), np.diff(out_first), axis=0)
+    later = np.zeros((len(out), len(policy.players)))
+    if t + 1 < policy.horizon:
+        after = spent + view.costs[view.counted.layer_at[t]][out]
+        later = view.values(t + 1, layer.next_state[out].astype(np.int64), after)
+
+    def expected(reward: Floats, later: Floats) -> Floats:
+        worth = reward + np.add.reduceat(layer.prob[out, None] * later, out_first[:-1])
+        found: Floats = np.add.reduceat(prob[:, None] * worth, ptr[:-1])
+        return found
+
+    worth, size = expected(layer.reward[row], later), expected(np.abs(layer.reward[row]), np.abs(later))
+    off = np.argwhere(~(np.abs(worth - stored) <= STATED * size))  # NaN, where no safe play comes, is off too
+    if len(off):
+        k, i = off[0].tolist()
+        where = f"{place(t, policy.states[state[k]])}, spent {policy.tracker.spent(total[k].tolist())!r}"
+        raise BadFile(
+            f"the file states that player {policy.players[i]!r} expects {stored[k, i]:.9g} at {where}, but what the "
+            f"policy plays there is worth {worth[k, i]:.9g} to it; {AGAIN}"
+        )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from acegames.files.game_text import label_condition
 from acegames.files.written_costs import write_cost
+from acegames.model.arrays import owners
 from acegames.model.game import Label, Layer, MarkovGame
 from acegames.model.written import label_to_data, write_number
 
@@ -19,36 +19,32 @@ LayerSet = tuple[int, ...]
 def rules_document(game: MarkovGame) -> dict[str, Any]:
     """Return `rules`, and `default_legal: false` where some joint actions are illegal."""
     writer = _Writer(game)
-    outcomes: dict[tuple[int, ...], dict[Any, list[int]]] = {}
-    rewards: dict[tuple[int, ...], dict[Any, list[int]]] = {}
+    said: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # {place: {what a rule says there: layers}}
     for k, layer in enumerate(game.layers):
-        for state in range(len(game.states)):
-            for row in layer.rows(state):
-                place = (state, *map(int, layer.action[row]))
-                outcomes.setdefault(place, {}).setdefault(_outcome_key(layer, row), []).append(k)
-                rewards.setdefault(place, {}).setdefault(tuple(layer.reward[row].tolist()), []).append(k)
+        for row, state in enumerate(owners(layer.row_ptr).tolist()):
+            here = said.setdefault((state, *layer.action[row].tolist()), {})
+            here.setdefault(("outcomes", _outcome_key(layer, row)), []).append(k)
+            here.setdefault(("reward", tuple(layer.reward[row].tolist())), []).append(k)
     rules = []
-    for place in sorted(outcomes):
+    for place in sorted(said):
         parts: dict[LayerSet, dict[str, Any]] = {}
-        for key, layers in outcomes[place].items():
-            parts.setdefault(tuple(layers), {}).update(writer.outcomes(key))
-        for reward, layers in rewards[place].items():
-            parts.setdefault(tuple(layers), {})["reward"] = [_friendly(r) for r in reward]
-        rules += [{"when": writer.when(place, layers), **said} for layers, said in sorted(parts.items())]
+        for (part, key), layers in said[place].items():
+            told = writer.outcomes(key) if part == "outcomes" else {part: [_friendly(r) for r in key]}
+            parts.setdefault(tuple(layers), {}).update(told)
+        rules += [{"when": writer.when(place, layers), **told} for layers, told in sorted(parts.items())]
     return {**({} if _all_legal(game) else {"default_legal": False}), "rules": rules}
 
 
 def _outcome_key(layer: Layer, row: int) -> Any:
     here = layer.outcomes(row)
-    costs = (tuple(c) for c in layer.cost[here].tolist())
+    costs = map(tuple, layer.cost[here].tolist())
     return tuple(zip(layer.prob[here].tolist(), layer.next_state[here].tolist(), costs, strict=True))
 
 
 def _all_legal(game: MarkovGame) -> bool:
     """Whether every state allows all joint actions, but for states that cannot occur."""
     joint = math.prod(len(labels) for labels in game.actions)
-    counts = [np.diff(layer.row_ptr) for layer in game.layers]
-    return all(bool(((count == 0) | (count == joint)).all()) for count in counts)
+    return all(np.isin(np.diff(layer.row_ptr), (0, joint)).all() for layer in game.layers)
 
 
 class _Writer:
@@ -62,8 +58,8 @@ class _Writer:
 
     def when(self, place: tuple[int, ...], layers: LayerSet) -> dict[str, Any]:
         state, *acts = place
-        labels: Iterable[Label] = (known[a] for known, a in zip(self.game.actions, acts, strict=True))
-        condition = {"state": label_condition(self.game.states[state]), "action": [label_condition(x) for x in labels]}
+        labels = (known[a] for known, a in zip(self.game.actions, acts, strict=True))
+        condition = {"state": _condition(self.game.states[state]), "action": list(map(_condition, labels))}
         if len(layers) == len(self.game.layers):
             return condition
         spans = _spans(sorted(t for k in layers for t in self.times[k]))
@@ -80,17 +76,16 @@ class _Writer:
         return {"next": self.states[next_state], **({"cost": cost} if any(c != 0 for c in cost) else {})}
 
 
+def _condition(label: Label) -> Any:
+    """How a label is written in a condition, where a bare `*` would mean any."""
+    return {"any": ["*"]} if label == "*" else label_to_data("states", label)
+
+
 def _friendly(value: float) -> int | float:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
 def _spans(times: list[int]) -> list[int | str]:
-    """Return sorted times as numbers and ranges such as `2..5`."""
-    spans: list[int | str] = []
-    first = previous = times[0]
-    for t in [*times[1:], -1]:
-        if t != previous + 1:
-            spans.append(first if first == previous else f"{first}..{previous}")
-            first = t
-        previous = t
-    return spans
+    """Sorted times as numbers and ranges such as `2..5`."""
+    runs = (list(run) for _, run in groupby(enumerate(times), lambda entry: entry[1] - entry[0]))
+    return [run[0][1] if len(run) == 1 else f"{run[0][1]}..{run[-1][1]}" for run in runs]

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
+from acegames.files.game_data import read_at
 from acegames.model.costs.distributions import named, parameter_names, parameters
 from acegames.model.costs.random import Cost, RandomCost, random_cost
 from acegames.model.numbers import text
@@ -49,7 +50,7 @@ def read_written_cost(value: Any) -> Cost:
         raise InvalidGame(f"{NAME}: {show(name)}, must be the name of a distribution of scipy.stats")
     names = parameter_names(_look_up(name))
     check_keys(f"{NAME} {name}", value, (NAME, *names, TIMES), names[: -2 if "scale" in names else -1])
-    given = tuple((n, _parameter(name, n, value[n])) for n in names if n in value)
+    given = tuple((n, _parameter(f"{NAME} {name}: {n}", value[n])) for n in names if n in value)
     large = [n for n, x in given if name in DISCRETE and n != "loc" and abs(x) > DISCRETE_COUNT]
     if large:
         shown = show(value[large[0]])
@@ -93,15 +94,11 @@ def _look_up(name: str) -> Any:
     raise InvalidGame(f"{told} (in files there may be {', '.join(known)})")
 
 
-def _parameter(name: str, parameter: str, value: Any) -> float:
+def _parameter(where: str, value: Any) -> float:
     """A parameter as a float; "inf" and "-inf" stand for infinity, which JSON does not have."""
-    if value in ("inf", "-inf"):
+    if value in ("inf", "-inf", math.inf, -math.inf):
         return float(value)
-    if isinstance(value, float) and math.isinf(value):
-        return value
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise InvalidGame(f"{NAME} {name}: {parameter}: {show(value)}, must be a number")
-    try:
-        return read_float(value)
-    except ValueError as error:
-        raise InvalidGame(f"{NAME} {name}: {parameter}: {error}") from None
+        raise InvalidGame(f"{where}: {show(value)}, must be a number")
+    found: float = read_at(where, read_float, value)
+    return found

@@ -37,16 +37,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}  # other YAML readers take these for values
 
 
-class Malformed(ValueError):
-    """The text is not YAML or JSON as understood here; the message says where, if known."""
-
-
 def parse(text: str, suffix: str) -> Any:
-    """Parse the text of a JSON or YAML file; BadFile, without its name, when it is malformed."""
+    """Parse the text of a JSON or YAML file; BadFile, without its name, says where it is wrong."""
     try:
         return _parse_json(text) if suffix == ".json" else _parse_yaml(text)
-    except Malformed as error:
-        raise BadFile(str(error)) from None
     except RecursionError:
         raise BadFile(f"nested deeper than {NESTING} levels") from None
 
@@ -63,14 +57,14 @@ def _parse_json(text: str) -> Any:
     try:
         document = strict_json(text, parse_float=WrittenFloat, parse_int=_whole)
     except json.JSONDecodeError as error:
-        raise Malformed(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise BadFile(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
     except ValueError as error:
-        raise Malformed(str(error)) from None
+        raise BadFile(str(error)) from None
     level = [document]
     for _ in range(NESTING):
         level = [x for v in level for x in (v.values() if isinstance(v, dict) else v if isinstance(v, list) else ())]
     if level:
-        raise Malformed(f"nested deeper than {NESTING} levels")
+        raise BadFile(f"nested deeper than {NESTING} levels")
     return document
 
 
@@ -84,39 +78,31 @@ def _whole(text: str) -> int:
 
 def _parse_yaml(text: str) -> Any:
     try:
-        parser = _PARSER(text)
-        try:
-            return _document(parser.get_event)
-        finally:
-            parser.dispose()
+        event = _PARSER(text).get_event
+        event()  # the start of the stream
+        if isinstance(event(), yaml.StreamEndEvent):
+            return None
+        value = _value(event(), event, 0)
+        event()  # the end of the document
+        after = event()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise Malformed(f"{_at(mark)}{error.problem or error.context}") from None
+        raise _wrong(error.problem_mark or error.context_mark, str(error.problem or error.context)) from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", None)
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
-        raise Malformed(f"line {line}: {getattr(error, 'reason', error)}") from None
-
-
-def _document(event: Callable[[], Any]) -> Any:
-    event()  # the start of the stream
-    if isinstance(event(), yaml.StreamEndEvent):
-        return None
-    value = _value(event(), event, 0)
-    event()  # the end of the document
-    after = event()
+        raise BadFile(f"line {line}: {getattr(error, 'reason', error)}") from None
     if not isinstance(after, yaml.StreamEndEvent):
-        raise _wrong(after, "a second document begins, one file holds one game")
+        raise _wrong(after.start_mark, "a second document begins, one file holds one game")
     return value
 
 
 def _value(node: Any, event: Callable[[], Any], depth: int) -> Any:
     if isinstance(node, yaml.AliasEvent) or node.anchor is not None:
-        raise _wrong(node, "anchors (&) and aliases (*) are not allowed; quote text that begins with these")
+        raise _wrong(node.start_mark, "anchors (&) and aliases (*) are not allowed; quote text that begins with these")
     if node.tag is not None:
-        raise _wrong(node, f"tags (!) are not allowed, found {node.tag!r}")
+        raise _wrong(node.start_mark, f"tags (!) are not allowed, found {node.tag!r}")
     if depth > NESTING:
-        raise _wrong(node, f"nested deeper than {NESTING} levels")
+        raise _wrong(node.start_mark, f"nested deeper than {NESTING} levels")
     if isinstance(node, yaml.ScalarEvent):
         return _scalar(node) if node.implicit[0] else node.value
     if isinstance(node, yaml.SequenceStartEvent):
@@ -124,38 +110,29 @@ def _value(node: Any, event: Callable[[], Any], depth: int) -> Any:
         while not isinstance(item := event(), yaml.SequenceEndEvent):
             items.append(_value(item, event, depth + 1))
         return items
-    return _mapping(event, depth)
-
-
-def _mapping(event: Callable[[], Any], depth: int) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
-    while not isinstance(node := event(), yaml.MappingEndEvent):
-        if isinstance(node, yaml.MappingStartEvent):
-            raise _wrong(node, "a mapping cannot be a key")
-        key = _hashable(_value(node, event, depth + 1), node)
+    while not isinstance(item := event(), yaml.MappingEndEvent):
+        key = _hashable(_value(item, event, depth + 1), item)
         if key in found:
-            raise _wrong(node, f"the key {show(key)} occurs twice in one mapping")
+            raise _wrong(item.start_mark, f"the key {show(key)} occurs twice in one mapping")
         found[key] = _value(event(), event, depth + 1)
     return found
 
 
 def _hashable(key: Any, node: Any) -> Any:
     if isinstance(key, dict):
-        raise _wrong(node, "a mapping cannot be a key")
+        raise _wrong(node.start_mark, "a mapping cannot be a key")
     if isinstance(key, int) and abs(key) >= 2**60:  # keys that differ by 2^61 - 1 have one hash: quadratic time
-        raise _wrong(node, f"the key {show(key)} is a number of more than 60 bits; write it as text")
+        raise _wrong(node.start_mark, f"the key {show(key)} is a number of more than 60 bits; write it as text")
     return tuple(_hashable(part, node) for part in key) if isinstance(key, list) else key
 
 
 def _scalar(node: Any) -> Any:
-    text: str = node.value
-    match = _SCALAR.fullmatch(text)
-    if match is None:
-        return text
+    match = _SCALAR.fullmatch(node.value)
     try:
-        return _READERS[str(match.lastgroup)](text)
+        return _READERS[str(match.lastgroup)](node.value) if match else node.value
     except ValueError as error:
-        raise _wrong(node, str(error)) from None
+        raise _wrong(node.start_mark, str(error)) from None
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -169,12 +146,8 @@ _READERS: dict[str, Callable[[str], Any]] = {
 }
 
 
-def _wrong(node: Any, problem: str) -> Malformed:
-    return Malformed(f"{_at(node.start_mark)}{problem}")
-
-
-def _at(mark: Any) -> str:
-    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+def _wrong(mark: Any, problem: str) -> BadFile:
+    return BadFile(f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else problem)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -238,14 +211,10 @@ def _flow(value: Any) -> str:
     if isinstance(value, str):
         simple = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
         return value if simple else '"' + "".join(map(_escaped, value)) + '"'
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, float):
         shown = ".inf" if value == math.inf else repr(value)
         return shown if "." in shown else shown.replace("e", ".0e")  # YAML 1.1 takes 1e+300 for text
-    return str(value)
+    return json.dumps(value)  # a whole number, true, false or null
 
 
 def _escaped(char: str) -> str:

@@ -45,7 +45,6 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
     """
     target = os.fspath(path)
     there = _stat(target)
-    _refuse_folder(target, there)
     if there is None or _replaceable(os.path.realpath(target), there):
         with replacing(os.path.realpath(target) if os.path.islink(target) else target) as file:
             yield file
@@ -69,7 +68,6 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """
     target = os.fspath(path)
     there = _stat(target, follow=False)
-    _refuse_folder(target, there)
     like = there if there is not None and stat.S_ISREG(there.st_mode) else None
     folder = os.path.dirname(target) or os.curdir
     name = os.path.basename(target).encode(errors="surrogatepass")
@@ -109,15 +107,14 @@ def sync_folder(folder: str) -> None:
 
 
 def _stat(path: str, *, follow: bool = True) -> os.stat_result | None:
+    """What is at a path, None where nothing is; IsADirectoryError for a folder."""
     try:
-        return os.stat(path, follow_symlinks=follow)
+        there = os.stat(path, follow_symlinks=follow)
     except FileNotFoundError:
         return None
-
-
-def _refuse_folder(path: str, there: os.stat_result | None) -> None:
-    if there is not None and stat.S_ISDIR(there.st_mode):
+    if stat.S_ISDIR(there.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return there
 
 
 def _replaceable(path: str, known: os.stat_result) -> bool:
@@ -158,13 +155,11 @@ def _take_after(handle: int, like: os.stat_result) -> None:
 
 def _remove_leftovers(folder: str, beginning: str) -> None:
     """Remove temporary files with names of this beginning that no living process has locked."""
-    names: list[str] = []
     with suppress(OSError):
-        names = os.listdir(folder)
-    for name in names:
-        if name.startswith(beginning) and name.endswith(TEMPORARY_END):
+        names = [x for x in os.listdir(folder) if x.startswith(beginning) and x.endswith(TEMPORARY_END)]
+        for path in (os.path.join(folder, name) for name in names):
             with suppress(OSError):
-                _remove_if_abandoned(os.path.join(folder, name))
+                _remove_if_abandoned(path)
 
 
 def _remove_if_abandoned(path: str) -> None:

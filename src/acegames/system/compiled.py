@@ -127,10 +127,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def holds_any(self) -> bool:
         """Whether the kernel has been compiled from these sources, for whatever arguments."""
-        try:
-            return bool(self._cache_file._load_index())
-        except Exception:  # damaged: compile
-            return False
+        return bool(self._cache_file._load_index())
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
@@ -153,10 +150,7 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
 
     def save(self, key: Any, data: Any) -> None:
         """Write the machine code, then the index that names it."""
-        try:
-            known = self._load_index()
-        except Exception:  # damaged: begin a new one
-            known = {}
+        known = self._load_index()
         taken = set(known.values())
         name = known.get(key) or next(n for n in map(self._data_name, range(1, len(taken) + 2)) if n not in taken)
         self._save_data(name, (self._source_stamp, key, data))
@@ -173,7 +167,7 @@ class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
     def _load_index(self) -> Any:
         try:
             version, stamp, names = pickle.loads(_whole(self._index_path))
-        except FileNotFoundError:
+        except Exception:  # there is none, or it is damaged: begin a new one
             return {}
         return names if (version, stamp) == (self._version, self._source_stamp) else {}
 

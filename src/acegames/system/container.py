@@ -21,7 +21,6 @@ A mapped file may be replaced or deleted while it is in use, but must not be wri
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import mmap
 import os
@@ -35,9 +34,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import AceError, BadFile, TooLarge
+from acegames.errors import AceError, BadFile, MissingExtra, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.headers import Arrays, check_kind, check_version, described, read_header
+from acegames.system.headers import Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import HEADER
 from acegames.system.npz import read_npz
 
@@ -78,10 +77,15 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 @contextmanager
 def damage_of(path: Path) -> Iterator[None]:
-    """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file."""
+    """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file.
+
+    Errors of opening a file (missing, a folder, no permission) pass through.
+    """
     name = os.fspath(path)
     try:
         yield
+    except MissingExtra:
+        raise
     except (BadFile, TooLarge) as error:
         raise type(error)(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     except AceError as error:
@@ -89,6 +93,8 @@ def damage_of(path: Path) -> Iterator[None]:
     except MemoryError:
         raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
     except Exception as error:  # json, zipfile, zlib and numpy raise a dozen kinds of errors
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # a file that cannot be opened
         reason = str(error) or type(error).__name__
         raise BadFile(f"{name}: not an archive, or damaged or truncated ({reason})") from None
 
@@ -98,10 +104,7 @@ def damage_of(path: Path) -> Iterator[None]:
 
 def write_block(file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a block where the file stands, which must be a multiple of 64."""
-    told = {"format": kind, "version": BLOCK_VERSION, "arrays": described(arrays), **header}
-    content = json.dumps(told, allow_nan=False).encode()
-    if len(content) > HEADER:
-        raise BadFile(f"the labels take {len(content)} bytes, the limit is {HEADER}")
+    content = header_bytes(kind, BLOCK_VERSION, {"arrays": described(arrays), **header})
     length, begin = sum(_padded(array.nbytes, 8) for array in arrays.values()), file.tell()
     file.write(bytes(_before_data(len(content), length)))
     rest = content + np.fromiter(_write_pages(file, arrays), "<u4").tobytes()
@@ -242,15 +245,15 @@ def _places(told: Any, length: int) -> dict[str, tuple[np.dtype[Any], tuple[int,
 
 
 def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether these are the arrays of a block whose data stays in its file."""
-    return isinstance(arrays, Block) and arrays.mapped
+    """Whether these are arrays of a block whose data stays in its file."""
+    return bool(getattr(arrays, "mapped", False))
 
 
 class Below(Mapping[str, NDArray[Any]]):
     """Those of some arrays whose names have a prefix, under their names without it."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], prefix: str) -> None:
-        self._arrays, self._prefix = arrays, prefix
+        self._arrays, self._prefix, self.mapped = arrays, prefix, is_mapped(arrays)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._arrays[self._prefix + name]

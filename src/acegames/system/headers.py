@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
+from acegames.system.limits import HEADER
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -22,6 +23,14 @@ def described(arrays: Mapping[str, NDArray[Any]]) -> list[list[Any]]:
         if array.dtype.kind not in "biuf":
             raise TypeError(f"array {name!r} has entries of type {array.dtype}, a file holds numbers and bools only")
     return [[name, array.dtype.newbyteorder("<").str, *array.shape] for name, array in arrays.items()]
+
+
+def header_bytes(kind: str, version: int, header: Mapping[str, Any], where: str = "") -> bytes:
+    """A header of this kind and version; BadFile where it is larger than what is read back."""
+    content = json.dumps({"format": kind, "version": version, **header}, allow_nan=False).encode()
+    if len(content) > HEADER:
+        raise BadFile(f"{where}the labels take {len(content)} bytes, the limit is {HEADER}")
+    return content
 
 
 def read_header(content: bytes) -> dict[str, Any]:

@@ -9,7 +9,6 @@ unfold to is then bounded by the size of the file (see `limits`).
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 import zipfile
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import BadFile, TooLarge
 from acegames.system.atomic import Path, writing
-from acegames.system.headers import VERSION, Arrays, check_kind, check_version, described, read_header
+from acegames.system.headers import VERSION, Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import COMPRESSED, ENTRY, HEADER, HEADER_VALUES, PACKED, PACKED_HEADER, TEXT_ENTRY
 from acegames.system.machine import available_memory
 
@@ -35,10 +34,7 @@ ALWAYS_FREE = 2**26  # bytes that are assumed to be free
 def write_npz(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write an archive of this kind at exactly `path`, whole or not at all, uncompressed."""
     described(arrays)  # they are numbers
-    told = {"format": kind, "version": VERSION, "members": list(arrays), **header}
-    content = json.dumps(told, allow_nan=False).encode()
-    if len(content) > HEADER:
-        raise BadFile(f"{os.fspath(path)}: the labels take {len(content)} bytes, the limit is {HEADER}")
+    content = header_bytes(kind, VERSION, {"members": list(arrays), **header}, f"{os.fspath(path)}: ")
     with writing(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member(MEMBER), content)
         for name, array in arrays.items():

@@ -8,25 +8,26 @@ package, the others need the extra `tables`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from acegames.concepts import CCE, Concept
-from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption, TooLarge
+from acegames.errors import BadFile, InvalidOption
 from acegames.files.game_data import head_from_data, head_to_data, with_tails
 from acegames.files.tables.csv_parquet import (
     CSV,
     Known,
     Piece,
     Source,
-    exactly,
+    cells,
     kind_of,
     label_cells,
     read_float,
@@ -40,19 +41,18 @@ from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.table_columns import NumberedTable, columns_of, cost_columns
-from acegames.model.to_table import column_names, objects, table_pieces
-from acegames.model.written import label_to_data, show
+from acegames.model.to_table import column_names, table_pieces
+from acegames.model.written import label_to_data, show, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import write_text
+from acegames.system.container import damage_of
 from acegames.system.extras import optional
-from acegames.system.headers import check_version, strict_json
+from acegames.system.headers import check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
-
-Found = TypeVar("Found")
 
 FORMAT = "acegames-game-table"
 
@@ -74,7 +74,9 @@ def write_policy(policy: Policy | Solution, path: Source) -> int:
     policy = _policy(policy)
     lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False))
     if kind_of(path) == CSV:
-        _forget_game(path)
+        with contextlib.suppress(BadFile):  # else a game's table was overwritten: what belonged to it goes
+            _read_head(path)
+            os.unlink(_beside(path))
     return lines
 
 
@@ -104,7 +106,9 @@ def read_policy(
     if tracker is not None and not isinstance(tracker, CostTracker):
         raise InvalidOption(f"tracker: got {tracker!r:.60}, must be a CostTracker such as solution.policy.tracker")
     if isinstance(table, (str, PathLike)):
-        return _named(table, lambda: policy_from_pieces(read_pieces(table), game, chosen, tracker, in_file=True))
+        kind_of(table)
+        with damage_of(table):
+            return policy_from_pieces(read_pieces(table), game, chosen, tracker, in_file=True)
     columns = columns_of(table)
     if columns is None:
         raise InvalidOption(f"table: got {type(table).__name__}, must be a path, a data frame or {{column: values}}")
@@ -125,12 +129,16 @@ def write_game(game: MarkovGame, path: Source) -> int:
     check_game(game)
     data = {"format": FORMAT, "version": 1, **head_to_data(game), "digest": game.digest}
     head = json.dumps(data, allow_nan=False, ensure_ascii=False, indent=1)
-    names, pieces = column_names(game), _game_pieces(game)
+    costs = [
+        cells([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else write_number(c) for c in values])
+        for values in game.cost_values
+    ]
+    actions = [label_cells("action", own) for own in game.actions]
+    pieces = table_pieces(game, label_cells("state", game.states), actions, costs)
+    lines = write_pieces(path, column_names(game), pieces, head)
     if kind_of(path) == CSV:
-        lines = write_pieces(path, names, pieces)
         write_text(_beside(path), head + "\n")
-        return lines
-    return write_pieces(path, names, pieces, head)
+    return lines
 
 
 def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
@@ -140,7 +148,30 @@ def read_game(path: Source, *, edited: bool = False) -> MarkovGame:
         path: the `.csv` or `.parquet` file.
         edited: True accepts a table that was changed since.
     """
-    return _named(path, lambda: _read_game(path, edited))
+    kind_of(path)
+    with damage_of(path):
+        head = _read_head(path)
+        settings = head_from_data(head)
+        columns: dict[str, list[Any]] = {}
+        lines: list[int] = []
+        for piece in read_pieces(path):
+            lines.extend(piece.lines)
+            for name, values in piece.columns.items():
+                columns.setdefault(name, []).extend(values)
+        if "t" in columns and len(lines) < settings.horizon:
+            raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
+        table = _translated(Piece(columns, lines), settings.names)
+        game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
+        if game.digest == head["digest"]:
+            return game
+        if not edited:
+            raise BadFile(
+                "the table is not the one that was written: the game in it has another digest; "
+                "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
+            )
+        if game.tails is not None:
+            raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
+        return game
 
 
 def _frame(columns: dict[str, Any]) -> Any:
@@ -159,68 +190,18 @@ def _policy(given: Any) -> Policy:
     return policy
 
 
-def _game_pieces(game: MarkovGame) -> Iterator[list[Any]]:
-    actions = [label_cells("action", own) for own in game.actions]
-    return table_pieces(game, label_cells("state", game.states), actions, list(map(_cost_cells, game.cost_values)))
-
-
-def _cost_cells(values: tuple[Any, ...]) -> Any:
-    """Costs as whole numbers if all are, else as text: exact numbers, distributions as JSON."""
-    if all(not isinstance(c, RandomCost) and c.denominator == 1 and abs(c) < 2**63 for c in values):
-        return np.array([int(c) for c in values], dtype=np.int64)
-    return objects([json.dumps(write_cost(c, str)) if isinstance(c, RandomCost) else exactly(c) for c in values])
-
-
-def _read_game(path: Source, edited: bool) -> MarkovGame:
-    head = _read_head(path)
-    settings = head_from_data(head)
-    columns: dict[str, list[Any]] = {}
-    lines: list[int] = []
-    for piece in read_pieces(path):
-        lines.extend(piece.lines)
-        for name, values in piece.columns.items():
-            columns.setdefault(name, []).extend(values)
-    if "t" in columns and len(lines) < settings.horizon:
-        raise BadFile(f"{len(lines)} lines, too few for a horizon of {settings.horizon}")
-    table = _translated(Piece(columns, lines), settings.names)
-    game = with_tails(MarkovGame.from_table(table, **settings.arguments), head)
-    if game.digest == head["digest"]:
-        return game
-    if not edited:
-        raise BadFile(
-            "the table is not the one that was written: the game in it has another digest; "
-            "if it was changed on purpose, read it with acegames.files.tables.read_game(path, edited=True)"
-        )
-    if game.tails is not None:
-        raise BadFile("a table of infinite play cannot be edited: the bounds on what was cut off would not be true")
-    return game
-
-
-def _forget_game(path: Source) -> None:
-    """Remove the file beside a game's table that was overwritten."""
-    try:
-        _read_head(path)
-    except BadFile:
-        return  # there is none, or it belongs to something else
-    os.unlink(_beside(path))
-
-
 def _read_head(path: Source) -> dict[str, Any]:
     if kind_of(path) == CSV:
         try:
             with open(_beside(path), "rb") as file:
-                text: str | bytes | None = file.read(HEADER)
+                content = file.read(HEADER)
         except FileNotFoundError:
             hint = "MarkovGame.from_table reads a table of your own, with the rest as arguments"
             raise BadFile(f"there is no file {_beside(path)!r} beside it; {hint}") from None
     else:
-        text = read_meta(path)
-    try:
-        head = strict_json(text or "")
-    except (ValueError, RecursionError) as error:
-        raise BadFile(f"what belongs to the table is missing or damaged ({error})") from None
-    if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise BadFile(f"what belongs to the table must say format {FORMAT!r}")
+        content = read_meta(path)
+    head = read_header(content)
+    check_kind(head["format"], [FORMAT])
     check_version(head.get("version"))
     return head
 
@@ -244,33 +225,16 @@ def _read_cost(value: Any) -> Any:
 
 def _piece(columns: Mapping[Any, Any]) -> Piece:
     """A table in memory as one piece."""
-    found = {str(name): _values(str(name), given) for name, given in columns.items()}
+    found: dict[str, list[Any]] = {}
+    for name, given in columns.items():
+        values = given.tolist() if hasattr(given, "tolist") else given
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidOption(f"column {str(name)!r}: got {show(given)}, must be a sequence, one value for each line")
+        found[str(name)] = list(values)
     for one, other in itertools.pairwise(found):
         if len(found[one]) != len(found[other]):
             raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")
     return Piece(found, range(max(map(len, found.values()), default=0)))
-
-
-def _values(column: str, given: Any) -> list[Any]:
-    found = given.tolist() if hasattr(given, "tolist") else given
-    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
-        raise InvalidOption(f"column {column!r}: got {show(given)}, must be a sequence, one value for each line")
-    return list(found)
-
-
-def _named(path: Source, read: Callable[[], Found]) -> Found:
-    """Read a file; any error in it becomes a BadFile that names the file."""
-    kind_of(path)
-    try:
-        return read()
-    except (BadFile, InvalidOption, InvalidGame) as error:
-        raise BadFile(f"{fspath(path)}: {error}") from None
-    except TooLarge as error:
-        raise TooLarge(f"{fspath(path)}: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        if isinstance(error, AceError):
-            raise
-        raise BadFile(f"{fspath(path)}: damaged ({type(error).__name__}: {error})") from None
 
 
 def _beside(path: Source) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from os import PathLike, fspath
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
 from acegames.model.game import Label
 from acegames.model.to_table import objects
-from acegames.model.written import label_to_data, show, unknown, write_number
+from acegames.model.written import label_to_data, show, unknown
 from acegames.system.atomic import writing
 from acegames.system.extras import optional
 from acegames.system.limits import UNFOLDED
@@ -45,8 +46,9 @@ class Piece:
         for line, value in zip(self.lines, self.columns[column], strict=True):
             try:
                 found.append(reader(value))
-            except ValueError as error:
-                raise wrong(line, column, str(error)) from None
+            except (ValueError, TypeError) as error:  # the latter from values that have no hash
+                told = error if isinstance(error, ValueError) else f"{show(value)} is not a number"
+                raise InvalidOption(f"line {line}, column {column!r}: {told}") from None
         return found
 
 
@@ -83,7 +85,9 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
     lines = 0
     with writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        writer = csv.writer(_LineEnds(text), lineterminator="\r\n")
+        # Rows end with a line feed. The writer is told "\r\n" so that it quotes text with either.
+        feeding = SimpleNamespace(write=lambda row: text.write(row[:-2] + "\n"))
+        writer = csv.writer(feeding, lineterminator="\r\n")
         _check_lengths(names)
         writer.writerow(names)
         for piece in pieces:
@@ -94,17 +98,6 @@ def _write_csv(path: Source, names: list[str], pieces: Iterable[Sequence[NDArray
             lines += len(piece[0])
         text.detach()
     return lines
-
-
-@dataclass(frozen=True)
-class _LineEnds:
-    """Ends rows with a line feed. The writer is told "\\r\\n", to quote text with either."""
-
-    text: io.TextIOWrapper
-
-    def write(self, row: str) -> int:
-        """Write one row."""
-        return self.text.write(row[:-2] + "\n")
 
 
 def _check_lengths(texts: Sequence[str]) -> None:
@@ -120,67 +113,67 @@ def read_pieces(path: Source) -> Iterator[Piece]:
 
 
 def _read_csv(path: Source) -> Iterator[Piece]:
+    rows = _csv_rows(path)
+    begin, names = next(rows, (1, []))
+    if not names:
+        raise BadFile("line 1: must be the names of the columns, the file is empty")
+    if len(set(names)) < len(names):
+        raise BadFile(f"line {begin}: {show(names)}, must be the names of the columns, each once")
+    while some := list(itertools.islice(rows, CHUNK)):
+        for line, row in some:
+            if len(row) != len(names):
+                raise BadFile(f"line {line}: {len(row)} entries, there are {len(names)} columns")
+        lines, entries = zip(*some, strict=True)
+        yield Piece(dict(zip(names, zip(*entries, strict=True), strict=True)), lines)
+
+
+def _csv_rows(path: Source) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, each with the line where it begins."""
+    line = 1
     with open(path, encoding="utf-8-sig", newline="") as file:
-        reader, begin = csv.reader(file, strict=True), 1
-        names: list[str] = []
-        rows: list[list[str]] = []
-        lines: list[int] = []
+        reader = csv.reader(file, strict=True)
         try:
             for row in reader:
                 if any(row):  # spreadsheets leave blank lines
-                    if not names:
-                        names = _distinct(row, begin)
-                    elif len(row) != len(names):
-                        raise BadFile(f"line {begin}: {len(row)} entries, there are {len(names)} columns")
-                    else:
-                        rows.append(row)
-                        lines.append(begin)
-                if len(rows) == CHUNK:
-                    yield Piece(dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
-                    rows, lines = [], []
-                begin = reader.line_num + 1
+                    yield line, row
+                line = reader.line_num + 1
         except csv.Error as error:
-            raise BadFile(f"line {begin}: not a line of a table ({error})") from None
+            raise BadFile(f"line {line}: not a line of a table ({error})") from None
         except UnicodeDecodeError as error:
-            raise BadFile(f"line {begin} or later: not UTF-8 text ({error})") from None
-    if not names:
-        raise BadFile("line 1: must be the names of the columns, the file is empty")
-    if rows:
-        yield Piece(dict(zip(names, zip(*rows, strict=True), strict=True)), lines)
-
-
-def _distinct(names: list[str], line: int) -> list[str]:
-    if len(set(names)) < len(names):
-        raise BadFile(f"line {line}: {show(names)}, must be the names of the columns, each once")
-    return names
+            raise BadFile(f"line {line} or later: not UTF-8 text ({error})") from None
 
 
 def _read_parquet(path: Source) -> Iterator[Piece]:
-    arrow, parquet = _arrow()
-    first = 0
-    with open(path, "rb") as file:
-        most, held = UNFOLDED.at(os.fstat(file.fileno()).st_size), 0
-        try:
-            for batch in parquet.ParquetFile(file).iter_batches(batch_size=CHUNK):
-                held += batch.nbytes
-                if held > most:
-                    raise TooLarge(f"unfolds to more than {most} bytes, too many for a file of that size")
-                columns = {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
-                yield Piece(columns, range(first, first + batch.num_rows))
-                first += batch.num_rows
-        except (arrow.ArrowException, OSError) as error:
-            raise BadFile(f"not a Parquet file, or damaged ({error})") from None
+    first = held = 0
+    with _parquet_file(path) as file:
+        most = UNFOLDED.at(os.stat(path).st_size)
+        for batch in file.iter_batches(batch_size=CHUNK):
+            held += batch.nbytes
+            if held > most:
+                raise TooLarge(f"unfolds to more than {most} bytes, too many for a file of that size")
+            columns = {name: batch.column(k).to_pylist() for k, name in enumerate(batch.schema.names)}
+            yield Piece(columns, range(first, first + batch.num_rows))
+            first += batch.num_rows
 
 
-def read_meta(path: Source) -> str | None:
+def read_meta(path: Source) -> bytes:
     """The text that was written along with a Parquet table."""
+    with _parquet_file(path) as file:
+        found: bytes | None = (file.schema_arrow.metadata or {}).get(META)
+    if found is None:
+        raise BadFile("what belongs to the table of a game is missing")
+    return found
+
+
+@contextlib.contextmanager
+def _parquet_file(path: Source) -> Iterator[Any]:
+    """An open Parquet file; BadFile where it is damaged."""
     arrow, parquet = _arrow()
     with open(path, "rb") as file:
         try:
-            found = (parquet.read_schema(file).metadata or {}).get(META)
+            yield parquet.ParquetFile(file)
         except (arrow.ArrowException, OSError) as error:
             raise BadFile(f"not a Parquet file, or damaged ({error})") from None
-    return None if found is None else found.decode(errors="replace")
 
 
 def _arrow() -> tuple[Any, Any]:
@@ -192,15 +185,20 @@ def _arrow() -> tuple[Any, Any]:
 
 def label_cells(kind: str, labels: Sequence[Label]) -> NDArray[Any]:
     """Labels as cells: ints and text as they are, others as JSON; InvalidGame if two are alike."""
-    if all(type(label) is int and abs(label) < 2**63 for label in labels):
-        return np.array(labels, dtype=np.int64)
-    texts = [_cell(kind, label) for label in labels]
-    seen: dict[str, Label] = {}
-    for text, label in zip(texts, labels, strict=True):
-        if text in seen:
-            raise InvalidGame(f"{kind}: the labels {seen[text]!r} and {label!r} look alike in a table; relabel one")
-        seen[text] = label
-    return objects(texts)
+    found = cells(labels, lambda label: _cell(kind, label))
+    seen: dict[Any, Label] = {}
+    for cell, label in zip(found.tolist(), labels, strict=True):
+        if cell in seen:
+            raise InvalidGame(f"{kind}: the labels {seen[cell]!r} and {label!r} look alike in a table; relabel one")
+        seen[cell] = label
+    return found
+
+
+def cells(values: Sequence[Any], text: Callable[[Any], str] = str) -> NDArray[Any]:
+    """The values themselves where all are whole numbers of 64 bits, else their texts."""
+    if all(type(value) is int and abs(value) < 2**63 for value in values):
+        return np.array(values, dtype=np.int64)
+    return objects(list(map(text, values)))
 
 
 def _cell(kind: str, label: Label) -> str:
@@ -245,13 +243,3 @@ def read_float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{show(value)} is not a number") from None
-
-
-def wrong(line: int, column: str, problem: str) -> InvalidOption:
-    """An error that names the line and the column."""
-    return InvalidOption(f"line {line}, column {column!r}: {problem}")
-
-
-def exactly(value: Fraction | int) -> str:
-    """An exact number as text: 3, 0.25 where that is exact, else 1/3."""
-    return str(write_number(Fraction(value)))
