@@ -11,32 +11,14 @@ from acegames.system.compiled import inner, kernel, making
 
 
 @kernel
-def forward_count(initial, steps):
-    """Number of states that legal play can be in at t = 0 .. H."""
-    S = steps.row_ptr.shape[1] - 1
-    here = np.zeros(S, np.bool_)
-    for s in initial:
-        here[s] = True
-    counts = np.zeros(len(steps.layer_at) + 1, np.int64)
-    counts[0] = len(initial)
-    for t in range(len(steps.layer_at)):
-        rows = steps.row_ptr[steps.layer_at[t]]
-        there = np.zeros(S, np.bool_)
-        for s in range(S):
-            if here[s]:
-                for o in range(steps.out_ptr[rows[s]], steps.out_ptr[rows[s + 1]]):
-                    if not there[steps.next_state[o]]:
-                        there[steps.next_state[o]] = True
-                        counts[t + 1] += 1
-        here = there
-    return counts
+def forward_bounds(initial, steps, states, least, most):
+    """Fill the states, and the least and largest totals that legal play can have spent there.
 
-
-@kernel
-def forward_bounds(initial, steps, start, states, least, most):
-    """Fill the states, and the least and largest totals that legal play can have spent there."""
-    S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
-    H = len(steps.layer_at)
+    Returns where the states of t = 0 .. H begin, and their number. Without room for states, and for
+    totals of no constraint, they are only counted.
+    """
+    S, D, H = steps.row_ptr.shape[1] - 1, least.shape[1], len(steps.layer_at)
+    start = np.zeros(H + 2, np.int64)
     here = np.zeros(S, np.bool_)
     low, high = np.zeros((S, D), np.int64), np.zeros((S, D), np.int64)
     next_low, next_high = np.empty((S, D), np.int64), np.empty((S, D), np.int64)
@@ -49,7 +31,8 @@ def forward_bounds(initial, steps, start, states, least, most):
         for s in range(S):
             if not here[s]:
                 continue
-            states[at] = s
+            if len(states):
+                states[at] = s
             for m in range(D):
                 least[at, m] = low[s, m]
                 most[at, m] = high[s, m]
@@ -65,9 +48,11 @@ def forward_bounds(initial, steps, start, states, least, most):
                     if not there[to] or b > next_high[to, m]:
                         next_high[to, m] = b
                 there[to] = True
+        start[t + 1] = at
         here = there
         low, next_low = next_low, low
         high, next_high = next_high, high
+    return start
 
 
 @kernel
@@ -196,11 +181,14 @@ def threshold(r, c, step, after):
 
 
 @inner
-def line_totals(c, line, here, a):
-    """Totals of all but the last constraint on a line of box a."""
-    for m in range(here.lo.shape[1] - 2, -1, -1):
-        c[m] = here.lo[a, m] + line % here.size[a, m]
-        line //= here.size[a, m]
+def box_totals(c, count, place, here, a):
+    """Totals of the first `count` constraints at a place of box a: a cell, or a line.
+
+    Places are counted from the first of the box.
+    """
+    for m in range(count - 1, -1, -1):
+        c[m] = here.lo[a, m] + place % here.size[a, m]
+        place //= here.size[a, m]
 
 
 # -- height maps and reached cells ----------------------------------------------------------------
@@ -213,7 +201,7 @@ def heights(here, step, after, height, c):
     for a in range(len(here.states)):
         s = here.states[a]
         for nth in range(here.line[a + 1] - here.line[a]):
-            line_totals(c, nth, here, a)
+            box_totals(c, last, nth, here, a)
             most = -np.int64(2**62)
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
                 most = max(most, threshold(r, c, step, after))
@@ -234,7 +222,7 @@ def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
             start = here.base[a] + nth * width
             if not any_marked(mark[start : start + width]):
                 continue
-            line_totals(c, nth, here, a)
+            box_totals(c, last, nth, here, a)
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
                 top = threshold(r, c, step, after)
                 stop = min(top - here.lo[a, last] + 1, width)
@@ -250,7 +238,8 @@ def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
                     first = after.base[to] + (to_line - after.line[to]) * after.size[to, last]
                     shift = here.lo[a, last] + step.cost[o, last] - after.lo[to, last]
                     clipped = min(max(-shift, 0), stop)
-                    _mark_all(next_mark[first : first + 1], mark[start : start + clipped])
+                    if any_marked(mark[start : start + clipped]):
+                        next_mark[first] = 1
                     at = first + shift + clipped
                     _mark_each(next_mark[at : at + stop - clipped], mark[start + clipped : start + stop])
 
@@ -269,12 +258,6 @@ def _mark_each(into, marks):
     # slices counted from zero: the compiler then knows that no index is negative, and vectorises
     for k in range(len(marks)):
         into[k] |= marks[k]
-
-
-@inner
-def _mark_all(into, marks):
-    if any_marked(marks):
-        into[0] = 1
 
 
 @kernel

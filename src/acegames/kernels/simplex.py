@@ -13,16 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import (
-    HARRIS,
-    HIGH_PRICE,
-    LARGE_CERTIFICATE,
-    LEVER,
-    LP_CERTIFICATE,
-    NOISE,
-    PIVOT,
-    ROW_FEASIBLE,
-)
+from acegames.numerics import HARRIS, HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
 from acegames.system.compiled import inner
 
 STRICT = (

@@ -9,18 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.nash.mixtures import mixtures
-from acegames.kernels.nash.records import (
-    ALL,
-    BEST,
-    BEST_OR_CENTRE,
-    CENTRE,
-    MAYBE,
-    NO,
-    WORST,
-    YES,
-    Points,
-    Side,
-)
+from acegames.kernels.nash.records import ALL, BEST, BEST_OR_CENTRE, CENTRE, MAYBE, NO, WORST, YES, Points, Side
 from acegames.kernels.nash.scale import fill_score, is_better, keep
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
 from acegames.numerics import TIE
