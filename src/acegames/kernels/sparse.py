@@ -19,8 +19,7 @@ def _slot_of(key, size):
 def build_index(keys, table):
     """Fill an open-addressing table with the positions of the keys; -1 is empty."""
     size = len(table)
-    for k in range(size):
-        table[k] = -1
+    table[:] = -1
     for p in range(len(keys)):
         h = _slot_of(keys[p], size)
         while table[h] >= 0:

@@ -93,9 +93,8 @@ def _write_equations(side, room):
         for r in range(last):
             room.E[r, k] = G[own[r + 1], others[k]] - G[own[0], others[k]]
         room.E[last, k] = 1.0
-        room.row[k] = -1
-    for r in range(last):
-        room.e[r] = 0.0
+    room.row[: len(others)] = -1
+    room.e[:last] = 0.0
     room.e[last] = 1.0
 
 
@@ -265,8 +264,7 @@ def _find(which, side, points, table, conditions, barred):
     Returns YES where it is right, NO where it shows that no mixture is positive throughout.
     """
     n = len(side.others)
-    for k in range(n + 1 + conditions):
-        barred[k] = False
+    barred[: n + 1 + conditions] = False
     least, worth = conditions, conditions + 1
     first, second = (least, worth) if which == CENTRE else (worth + which, least)
     if not maximise(table, conditions, first, barred):
@@ -286,8 +284,7 @@ def _find(which, side, points, table, conditions, barred):
 def _read(table, conditions, n, mixture):
     """Fill the mixture of the present basis. Returns its least probability."""
     least = 0.0
-    for k in range(n):
-        mixture[k] = 0.0
+    mixture[:n] = 0.0
     for i in range(conditions):
         p = max(table.rhs[i], 0.0)
         if table.basic[i] < n:
