@@ -82,7 +82,6 @@ class Engine(Protocol):
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        ...
 
     def solve(
         self,
@@ -93,4 +92,3 @@ class Engine(Protocol):
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """The equilibrium, or None when no policy keeps the budgets; layers go to `store`."""
-        ...
