@@ -23,15 +23,7 @@ from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, solve_block
-from acegames.engines.forecast import (
-    RUN_CELLS,
-    WAITING_BYTES,
-    Estimate,
-    block_cells,
-    check_limits,
-    estimate_space,
-    on_disk,
-)
+from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
 from acegames.engines.stages import Programs, Searches, choices_of
@@ -46,7 +38,7 @@ from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
 from acegames.system.machine import available_memory
 
-RUN = RUN_CELLS
+RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same

@@ -147,24 +147,22 @@ def steps_at(steps, t):
 
 
 @inner
-def leads_to(o, c, step, after):
-    """Line of the next layer, and its box, that outcome o leads to from the totals c.
+def leads_to(o, c, count, step, after):
+    """The box of the next layer that outcome o leads to from the totals c, and the place there.
 
-    The line is -1 where a budget breaks.
+    Places are lines or cells of the box, by the first `count` constraints; -1: a budget breaks.
     """
     to = after.slot[step.next_state[o]]
     if to < 0:
-        return np.int64(-1), to
-    line = np.int64(0)
-    for m in range(step.cost.shape[1] - 1):
+        return to, np.int64(-1)
+    place = np.int64(0)
+    for m in range(count):
         total = c[m] + step.cost[o, m]
-        if total > step.budget[m]:
-            return np.int64(-1), to
         at = max(total - after.lo[to, m], 0)
-        if at >= after.size[to, m]:
-            return np.int64(-1), to
-        line = line * after.size[to, m] + at
-    return after.line[to] + line, to
+        if total > step.budget[m] or at >= after.size[to, m]:
+            return to, np.int64(-1)
+        place = place * after.size[to, m] + at
+    return to, place
 
 
 @inner
@@ -173,10 +171,11 @@ def threshold(r, c, step, after):
     last = step.cost.shape[1] - 1
     found = np.int64(2**62)
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-        line, to = leads_to(o, c, step, after)
-        if line < 0 or after.height[line] < 0:
+        to, line = leads_to(o, c, last, step, after)
+        height = after.height[after.line[to] + line] if line >= 0 else -1
+        if height < 0:
             return -np.int64(2**62)
-        found = min(found, min(step.budget[last], after.lo[to, last] + after.height[line]) - step.cost[o, last])
+        found = min(found, min(step.budget[last], after.lo[to, last] + height) - step.cost[o, last])
     return found
 
 
@@ -234,8 +233,8 @@ def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
                         low[i] = min(low[i], reward[r, i])
                         high[i] = max(high[i], reward[r, i])
                 for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                    to_line, to = leads_to(o, c, step, after)
-                    first = after.base[to] + (to_line - after.line[to]) * after.size[to, last]
+                    to, line = leads_to(o, c, last, step, after)
+                    first = after.base[to] + line * after.size[to, last]
                     shift = here.lo[a, last] + step.cost[o, last] - after.lo[to, last]
                     clipped = min(max(-shift, 0), stop)
                     if any_marked(mark[start : start + clipped]):

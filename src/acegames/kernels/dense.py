@@ -38,9 +38,9 @@ def line_rows(s, c, low, step, after, line):
         if top < low:
             continue
         for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-            to_line, to = leads_to(o, c, step, after)
+            to, place = leads_to(o, c, last, step, after)
             k = o - step.out_ptr[first_row]
-            line.first[k] = after.base[to] + (to_line - after.line[to]) * after.size[to, last]
+            line.first[k] = after.base[to] + place * after.size[to, last]
             line.shift[k] = low + step.cost[o, last] - after.lo[to, last]
 
 

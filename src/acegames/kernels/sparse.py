@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.boxes import box_totals
+from acegames.kernels.boxes import box_totals, leads_to
 from acegames.system.compiled import inner, kernel, making
 
 
@@ -40,31 +40,13 @@ def find(key, listed):
 
 
 @inner
-def next_cell(o, c, step, after):
-    """Cell of the next layer that outcome o leads to, or -1 when a budget breaks."""
-    to = after.slot[step.next_state[o]]
-    if to < 0:
-        return np.int64(-1)
-    cell = np.int64(0)
-    for m in range(step.cost.shape[1]):
-        total = c[m] + step.cost[o, m]
-        if total > step.budget[m]:
-            return np.int64(-1)
-        at = max(total - after.lo[to, m], 0)
-        if at >= after.size[to, m]:
-            return np.int64(-1)
-        cell = cell * after.size[to, m] + at
-    return after.base[to] + cell
-
-
-@inner
 def next_cells(r, c, step, after, found):
     """Fill the cells of the next layer that row r leads to; False when a budget breaks."""
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-        cell = next_cell(o, c, step, after)
-        if cell < 0:
+        to, place = leads_to(o, c, len(c), step, after)
+        if place < 0:
             return False
-        found[o - step.out_ptr[r]] = cell
+        found[o - step.out_ptr[r]] = after.base[to] + place
     return True
 
 

@@ -253,8 +253,7 @@ def _attempt(stage, goal, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
-    _scale(stage.utility, work)
-    outliers = _depths(R, work)
+    outliers = _scale(stage.utility, work)
     limited = _bounds(goal, comparing, span, deep, work)
     for i in range(N):
         if work.unit[i] > 0.0:
@@ -266,7 +265,10 @@ def _attempt(stage, goal, span, deep, work):
     if comparing:
         rows, columns, pilot = _comparison_rows(R, incentives, goal.kind, span, work)
     else:
-        _weigh(R, goal.terms, span, work)
+        for j in range(R):  # the linear objective of each joint action, in units of its range
+            work.c[j] = 0.0
+            for i in range(N):
+                work.c[j] += goal.terms[i] * work.unit[i] / span * work.v[j, i]
     program = simplex.Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
     worth = work.v[:R, pilot] if comparing else work.c[:R]
     a = _best_of(worth, work.depth, False)
@@ -294,18 +296,12 @@ def _attempt(stage, goal, span, deep, work):
 
 @inlined
 def _scale(u, work):
-    for i in range(len(work.top)):
-        for j in range(len(u)):
-            work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
-
-
-@inlined
-def _depths(R, work):
-    """How far each outlier is below a player's best, else 1. Returns the number of outliers."""
+    """Fill utilities in units, and how far below a player's best outliers are; returns how many."""
     outliers = 0
-    work.depth[: R + 2] = 1.0
-    for j in range(R):
+    work.depth[: len(u) + 2] = 1.0
+    for j in range(len(u)):
         for i in range(len(work.top)):
+            work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
             if -work.v[j, i] > OUTLIER:
                 work.depth[j] = max(work.depth[j], -work.v[j, i])
         outliers += work.depth[j] > 1.0
@@ -407,15 +403,6 @@ def _comparison_rows(R, incentives, kind, span, work):
     work.c[:R] = 0.0
     work.c[R:columns] = 1.0
     return rows, columns, pilot
-
-
-@inlined
-def _weigh(R, terms, span, work):
-    """The linear objective of each joint action, in units of its range."""
-    for j in range(R):
-        work.c[j] = 0.0
-        for i in range(len(work.top)):
-            work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
 
 
 # -- its levels -----------------------------------------------------------------------------------

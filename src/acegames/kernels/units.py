@@ -167,11 +167,9 @@ def finer(u, R, N, sigma, top, core, unit):
             if sigma[j] > 0.0:
                 missing += sigma[j] * (top[i] - u[j, i])
                 gross += sigma[j] * u[j, N + i]
-        if missing > NOISE * gross and missing * COARSE < unit[i]:
-            unit[i] = 8.0 * missing
-            changed = True
-        elif max(missing, core[i]) * COARSE < unit[i]:
-            unit[i] = 8.0 * max(missing, core[i])
+        least = missing if missing > NOISE * gross else max(missing, core[i])
+        if least * COARSE < unit[i]:
+            unit[i] = 8.0 * least
             changed = True
     return changed
 
