@@ -23,21 +23,15 @@ __all__ = ["Engine", "EngineResult", "OnProgress", "Progress", "check_rewards"]
 
 def check_rewards(game: MarkovGame, concept: Concept) -> None:
     """Refuse rewards whose totals floats cannot compare."""
+    per_layer = np.array([np.abs(layer.reward).max(axis=0) for layer in game.layers])
     with np.errstate(over="ignore"):
-        size = (2 + concept.floor) * _largest_total(game)
+        size = (2 + concept.floor) * per_layer[list(game.layer_at)].sum(axis=0)
     for player, total in zip(game.players, size.tolist(), strict=True):
         if not total <= LARGEST_TOTAL:
             raise InvalidGame(
                 f"player {player!r}: the rewards of all steps come to {total:.3g} in size (the floor of deviations included), "
                 f"must be at most {LARGEST_TOTAL:g}; measure them in a larger unit"
             )
-
-
-def _largest_total(game: MarkovGame) -> NDArray[np.float64]:
-    """A bound on the size of each player's total reward, (N,)."""
-    per_layer = np.array([np.abs(layer.reward).max(axis=0) for layer in game.layers])
-    total: NDArray[np.float64] = per_layer[list(game.layer_at)].sum(axis=0)
-    return total
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,6 @@ class Engine(Protocol):
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        ...
 
     def solve(
         self,
@@ -93,4 +86,3 @@ class Engine(Protocol):
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """The equilibrium, or None when no policy keeps the budgets; layers go to `store`."""
-        ...

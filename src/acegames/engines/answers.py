@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Floats, Ints
 from acegames.policy.filing import PURE_ONLY, Mixed
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class OpenStage(NamedTuple):
@@ -43,14 +41,6 @@ class Answers:
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
     repaired: int = 0  # of these, decided in exact arithmetic
-
-
-@dataclass(frozen=True, eq=False)
-class LayerAnswers:
-    """The answers of the layer of time t."""
-
-    t: int
-    answers: Answers
 
 
 def joined(value: Floats, code: NDArray[Any], blocks: Sequence[tuple[int, Answers]]) -> Answers:

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, OnProgress, Progress
-from acegames.engines.answers import LayerAnswers
+from acegames.engines.answers import Answers
 from acegames.engines.baseline import Baseline
 from acegames.engines.layer_store import ExploredSpace, LayerStore, SolvedLayer
 from acegames.engines.repair import repair
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import file_layer
 from acegames.policy.layer import PolicyLayer
@@ -35,14 +35,41 @@ class LayerSolver(Protocol[V]):
     def values_of(self, solved: SolvedLayer) -> V:
         """The values of a stored layer, to go on from."""
 
-    def solve(self, t0: int, t1: int, after: V) -> tuple[list[LayerAnswers], V]:
-        """Solve the layers t1-1 down to t0 from the values of t1. Also returns the values of t0.
+    def solve(self, t0: int, t1: int, after: V) -> tuple[list[Answers], V]:
+        """The answers of t1-1 down to t0 from the values of t1, and the values of t0.
 
         Only the layer t0 may have open stages.
         """
 
-    def mended(self, values: V, cells: NDArray[np.int64], repaired: NDArray[np.float64]) -> V:
+    def mended(self, values: V, cells: Ints, repaired: Floats) -> V:
         """The values that `solve` returned, with those of cells that were open replaced."""
+
+
+class ByArray:
+    """What solvers share that take one layer after the other and hold its values as an array.
+
+    Values are by cell where all cells are held, else by reached cell; gross ones come behind.
+    """
+
+    space: ExploredSpace
+
+    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Layer by layer."""
+        return [(t, t + 1) for t in range(first, end)]
+
+    def values_at_end(self) -> Floats:
+        """Zero."""
+        end, n = self.space.layers[-1], len(self.space.game.players)
+        assert end.cells is not None
+        return np.zeros((end.total if self.space.dense else end.cells.number, n if n == 1 else 2 * n))
+
+    def values_of(self, solved: SolvedLayer) -> Floats:
+        """A copy: kernels would be compiled a second time for arrays that cannot be written."""
+        return solved.both(by_cell=self.space.dense)
+
+    def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
+        """The array itself: repair wrote into it."""
+        return values
 
 
 def backward(
@@ -69,15 +96,13 @@ def backward(
         values = solver.values_of(kept[end]) if end < game.horizon else solver.values_at_end()
         for t0, t1 in reversed(solver.cuts(first, end)):
             found, values = solver.solve(t0, t1, values)
-            for x in found:
-                answers = repair(x.answers, concept, game.players, base.above[x.t])
-                if x.answers.open:
-                    cells = np.array([stage.cell for stage in x.answers.open])
+            for t, answers in zip(reversed(range(t0, t1)), found, strict=True):
+                if answers.open:
+                    cells = np.array([stage.cell for stage in answers.open])
+                    answers = repair(answers, concept, game.players, base.above[t])
                     values = solver.mended(values, cells, answers.value[cells])
-                layer, gross = file_layer(
-                    space.layers[x.t], game.layer(x.t), answers.code, answers.value, answers.mixed
-                )
-                store.put(SolvedLayer(x.t, layer, answers.programs, answers.repaired, gross))
+                layer, gross = file_layer(space.layers[t], game.layer(t), answers.code, answers.value, answers.mixed)
+                store.put(SolvedLayer(t, layer, answers.programs, answers.repaired, gross))
                 done += len(layer)
             layers += len(found)
             tell()
@@ -96,7 +121,7 @@ def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
         end = t
 
 
-def root_values(game: MarkovGame, first: PolicyLayer) -> NDArray[np.float64]:
+def root_values(game: MarkovGame, first: PolicyLayer) -> Floats:
     """The players' expected values over the initial states."""
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
     roots = first.pairs(state, np.zeros((len(state), first.space.lo.shape[1]), dtype=np.int64), None)

@@ -15,12 +15,10 @@ from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.engines import EngineResult
+from acegames.model.arrays import Floats
 from acegames.numerics import BASELINE
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from acegames.engines.answers import Answers
 from acegames.kernels.records import Boxes, Following, Listed, Steps, Written
+from acegames.model.arrays import Floats, Ints, spans
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 TABLES = ("row_ptr", "out_ptr", "next_state", "cost", "prob")  # of `Steps`: the game's own
 
@@ -74,9 +72,8 @@ class Room(NamedTuple):
 
 def empty_room(data: LayerData, cells: int) -> Room:
     """Room for the cells. Nearly all games share a type of codes; each is compiled for anew."""
-    return Room(
-        np.zeros((cells, data.reward.shape[1])), np.zeros(cells, np.uint16 if data.widest[0] < 65535 else np.uint32)
-    )
+    code = np.uint16 if data.widest[0] < 65535 else np.uint32
+    return Room(np.zeros((cells, data.reward.shape[1])), np.zeros(cells, code))
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
@@ -153,8 +150,8 @@ def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, F
     slot = np.full_like(after.slot, -1)
     state_of = np.argsort(after.slot, kind="stable")[np.count_nonzero(after.slot < 0) :]
     slot[state_of[boxes]] = np.arange(len(boxes))
-    cells, base = _taken(after.base, boxes)
-    lines, line = _taken(after.line, boxes)
+    cells, base = spans(after.base[boxes], after.base[boxes + 1])
+    lines, line = spans(after.line[boxes], after.line[boxes + 1])
     height = after.height[lines] if len(after.height) else after.height
     following = Following(slot, after.lo[boxes], after.size[boxes], base, line, height)
     if data.next_listed is None:
@@ -164,10 +161,3 @@ def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, F
     kept = np.flatnonzero(np.isin(owner, boxes))
     at = np.searchsorted(boxes, owner[kept])
     return following, listed(keys[kept] - after.base[owner[kept]] + base[at]), data.next_value[kept]
-
-
-def _taken(first: Ints, boxes: Ints) -> tuple[Ints, Ints]:
-    """The numbers first[b] .. first[b+1]-1 of some boxes, end to end, and where each begins."""
-    count = first[boxes + 1] - first[boxes]
-    start = np.concatenate([[0], np.cumsum(count)])
-    return np.repeat(first[boxes] - start[:-1], count) + np.arange(start[-1]), start

@@ -237,9 +237,8 @@ class Checkpoint:
                 assert here.cells is not None
                 check_layer(replace(layer, offsets=offsets), game, space.dims)
                 filed = len(layer.code) == answers(here.cells.number, here.total)
-                counted = all(type(n) is int for n in (t, programs, repaired)) and 0 <= repaired <= programs <= len(
-                    layer
-                )
+                counted = all(type(n) is int for n in (t, programs, repaired))
+                counted = counted and 0 <= repaired <= programs <= len(layer)
                 like_values = gross is None or (gross.shape, gross.dtype) == (layer.values.shape, layer.values.dtype)
                 if t < 0 or not (filed and counted and like_values):
                     raise BadFile(f"its layer of time {t} is not one of this game")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
@@ -90,10 +91,9 @@ def _table_bytes(space: Space) -> int:
     deviations or, once these are gone, tables again to find out exactly which pairs occur.
     """
     tables = space.tables
-    boxes = sum(
-        int(x.nbytes) for x in (space.states, space.lo, space.size, space.least, space.most, space.base, space.line)
-    )
-    once = sum(int(getattr(tables, x.name).nbytes) for x in fields(tables)) + boxes
+    arrays = [getattr(tables, x.name) for x in fields(tables)]
+    arrays += [space.states, space.lo, space.size, space.least, space.most, space.base, space.line]
+    once = sum(int(x.nbytes) for x in arrays)
     deviations = len(tables.reward) * DEVIATION_BYTES + 4 * _deviations(space)
     return 2 * once + 5 * tables.reward.nbytes + max(once, deviations)
 
@@ -130,9 +130,7 @@ def _filed(space: Space, cells: int) -> int:
     if space.dense and len(space.game.players) == 1:
         return cells
     if space.explored:
-        return sum(
-            answers(x.number, total) for x, total in zip(space.cells[:-1], space.totals[:-1].tolist(), strict=True)
-        )
+        return sum(map(answers, (x.number for x in space.cells[:-1]), space.totals[:-1].tolist()))
     return min(int(cells / BY_CELL), space.total)
 
 
@@ -149,12 +147,8 @@ def _stage_seconds(rows: int, outs: int, players: int, concept: Concept, *, dens
     if players == 1:
         return 2e-9 + lookups
     if concept.product:  # supports grow with two to the number of actions, and most are left out
-        return (
-            0.5e-6
-            + rows * 0.2e-6
-            + (2e-7 * min(2.0 ** (1.3 * rows**0.5), 1e6) if players == 2 else 0.0)
-            + lookups * players
-        )
+        supports = 2e-7 * min(2.0 ** (1.3 * rows**0.5), 1e6) if players == 2 else 0.0
+        return 0.5e-6 + rows * 0.2e-6 + supports + lookups * players
     program = 0.2e-6 + (12e-9 * rows**1.9 if concept.told else 70e-9 * rows)
     return program * concept.criterion.effort + lookups * players
 
@@ -189,20 +183,17 @@ def _advice(space: Space, factor: float) -> str:
     for m in space.dims:
         cell = float(common_unit(exact_costs(game)[m])) * coarser
         largest = max((abs(float(row[m])) for row in game.budgets if isinstance(row[m], Fraction)), default=0.0)
-        if game.horizon * cell <= largest:
-            parts.append(
-                f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {game.horizon * cell:.2g})"
-            )
-    rounding = (
-        f"Rounding the costs of {', of '.join(parts)} would make it fit. " if len(parts) == len(space.dims) else ""
-    )
+        within = game.horizon * cell
+        if within <= largest:
+            parts.append(f"{game.constraints[m]!r} to multiples of {cell:.2g} (budgets then hold within {within:.2g})")
+    fits = len(parts) == len(space.dims)
+    rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
     fewer = "Fewer constraints shrink it most; shorter" if len(space.dims) > 1 else "Shorter"
     return f"{rounding}{fewer} horizons and smaller budgets help too."
 
 
 def _bytes(number: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
-        if number < 1024 or unit == "TiB":
-            return f"{plain(Fraction(int(number)))} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
-        number /= 1024
-    raise AssertionError
+    if number < 1024:
+        return f"{plain(Fraction(int(number)))} bytes"
+    power = min(int(math.log2(number)) // 10, 4)
+    return f"{number / 1024**power:.1f} {'KMGT'[power - 1]}iB"

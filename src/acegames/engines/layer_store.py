@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.game import MarkovGame
+from acegames.policy.filing import spread
 from acegames.policy.layer import PolicyLayer
 from acegames.safety.cells import LayerSpace
 
@@ -25,6 +26,15 @@ class SolvedLayer:
     # like the layer's values; None with one player, and where no solve goes on from this layer
     gross: NDArray[np.float64] | None = None
 
+    def both(self, *, by_cell: bool) -> NDArray[np.float64]:
+        """Values, then gross ones, by cell or by reached cell; a copy that can be written."""
+        layer, total = self.layer, self.layer.space.total
+        values = np.array(layer.values) if self.gross is None else np.hstack([layer.values, self.gross])
+        if len(values) == (total if by_cell else len(layer)):
+            return values
+        cells = layer.cells.listed(total)
+        return spread(values, cells, total) if by_cell else values[cells]
+
 
 class ExploredSpace(Protocol):
     """What the loop knows of a game: the pairs that safe play reaches."""
@@ -38,8 +48,12 @@ class ExploredSpace(Protocol):
         """The constraints that the layers' boxes count."""
 
     @property
+    def dense(self) -> bool:
+        """Whether all cells of the boxes are held, not only those that are reached."""
+
+    @property
     def layers(self) -> Sequence[LayerSpace]:
-        """The boxes of each time, with their reached cells."""
+        """The boxes of t = 0 .. H, with their reached cells."""
 
     @property
     def pairs(self) -> int:
@@ -53,19 +67,15 @@ class LayerStore(Protocol):
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
         """The layers that are there already, the last time first; any may be missing."""
-        ...
 
     def put(self, solved: SolvedLayer) -> None:
         """Take a layer that was missing; the last time comes first."""
-        ...
 
     def close(self) -> list[SolvedLayer]:
         """All layers, of times H-1 .. 0."""
-        ...
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """Arrays that belong to the layers, held where these are."""
-        ...
 
 
 class InMemory:

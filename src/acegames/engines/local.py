@@ -19,25 +19,17 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, OnProgress
-from acegames.engines.answers import Answers, LayerAnswers, joined
-from acegames.engines.backward import LayerSolver, backward
+from acegames.engines.answers import Answers, joined
+from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, solve_block
-from acegames.engines.forecast import (
-    RUN_CELLS,
-    WAITING_BYTES,
-    Estimate,
-    block_cells,
-    check_limits,
-    estimate_space,
-    on_disk,
-)
-from acegames.engines.layer_store import InMemory, LayerStore, SolvedLayer
+from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
+from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
 from acegames.engines.stages import Programs, Searches, choices_of
 from acegames.errors import InvalidOption, TooLarge
+from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
-from acegames.policy.filing import spread
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import batches, explore
@@ -46,10 +38,7 @@ from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
 from acegames.system.machine import available_memory
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-RUN = RUN_CELLS
+RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
@@ -151,53 +140,26 @@ def _reached(game: MarkovGame, lattice: Lattice, allowed: int) -> Reached | None
 def _solver(
     space: Space, lattice: Lattice, concept: Concept, base: Baseline, pool: ThreadPoolExecutor
 ) -> LayerSolver[Floats]:
-    players, widest = space.game.players, space.tables.widest[0]
-    run = min(RUN, block_cells(space))
-    if len(players) == 1:
-        if space.dense and int(space.totals.max()) <= RUN_ALONE:
+    players, run = space.game.players, min(RUN, block_cells(space))
+    if len(players) == 1 and space.dense:
+        if int(space.totals.max()) <= RUN_ALONE:
             return OnePlayer(space)
-        programs = Programs(concept, players, choices_of(space, concept), widest, base)
-        return Threads(space, lattice, concept, base, programs, pool, RUN_ALONE if space.dense else run)
-    if not concept.product:
-        programs = Programs(concept, players, choices_of(space, concept), widest, base)
-        return Threads(space, lattice, concept, base, programs, pool, run)
-    announce("nash", "solve_nash")
-    if isinstance(concept, Nash) and concept.backend is not None:
-        from acegames.stage.backend import load
+        run = RUN_ALONE
+    stages: StageSolver
+    if len(players) > 1 and concept.product:
+        announce("nash", "solve_nash")
+        if isinstance(concept, Nash) and concept.backend is not None:
+            from acegames.stage.backend import load
 
-        load(concept.backend)  # a missing package is told before the work
-    searches = Searches(concept, players, choices_of(space, concept), base)
-    return Threads(space, lattice, concept, base, searches, pool, run)
-
-
-class _Values:
-    """Values of a layer as an array: by cell (dense) or by pair (listed), gross ones behind."""
-
-    space: Space
-
-    def values_at_end(self) -> Floats:
-        """Zero."""
-        end, n = self.space.layers[-1], len(self.space.game.players)
-        assert end.cells is not None
-        return np.zeros((end.total if self.space.dense else end.cells.number, n if n == 1 else 2 * n))
-
-    def values_of(self, solved: SolvedLayer) -> Floats:
-        """A copy: kernels would be compiled a second time for arrays that cannot be written."""
-        layer, dense = solved.layer, self.space.dense
-        values = np.array(layer.values) if solved.gross is None else np.hstack([layer.values, solved.gross])
-        total = layer.space.total
-        if len(values) == (total if dense else len(layer)):
-            return values
-        cells = layer.cells.listed(total)
-        return spread(values, cells, total) if dense else values[cells]
-
-    def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
-        """The array itself: repair wrote into it."""
-        return values
+            load(concept.backend)  # a missing package is told before the work
+        stages = Searches(concept, players, choices_of(space, concept), base)
+    else:
+        stages = Programs(concept, players, choices_of(space, concept), space.tables.widest[0], base)
+    return Threads(space, lattice, concept, base, stages, pool, run)
 
 
 @dataclass(frozen=True, eq=False)
-class Threads(_Values):
+class Threads(ByArray):
     """Solves one layer after the other, its blocks on several threads."""
 
     space: Space
@@ -208,11 +170,7 @@ class Threads(_Values):
     pool: ThreadPoolExecutor
     run: int  # cells of a block
 
-    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Layer by layer."""
-        return [(t, t + 1) for t in range(first, end)]
-
-    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[LayerAnswers], Floats]:
+    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
         whole = empty_room(data, data.cells)
@@ -223,17 +181,15 @@ class Threads(_Values):
 
         bounds = list(runs(data.cells, self.run))
         found = []
-        for (begin, _), x in zip(
-            bounds, map(block, bounds) if len(bounds) == 1 else self.pool.map(block, bounds), strict=True
-        ):
+        each = map if len(bounds) == 1 else self.pool.map
+        for (begin, _), x in zip(bounds, each(block, bounds), strict=True):
             if x.failure:
-                raise failed(
-                    self.space, self.lattice, t0, x.failure._replace(cell=begin + x.failure.cell), self.concept
-                )
+                failure = x.failure._replace(cell=begin + x.failure.cell)
+                raise failed(self.space, self.lattice, t0, failure, self.concept)
             found.append((begin, x))
         if len(self.space.game.players) == 1 and self.space.dense:
             _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
-        return [LayerAnswers(t0, joined(*whole, found))], whole.value
+        return [joined(*whole, found)], whole.value
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
@@ -246,7 +202,7 @@ class Threads(_Values):
 
 
 @dataclass(frozen=True, eq=False)
-class OnePlayer(_Values):
+class OnePlayer(ByArray):
     """Solves many small layers of one player in one call."""
 
     space: Space
@@ -255,7 +211,7 @@ class OnePlayer(_Values):
         """Runs of bounded work, so that an interrupt is answered in between."""
         return [(first + t0, first + t1) for t0, t1 in batches(self.space.totals[first:end])]
 
-    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[LayerAnswers], Floats]:
+    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`; values and codes of all layers lie end to end."""
         from acegames.kernels.dense import alone_range
 
@@ -273,7 +229,7 @@ class OnePlayer(_Values):
         for t in reversed(range(t0, t1)):
             own = slice(int(cell_start[t]), int(cell_start[t + 1]))
             _blank(space.layers[t], code[own], value[own])
-            found.append(LayerAnswers(t, Answers(value[own, None], code[own])))
+            found.append(Answers(value[own, None], code[own]))
         return found, value[: int(cell_start[t0 + 1]), None]
 
 

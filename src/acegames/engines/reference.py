@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines import EngineResult, OnProgress
-from acegames.engines.answers import Answers, LayerAnswers
-from acegames.engines.backward import backward
+from acegames.engines.answers import Answers
+from acegames.engines.backward import ByArray, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.forecast import Estimate, estimate_space
-from acegames.engines.layer_store import InMemory, LayerStore, SolvedLayer
+from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import none_found, too_large
+from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
@@ -29,9 +29,6 @@ from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import plan
 from acegames.stage import StageBatch, StageSolver, StageStrategies
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 SECONDS = 1e-3  # of one stage game, about
 
@@ -77,6 +74,7 @@ class Graph:
     game: MarkovGame
     lattice: Lattice
     nodes: list[NodeLayer]  # t = 0 .. H
+    dense = False
 
     @property
     def dims(self) -> tuple[int, ...]:
@@ -86,7 +84,7 @@ class Graph:
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
         """The smallest boxes around the nodes of each time."""
-        return tuple(smallest_boxes(x) for x in self.nodes[:-1])
+        return tuple(map(smallest_boxes, self.nodes))
 
     @property
     def pairs(self) -> int:
@@ -95,36 +93,17 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class OneByOne:
-    """Solves one layer after the other in numpy. Values are by node, gross ones behind."""
+class OneByOne(ByArray):
+    """Solves one layer after the other in numpy. Values are by node."""
 
-    graph: Graph
+    space: Graph
     concept: Concept
     base: Baseline
     stages: StageSolver
 
-    def cuts(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Layer by layer."""
-        return [(t, t + 1) for t in range(first, end)]
-
-    def values_at_end(self) -> Floats:
-        """Zero."""
-        n = len(self.graph.game.players)
-        return np.zeros((len(self.graph.nodes[-1].state), n if n == 1 else 2 * n))
-
-    def values_of(self, solved: SolvedLayer) -> Floats:
-        """By node, however they are filed."""
-        layer = solved.layer
-        values = layer.values if solved.gross is None else np.hstack([layer.values, solved.gross])
-        return values[layer.cells.listed(layer.space.total)] if layer.by_cell else values
-
-    def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
-        """Nothing is ever open."""
-        return values
-
-    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[LayerAnswers], Floats]:
+    def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """The recursion above, at every node of time t0."""
-        game, nodes, n = self.graph.game, self.graph.nodes[t0], len(self.graph.game.players)
+        game, nodes, n = self.space.game, self.space.nodes[t0], len(self.space.game.players)
         table = game.layer(t0)
         future = np.add.reduceat(nodes.prob[:, None] * after[nodes.next_pair], nodes.out_ptr[:-1], axis=0)
         utility = with_gross(table.reward[nodes.row] - self.base.taken[t0]) + future
@@ -137,13 +116,13 @@ class OneByOne:
         if self.concept.product:
             mixed = by_player(nodes, table, mixed, game)
         answers = Answers(values, code, mixed, programs=found.programs, repaired=found.repaired)
-        return [LayerAnswers(t0, answers)], values
+        return [answers], values
 
     def _check(self, t: int, found: StageStrategies) -> None:
         """Raise where a stage has no equilibrium, or where its search was broken off."""
-        game, nodes = self.graph.game, self.graph.nodes[t]
+        game, nodes = self.space.game, self.space.nodes[t]
         for g in sorted([*found.without, *found.too_large])[:1]:
-            state, spent = game.states[int(nodes.state[g])], self.graph.lattice.spent(nodes.spent[g].tolist())
+            state, spent = game.states[int(nodes.state[g])], self.space.lattice.spent(nodes.spent[g].tolist())
             joint_actions = int(nodes.row_ptr[g + 1] - nodes.row_ptr[g])
             build = none_found if g in found.without else too_large
             raise build(game, t, state, spent, joint_actions, self.concept)

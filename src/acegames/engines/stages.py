@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
@@ -18,8 +17,6 @@ from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
-
-Ints = NDArray[np.int64]
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
@@ -63,9 +60,8 @@ class Programs:
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
         row = written.row[rows]
-        return OpenStage(
-            int(written.cell[g]), row - written.first_row[g], self.choices.action[row], written.utility[rows].copy()
-        )
+        counted = row - written.first_row[g]
+        return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy())
 
 
 @dataclass(frozen=True, eq=False)

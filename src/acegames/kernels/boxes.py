@@ -11,32 +11,14 @@ from acegames.system.compiled import inner, kernel, making
 
 
 @kernel
-def forward_count(initial, steps):
-    """Number of states that legal play can be in at t = 0 .. H."""
-    S = steps.row_ptr.shape[1] - 1
-    here = np.zeros(S, np.bool_)
-    for s in initial:
-        here[s] = True
-    counts = np.zeros(len(steps.layer_at) + 1, np.int64)
-    counts[0] = len(initial)
-    for t in range(len(steps.layer_at)):
-        rows = steps.row_ptr[steps.layer_at[t]]
-        there = np.zeros(S, np.bool_)
-        for s in range(S):
-            if here[s]:
-                for o in range(steps.out_ptr[rows[s]], steps.out_ptr[rows[s + 1]]):
-                    if not there[steps.next_state[o]]:
-                        there[steps.next_state[o]] = True
-                        counts[t + 1] += 1
-        here = there
-    return counts
+def forward_bounds(initial, steps, states, least, most):
+    """Fill the states, and the least and largest totals that legal play can have spent there.
 
-
-@kernel
-def forward_bounds(initial, steps, start, states, least, most):
-    """Fill the states, and the least and largest totals that legal play can have spent there."""
-    S, D = steps.row_ptr.shape[1] - 1, steps.cost.shape[1]
-    H = len(steps.layer_at)
+    Returns where the states of t = 0 .. H begin, and their number. Without room for states, and for
+    totals of no constraint, they are only counted.
+    """
+    S, D, H = steps.row_ptr.shape[1] - 1, least.shape[1], len(steps.layer_at)
+    start = np.zeros(H + 2, np.int64)
     here = np.zeros(S, np.bool_)
     low, high = np.zeros((S, D), np.int64), np.zeros((S, D), np.int64)
     next_low, next_high = np.empty((S, D), np.int64), np.empty((S, D), np.int64)
@@ -49,7 +31,8 @@ def forward_bounds(initial, steps, start, states, least, most):
         for s in range(S):
             if not here[s]:
                 continue
-            states[at] = s
+            if len(states):
+                states[at] = s
             for m in range(D):
                 least[at, m] = low[s, m]
                 most[at, m] = high[s, m]
@@ -65,9 +48,11 @@ def forward_bounds(initial, steps, start, states, least, most):
                     if not there[to] or b > next_high[to, m]:
                         next_high[to, m] = b
                 there[to] = True
+        start[t + 1] = at
         here = there
         low, next_low = next_low, low
         high, next_high = next_high, high
+    return start
 
 
 @kernel
@@ -162,24 +147,22 @@ def steps_at(steps, t):
 
 
 @inner
-def leads_to(o, c, step, after):
-    """Line of the next layer, and its box, that outcome o leads to from the totals c.
+def leads_to(o, c, count, step, after):
+    """The box of the next layer that outcome o leads to from the totals c, and the place there.
 
-    The line is -1 where a budget breaks.
+    Places are lines or cells of the box, by the first `count` constraints; -1: a budget breaks.
     """
     to = after.slot[step.next_state[o]]
     if to < 0:
-        return np.int64(-1), to
-    line = np.int64(0)
-    for m in range(step.cost.shape[1] - 1):
+        return to, np.int64(-1)
+    place = np.int64(0)
+    for m in range(count):
         total = c[m] + step.cost[o, m]
-        if total > step.budget[m]:
-            return np.int64(-1), to
         at = max(total - after.lo[to, m], 0)
-        if at >= after.size[to, m]:
-            return np.int64(-1), to
-        line = line * after.size[to, m] + at
-    return after.line[to] + line, to
+        if total > step.budget[m] or at >= after.size[to, m]:
+            return to, np.int64(-1)
+        place = place * after.size[to, m] + at
+    return to, place
 
 
 @inner
@@ -188,19 +171,23 @@ def threshold(r, c, step, after):
     last = step.cost.shape[1] - 1
     found = np.int64(2**62)
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-        line, to = leads_to(o, c, step, after)
-        if line < 0 or after.height[line] < 0:
+        to, line = leads_to(o, c, last, step, after)
+        height = after.height[after.line[to] + line] if line >= 0 else -1
+        if height < 0:
             return -np.int64(2**62)
-        found = min(found, min(step.budget[last], after.lo[to, last] + after.height[line]) - step.cost[o, last])
+        found = min(found, min(step.budget[last], after.lo[to, last] + height) - step.cost[o, last])
     return found
 
 
 @inner
-def line_totals(c, line, here, a):
-    """Totals of all but the last constraint on a line of box a."""
-    for m in range(here.lo.shape[1] - 2, -1, -1):
-        c[m] = here.lo[a, m] + line % here.size[a, m]
-        line //= here.size[a, m]
+def box_totals(c, count, place, here, a):
+    """Totals of the first `count` constraints at a place of box a: a cell, or a line.
+
+    Places are counted from the first of the box.
+    """
+    for m in range(count - 1, -1, -1):
+        c[m] = here.lo[a, m] + place % here.size[a, m]
+        place //= here.size[a, m]
 
 
 # -- height maps and reached cells ----------------------------------------------------------------
@@ -213,7 +200,7 @@ def heights(here, step, after, height, c):
     for a in range(len(here.states)):
         s = here.states[a]
         for nth in range(here.line[a + 1] - here.line[a]):
-            line_totals(c, nth, here, a)
+            box_totals(c, last, nth, here, a)
             most = -np.int64(2**62)
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
                 most = max(most, threshold(r, c, step, after))
@@ -234,7 +221,7 @@ def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
             start = here.base[a] + nth * width
             if not any_marked(mark[start : start + width]):
                 continue
-            line_totals(c, nth, here, a)
+            box_totals(c, last, nth, here, a)
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
                 top = threshold(r, c, step, after)
                 stop = min(top - here.lo[a, last] + 1, width)
@@ -246,11 +233,12 @@ def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
                         low[i] = min(low[i], reward[r, i])
                         high[i] = max(high[i], reward[r, i])
                 for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                    to_line, to = leads_to(o, c, step, after)
-                    first = after.base[to] + (to_line - after.line[to]) * after.size[to, last]
+                    to, line = leads_to(o, c, last, step, after)
+                    first = after.base[to] + line * after.size[to, last]
                     shift = here.lo[a, last] + step.cost[o, last] - after.lo[to, last]
                     clipped = min(max(-shift, 0), stop)
-                    _mark_all(next_mark[first : first + 1], mark[start : start + clipped])
+                    if any_marked(mark[start : start + clipped]):
+                        next_mark[first] = 1
                     at = first + shift + clipped
                     _mark_each(next_mark[at : at + stop - clipped], mark[start + clipped : start + stop])
 
@@ -269,12 +257,6 @@ def _mark_each(into, marks):
     # slices counted from zero: the compiler then knows that no index is negative, and vectorises
     for k in range(len(marks)):
         into[k] |= marks[k]
-
-
-@inner
-def _mark_all(into, marks):
-    if any_marked(marks):
-        into[0] = 1
 
 
 @kernel

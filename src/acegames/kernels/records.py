@@ -103,9 +103,8 @@ class Choices(NamedTuple):
     """The joint actions that rows stand for."""
 
     action: Small  # (R, N)
-    deviation: (
-        Small  # (R, actions of all players): the row, counted from the state's first, when one player switches, or -1
-    )
+    # (R, actions of all players) the row, from the state's first, when one player switches, or -1
+    deviation: Small
     first_action: Ints  # (N+1,) the columns of player i in `deviation` are first_action[i] : first_action[i+1]
 
 

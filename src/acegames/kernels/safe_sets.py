@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.kernels.boxes import any_marked, line_totals
+from acegames.kernels.boxes import any_marked, box_totals
 from acegames.kernels.dense import empty_line, line_rows
 from acegames.kernels.records import Small
-from acegames.kernels.sparse import cell_totals, next_place
+from acegames.kernels.sparse import empty_places, next_places
 from acegames.system.compiled import inner, kernel
 
 
@@ -37,20 +37,16 @@ def _slot(bits, block, size):
 
 
 @inner
-def _same(bits, block, other, other_block):
-    same = block == other_block
-    for k in range(len(bits)):
-        same &= bits[k] == other[k]
-    return same
-
-
-@inner
 def _number_of(bits, block, sets, count):
     """Number of a set, which is added where it is new; and how many there are."""
     h = _slot(bits, block, len(sets.table))
     while sets.table[h] >= 0:
-        if _same(bits, block, sets.bits[sets.table[h]], sets.block[sets.table[h]]):
-            return np.int64(sets.table[h]), count
+        number = np.int64(sets.table[h])
+        same = sets.block[number] == block
+        for k in range(len(bits)):
+            same &= sets.bits[number, k] == bits[k]
+        if same:
+            return number, count
         h = (h + 1) & (len(sets.table) - 1)
     for k in range(len(bits)):
         sets.bits[count, k] = bits[k]
@@ -70,13 +66,18 @@ def index_sets(sets, count):
 
 
 @inner
+def _set_bit(bits, k):
+    bits[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+
+
+@inner
 def _line_set(bits, stop, rows, k):
     """The feasible rows at place k of a line, as bits; and how far they stay the same."""
     bits[:] = 0
     end = np.int64(2**62)
     for r in range(rows):
         if stop[r] > k:
-            bits[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+            _set_bit(bits, r)
             end = min(end, stop[r])
     return end
 
@@ -112,7 +113,7 @@ def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count
                 return a, nth, pair, count
             start = here.base[a] + nth * width
             if any_marked(mark[start : start + width]):
-                line_totals(c, nth, here, a)
+                box_totals(c, last, nth, here, a)
                 line_rows(s, c, here.lo[a, last], step, after, line)
                 k = np.int64(0)
                 while k < width:
@@ -130,7 +131,7 @@ def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count
 @kernel
 def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code):
     """As `dense_sets`, for listed cells. Returns the pair to go on from and the sets."""
-    c = np.zeros(step.cost.shape[1], np.int64)
+    c, found = empty_places(step)
     bits = np.zeros(sets.bits.shape[1], np.uint64)
     a = np.int64(0)
     while pair < len(keys):
@@ -139,17 +140,11 @@ def sparse_sets(pair, keys, here, step, after, listed, block, sets, count, code)
         while here.base[a + 1] <= keys[pair]:
             a += 1
         s = here.states[a]
-        cell_totals(c, keys[pair], here, a)
+        box_totals(c, len(c), keys[pair] - here.base[a], here, a)
         bits[:] = 0
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            fine = True
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                if next_place(o, c, step, after, listed) < 0:
-                    fine = False
-                    break
-            if fine:
-                k = r - step.row_ptr[s]
-                bits[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
+            if next_places(r, c, step, after, listed, found):
+                _set_bit(bits, r - step.row_ptr[s])
         code[pair], count = _number_of(bits, block[s], sets, count)
         pair += 1
     return pair, count

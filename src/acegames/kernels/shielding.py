@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from acegames.kernels.boxes import box_totals
 from acegames.kernels.records import Ints, Place
 from acegames.system.compiled import inlined, kernel
 
@@ -39,8 +40,10 @@ def _ones(word: Int) -> Int:
 
 
 @inlined
-def _bit(cell: Int) -> Int:
-    return np.uint64(cell & 63)
+def _place_of(values: Ints, begin: Int, end: Int, wanted: Int) -> Int:
+    """The place of a value among begin .. end-1, -1 where it is not there."""
+    at = _last_at_most(values, begin, end, wanted)
+    return at if at >= begin and values[at] == wanted else np.int64(-1)
 
 
 @inlined
@@ -48,16 +51,15 @@ def _number(t: Int, cell: Int, place: Place) -> Int:
     """The number of a cell of time t, -1 where it has none."""
     first, word, words, counts, keys = place.first, place.word, place.words, place.counts, place.keys
     if not len(words):
-        at = _last_at_most(keys, first[t], first[t + 1], cell)
-        return at if at >= first[t] and keys[at] == cell else np.int64(-1)
+        return _place_of(keys, first[t], first[t + 1], cell)
     at = word[t] + (cell >> 6)
-    own = words[at] >> _bit(cell)
-    if own & _ONE == np.uint64(0):
+    bit = _ONE << np.uint64(cell & 63)
+    if words[at] & bit == np.uint64(0):
         return np.int64(-1)
     total = counts[at >> 3]
     for k in range((at >> 3) << 3, at):
         total += _ones(words[k])
-    return total + _ones(words[at] & ((_ONE << _bit(cell)) - _ONE))
+    return total + _ones(words[at] & (bit - _ONE))
 
 
 @inlined
@@ -81,14 +83,6 @@ def _cell_of(t: Int, number: Int, place: Place) -> Int:
 
 
 @inlined
-def _box(t: Int, state: Int, place: Place) -> Int:
-    """The box of a state at time t, -1 where it has none."""
-    start, states = place.start, place.states
-    at = _last_at_most(states, start[t], start[t + 1], state)
-    return at if at >= start[t] and states[at] == state else np.int64(-1)
-
-
-@inlined
 def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
     """The cell of a box with the totals spent, -1 outside."""
     lo, size, base = place.lo, place.size, place.base
@@ -101,16 +95,6 @@ def _cell(t: Int, box: Int, total: Ints, place: Place) -> Int:
     return base[box + t] + cell
 
 
-@inlined
-def _totals(t: Int, box: Int, cell: Int, place: Place, total: Ints) -> None:
-    """What was spent at a cell of a box."""
-    lo, size, base = place.lo, place.size, place.base
-    rest = cell - base[box + t]
-    for m in range(lo.shape[1] - 1, -1, -1):
-        total[m] = lo[box, m] + rest % size[box, m]
-        rest //= size[box, m]
-
-
 @kernel
 def find_numbers(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, number: Ints) -> None:
     """The number of each pair (t, state, spent (B, M)), -1 where no safe play comes."""
@@ -121,7 +105,7 @@ def find_numbers(t: Ints, state: Ints, spent: Ints, dims: Ints, place: Place, nu
         time = t[q] if len(t) > 1 else t[0]
         if time < 0 or time > last:
             continue
-        box = _box(time, state[q], place)
+        box = _place_of(place.states, place.start[time], place.start[time + 1], state[q])
         if box < 0:
             continue
         for k in range(len(dims)):
@@ -144,7 +128,7 @@ def find_pairs(number: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spe
         begin, end = place.start[time], place.start[time + 1]
         cell = _cell_of(time, number[q], place)
         box = _last_at_most(base, begin + time, end + time, cell) - time
-        _totals(time, box, cell, place, total)
+        box_totals(total, len(total), cell - base[box + time], place, box)
         t[q], state[q] = time, states[box]
         for k in range(len(dims)):
             spent[q, dims[k]] = total[k]

@@ -13,21 +13,24 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.kernels.records import Floats, Ints
-from acegames.numerics import (
-    HARRIS,
-    HIGH_PRICE,
-    LARGE_CERTIFICATE,
-    LEVER,
-    LP_CERTIFICATE,
-    NOISE,
-    PIVOT,
-    ROW_FEASIBLE,
-)
+from acegames.numerics import HARRIS, HIGH_PRICE, LARGE_CERTIFICATE, LEVER, LP_CERTIFICATE, NOISE, PIVOT, ROW_FEASIBLE
 from acegames.system.compiled import inner
 
-STRICT = (
-    16  # joint actions up to which nothing but the exact optimum will do; larger programs in exact arithmetic take long
-)
+STRICT = 16
+"""Joint actions up to which only the exact optimum will do: exact arithmetic can still be asked."""
+
+
+class Tolerances(NamedTuple):
+    """What the simplex takes for zero."""
+
+    cost: float  # a reduced cost above minus this
+    pivot: float
+    slack: float  # how far Harris's first pass oversteps a bound
+    share: float  # how far equal ratios may differ
+    zero: float  # a negative right side above minus this
+
+
+STAGE = Tolerances(ROW_FEASIBLE, PIVOT, HARRIS, 0.0, HARRIS)
 
 
 class Program(NamedTuple):
@@ -82,83 +85,87 @@ def pivot(table, r, j):
 
 
 @inner
-def dual_simplex(table, limit):
-    """Make rhs >= 0 while keeping d >= 0. Returns the number of pivots, or -1."""
-    T, rhs, d = table.T, table.rhs, table.d
-    for step in range(limit):
-        bland = step > limit // 2
-        r = -1
-        worst = -ROW_FEASIBLE
-        for i in range(table.m):
-            if rhs[i] < worst:
-                r = i
-                if bland:
-                    break
-                worst = rhs[i]
-        if r < 0:
-            return step
-        bound = np.inf
-        for j in range(table.n):
-            if T[r, j] < -PIVOT:
-                ratio = (max(d[j], 0.0) + (0.0 if bland else HARRIS)) / -T[r, j]
-                bound = min(bound, ratio)
-        if bound == np.inf:
-            if rhs[r] < -HARRIS:
-                return -1
-            rhs[r] = 0.0  # no pivot would mend it: it is what others rounded off
-            continue
-        best = -1
-        size = 0.0
-        for j in range(table.n):
-            if T[r, j] < -PIVOT and max(d[j], 0.0) / -T[r, j] <= bound and -T[r, j] > size:
-                best = j
-                size = -T[r, j]
-                if bland:
-                    break
-        if best < 0:
-            return -1
-        pivot(table, r, best)
-        rhs[r] = max(rhs[r], 0.0)
-    return -1
+def lowest(values, count, bound, first):
+    """The place of the lowest value, or of the first, below a bound; -1: there is none."""
+    at = -1
+    for k in range(count):
+        if values[k] < bound:
+            at = k
+            if first:
+                break
+            bound = values[k]
+    return at
 
 
 @inner
-def primal_simplex(table, barred, limit):
-    """Make d >= 0 on columns not barred, keeping rhs >= 0. Returns the pivots, or -1."""
-    T, rhs, d = table.T, table.rhs, table.d
+def _entering(table, d, barred, bound, first):
+    """The same among the reduced costs of columns that are not barred."""
+    at = -1
+    for k in range(table.n):
+        if d[k] < bound and not barred[table.nonbasic[k]]:
+            at = k
+            if first:
+                break
+            bound = d[k]
+    return at
+
+
+@inner
+def _first_to_bind(b, a, sign, count, tolerances, bland):
+    """Of the least ratios b / (sign a), the one with the largest pivot; -1: there is none."""
+    bound = np.inf
+    for k in range(count):
+        if sign * a[k] > tolerances.pivot:
+            bound = min(bound, (max(b[k], 0.0) + (0.0 if bland else tolerances.slack)) / (sign * a[k]))
+    bound = bound * (1.0 + tolerances.share) + tolerances.share
+    at = -1
+    size = tolerances.pivot
+    for k in range(count):
+        if sign * a[k] > size and max(b[k], 0.0) / (sign * a[k]) <= bound:
+            at = k
+            size = sign * a[k]
+            if bland:
+                break
+    return at
+
+
+@inner
+def dual_simplex(table):
+    """Make rhs >= 0 while keeping d >= 0. Returns whether that was done."""
+    T, rhs = table.T, table.rhs
+    limit = 20 * (table.m + table.n) + 50
     for step in range(limit):
         bland = step > limit // 2
-        j = -1
-        worst = -ROW_FEASIBLE
-        for k in range(table.n):
-            if not barred[table.nonbasic[k]] and d[k] < worst:
-                j = k
-                if bland:
-                    break
-                worst = d[k]
-        if j < 0:
-            return step
-        bound = np.inf
-        for i in range(table.m):
-            if T[i, j] > PIVOT:
-                bound = min(bound, (max(rhs[i], 0.0) + (0.0 if bland else HARRIS)) / T[i, j])
-        if bound == np.inf:
-            return -1
-        r = -1
-        size = 0.0
-        for i in range(table.m):
-            if T[i, j] > PIVOT and max(rhs[i], 0.0) / T[i, j] <= bound and T[i, j] > size:
-                r = i
-                size = T[i, j]
-                if bland:
-                    break
+        r = lowest(rhs, table.m, -ROW_FEASIBLE, bland)
         if r < 0:
-            return -1
+            return True
+        j = _first_to_bind(table.d, T[r], -1.0, table.n, STAGE, bland)
+        if j >= 0:
+            pivot(table, r, j)
+        elif rhs[r] < -HARRIS:
+            return False
+        rhs[r] = max(rhs[r], 0.0)  # where no pivot would mend it, it is what others rounded off
+    return False
+
+
+@inner
+def primal_simplex(table, d, rows, barred, tolerances):
+    """Make d >= 0 on columns not barred, keeping rhs >= 0 in the first rows; False: that fails."""
+    T, rhs = table.T, table.rhs
+    limit = 20 * (rows + table.n) + 50
+    for step in range(limit):
+        bland = step > limit // 2
+        j = _entering(table, d, barred, -tolerances.cost, bland)
+        if j < 0:
+            return True
+        r = _first_to_bind(rhs, T[:, j], 1.0, rows, tolerances, bland)
+        if r < 0:
+            return False
         pivot(table, r, j)
-        for i in range(table.m):
-            if rhs[i] < 0.0 and rhs[i] > -HARRIS:
+        for i in range(rows):
+            if rhs[i] < 0.0 and rhs[i] > -tolerances.zero:
                 rhs[i] = 0.0
-    return -1
+    return False
 
 
 @inner
@@ -180,8 +187,7 @@ def reduced_costs(table, program):
 @inner
 def read_point(table, program, x):
     """Fill the weights (columns,) of the present basis."""
-    for j in range(program.columns):
-        x[j] = 0.0
+    x[: program.columns] = 0.0
     for i in range(table.m):
         j = table.basic[i]
         if j < program.columns:
@@ -191,8 +197,7 @@ def read_point(table, program, x):
 @inner
 def read_prices(table, program, y):
     """Fill the prices (rows,) of the present basis."""
-    for r in range(program.rows):
-        y[r] = 0.0
+    y[: program.rows] = 0.0
     for k in range(table.n):
         if table.nonbasic[k] >= program.columns:
             y[table.nonbasic[k] - program.columns] = table.d[k]
@@ -229,10 +234,7 @@ def is_certified(program, x, y, barred):
     for j in range(program.columns):
         if barred[j]:
             continue
-        price = program.c[j]
-        for r in range(program.rows):
-            if y[r] != 0.0:
-                price -= y[r] * A[r, j]
+        price = _price(j, program, y)
         if j < program.R:
             gap = max(gap, (price + fixed - value) / program.depth[j])
             if price + fixed - value > accepted:
@@ -243,9 +245,18 @@ def is_certified(program, x, y, barred):
 
 
 @inner
+def _price(j, program, y):
+    """What a column is worth after it has paid for its part in the rows."""
+    price = program.c[j]
+    for r in range(program.rows):
+        if y[r] != 0.0:
+            price -= y[r] * program.A[r, j]
+    return price
+
+
+@inner
 def prices_agree(table, program, x, y):
     """Whether reduced costs agree with the program's own numbers, where prices are high."""
-    A, c = program.A, program.c
     high = 0.0
     for r in range(program.rows):
         high = max(high, abs(y[r]))
@@ -254,18 +265,11 @@ def prices_agree(table, program, x, y):
     level = -np.inf  # what a joint action that is played is worth
     for j in range(program.R):
         if x[j] > 0.0:
-            price = c[j]
-            for r in range(program.rows):
-                price -= y[r] * A[r, j]
-            level = max(level, price)
+            level = max(level, _price(j, program, y))
     for k in range(table.n):
         j = table.nonbasic[k]
-        if j < program.R:
-            price = c[j]
-            for r in range(program.rows):
-                price -= y[r] * A[r, j]
-            if abs((level - price) / program.depth[j] - table.d[k]) > LEVER:
-                return False
+        if j < program.R and abs((level - _price(j, program, y)) / program.depth[j] - table.d[k]) > LEVER:
+            return False
     return True
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.system.compiled import inner, kernel
+from acegames.kernels.boxes import box_totals, leads_to
+from acegames.system.compiled import inner, kernel, making
 
 
 @inner
@@ -18,8 +19,7 @@ def _slot_of(key, size):
 def build_index(keys, table):
     """Fill an open-addressing table with the positions of the keys; -1 is empty."""
     size = len(table)
-    for k in range(size):
-        table[k] = -1
+    table[:] = -1
     for p in range(len(keys)):
         h = _slot_of(keys[p], size)
         while table[h] >= 0:
@@ -40,72 +40,63 @@ def find(key, listed):
 
 
 @inner
-def next_cell(o, c, step, after):
-    """Cell of the next layer that outcome o leads to, or -1 when a budget breaks."""
-    to = after.slot[step.next_state[o]]
-    if to < 0:
-        return np.int64(-1)
-    cell = np.int64(0)
-    for m in range(step.cost.shape[1]):
-        total = c[m] + step.cost[o, m]
-        if total > step.budget[m]:
-            return np.int64(-1)
-        at = max(total - after.lo[to, m], 0)
-        if at >= after.size[to, m]:
-            return np.int64(-1)
-        cell = cell * after.size[to, m] + at
-    return after.base[to] + cell
+def next_cells(r, c, step, after, found):
+    """Fill the cells of the next layer that row r leads to; False when a budget breaks."""
+    for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+        to, place = leads_to(o, c, len(c), step, after)
+        if place < 0:
+            return False
+        found[o - step.out_ptr[r]] = after.base[to] + place
+    return True
 
 
 @inner
-def next_place(o, c, step, after, listed):
-    """The same as a position in the list of the next layer, or -1."""
-    cell = next_cell(o, c, step, after)
-    return find(cell, listed) if cell >= 0 else np.int64(-1)
+def next_places(r, c, step, after, listed, found):
+    """The same as positions in the list of the next layer; False when one is not listed."""
+    if not next_cells(r, c, step, after, found):
+        return False
+    for k in range(step.out_ptr[r + 1] - step.out_ptr[r]):
+        found[k] = find(found[k], listed)
+        if found[k] < 0:
+            return False
+    return True
 
 
-@inner
-def cell_totals(c, cell, here, a):
-    """Totals of a cell of box a."""
-    cell -= here.base[a]
-    for m in range(here.lo.shape[1] - 1, -1, -1):
-        c[m] = here.lo[a, m] + cell % here.size[a, m]
-        cell //= here.size[a, m]
+@making
+def empty_places(step):
+    """Room for totals, and for what the row with the most outcomes leads to."""
+    widest = 0
+    for r in range(len(step.out_ptr) - 1):
+        widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
+    return np.empty(step.cost.shape[1], np.int64), np.empty(widest, np.int64)
 
 
 @kernel
 def expand(keys, here, step, after, table):
     """Collect the cells that safe rows lead to in a hash set. Returns their number, -1 if full."""
-    return _collect(keys, here, step, after, table, np.zeros(step.cost.shape[1], np.int64))
+    return _collect(keys, here, step, after, table, *empty_places(step))
 
 
 @inner
-def _collect(keys, here, step, after, table, c):
+def _collect(keys, here, step, after, table, c, found):
     capacity = len(table)
-    for k in range(capacity):
-        table[k] = -1
+    table[:] = -1
     count = 0
     a = 0
-    for p in range(len(keys)):
-        while here.base[a + 1] <= keys[p]:
+    for key in keys:
+        while here.base[a + 1] <= key:
             a += 1
         s = here.states[a]
-        cell_totals(c, keys[p], here, a)
+        box_totals(c, len(c), key - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            safe = True
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                if next_cell(o, c, step, after) < 0:
-                    safe = False
-                    break
-            if not safe:
+            if not next_cells(r, c, step, after, found):
                 continue
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                key = next_cell(o, c, step, after)
-                h = _slot_of(key, capacity)
-                while table[h] >= 0 and table[h] != key:
+            for to in found[: step.out_ptr[r + 1] - step.out_ptr[r]]:
+                h = _slot_of(to, capacity)
+                while table[h] >= 0 and table[h] != to:
                     h = (h + 1) & (capacity - 1)
                 if table[h] < 0:
-                    table[h] = key
+                    table[h] = to
                     count += 1
                     if 2 * count > capacity:
                         return -1
@@ -115,12 +106,7 @@ def _collect(keys, here, step, after, table, c):
 @kernel
 def sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played):
     """Set true[p] of wanted cells with a row whose successors are all true; mark both."""
-    c = np.zeros(step.cost.shape[1], np.int64)
-    widest = 0
-    for s in range(len(step.row_ptr) - 1):
-        for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            widest = max(widest, step.out_ptr[r + 1] - step.out_ptr[r])
-    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, c, np.empty(widest, np.int64))
+    _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, played, *empty_places(step))
 
 
 @inner
@@ -133,32 +119,27 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
         if not wanted[p]:
             continue
         s = here.states[a]
-        cell_totals(c, keys[p], here, a)
+        box_totals(c, len(c), keys[p] - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            fine = True
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                at = next_place(o, c, step, after, listed)
-                if at < 0 or not next_true[at]:
-                    fine = False
-                    break
-                found[o - step.out_ptr[r]] = at
+            fine = next_places(r, c, step, after, listed, found)
+            places = found[: step.out_ptr[r + 1] - step.out_ptr[r]]
+            for at in places:
+                fine = fine and next_true[at]
             if fine:
                 true[p] = True
                 played[r] = True
-                for k in range(step.out_ptr[r + 1] - step.out_ptr[r]):
-                    next_keep[found[k]] = True
+                for at in places:
+                    next_keep[at] = True
 
 
 @kernel
 def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value, written):
     """As `write_dense`, for the listed cells number begin .. end-1."""
-    c = np.zeros(step.cost.shape[1], np.int64)
-    return _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, c, written)
+    return _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, written, *empty_places(step))
 
 
 @inner
-def _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, c, written):
-    C = reward.shape[1]
+def _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, written, c, found):
     R = np.int64(0)
     written.ptr[0] = 0
     a = np.int64(0)
@@ -166,21 +147,16 @@ def _write_listed(begin, end, keys, here, step, reward, after, listed, next_valu
         while here.base[a + 1] <= keys[p]:
             a += 1
         s = here.states[a]
-        cell_totals(c, keys[p], here, a)
+        box_totals(c, len(c), keys[p] - here.base[a], here, a)
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
-            fine = True
-            for i in range(C):
+            if not next_places(r, c, step, after, listed, found):
+                continue
+            for i in range(reward.shape[1]):
                 written.utility[R, i] = reward[r, i]
-            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                at = next_place(o, c, step, after, listed)
-                if at < 0:
-                    fine = False
-                    break
-                for i in range(C):
-                    written.utility[R, i] += step.prob[o] * next_value[at, i]
-            if fine:
-                written.row[R] = r
-                R += 1
+                for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                    written.utility[R, i] += step.prob[o] * next_value[found[o - step.out_ptr[r]], i]
+            written.row[R] = r
+            R += 1
         written.cell[p - begin] = p - begin
         written.first_row[p - begin] = step.row_ptr[s]
         written.ptr[p - begin + 1] = R

@@ -18,30 +18,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.kernels import simplex
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
-from acegames.kernels.simplex import (
-    STRICT,
-    Dictionary,
-    Program,
-    dual_simplex,
-    is_certified,
-    pivot,
-    prices_agree,
-    primal_simplex,
-    read_point,
-    read_prices,
-    reduced_costs,
-    refine,
-)
-from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
+from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
 from acegames.system.compiled import copied, inlined, inner, making
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
-DEEP, DEEPER = (
-    8.0,
-    1024.0,
-)  # units below their best in which players are compared where there are outliers: first, and then
+# units below their best in which players are compared where there are outliers: first, and then
+DEEP, DEEPER = 8.0, 1024.0
 ATTEMPTS = 5  # programs of one stage in floats, in units that the one before shows, until exact arithmetic is asked
 
 
@@ -128,25 +113,29 @@ def leave_stage(stage):
         stage.position[stage.row[j]] = -1
 
 
-# -- pure -----------------------------------------------------------------------------------------
-
-
 @inlined
-def pure_answer(g, written, choices, goal, work):
-    """Whether the joint action with the best linear objective, work.chosen[0], is stable."""
+def solve_stage(g, written, choices, goal, work):
+    """What becomes of stage game g, and whether it took programs.
+
+    PURE: the joint action is work.chosen[0]; MIXED: the distribution is work.sigma; or UNCERTIFIED.
+    """
     begin, end = written.ptr[g], written.ptr[g + 1]
+    u = written.utility[begin:end]
     work.chosen[0] = 0
-    if end - begin == 1 or not measure(
-        written.utility[begin:end], end - begin, len(work.top), work.top, work.low, work.unit
-    ):
-        return True
-    if goal.kind in (EGALITARIAN, FAIR):
-        return False
+    if end - begin == 1 or not measure(u, end - begin, len(work.top), work.top, work.low, work.unit):
+        return PURE, False
     stage = enter_stage(g, written, choices, work.row, work.position)
-    work.chosen[0] = _best_pure(stage, goal.terms, work)
-    stable = _pure_is_stable(work.chosen[0], stage, work.unit)
+    status, programs = PURE, goal.kind in (EGALITARIAN, FAIR)
+    if not programs:
+        work.chosen[0] = _best_pure(stage, goal.terms, work)
+        programs = not _pure_is_stable(work.chosen[0], stage, work.unit)
+    if programs:
+        status = _by_programs(stage, goal, work)
     leave_stage(stage)
-    return stable
+    return status, programs
+
+
+# -- pure -----------------------------------------------------------------------------------------
 
 
 @inlined
@@ -224,21 +213,8 @@ def gains_alone(a, i, stage):
 
 
 @inner
-def by_programs(g, written, choices, goal, work):
-    """Solve a stage game by linear programs, in units that fit it; what `pure_answer` measured is
-    in work.
-
-    Returns PURE (the joint action is work.chosen[0]), MIXED (the distribution is work.sigma), or
-    UNCERTIFIED.
-    """
-    stage = enter_stage(g, written, choices, work.row, work.position)
-    status = _attempts(stage, goal, work)
-    leave_stage(stage)
-    return status
-
-
-@copied
-def _attempts(stage, goal, work):
+def _by_programs(stage, goal, work):
+    """Linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
     R, N = len(u), len(top)
     leave_outliers_out(u, R, N, top, unit, work.values, work.order)
@@ -277,19 +253,23 @@ def _attempt(stage, goal, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)
     comparing = goal.kind in (EGALITARIAN, FAIR)
-    _scale(stage.utility, work)
-    outliers = _depths(R, work)
+    outliers = _scale(stage.utility, work)
     limited = _bounds(goal, comparing, span, deep, work)
     for i in range(N):
         if work.unit[i] > 0.0:
-            _merge_equal(stage.utility, i, work)
+            for j in range(R):
+                work.order[j] = NOISE * stage.utility[j, N + i] / work.unit[i]
+            merge_equal(work.v[:R, i], work.order, work.values, work.nonbasic)
     incentives = _incentive_rows(stage, goal.correlated, work)
     rows, columns, pilot = incentives, R, np.int64(0)
     if comparing:
         rows, columns, pilot = _comparison_rows(R, incentives, goal.kind, span, work)
     else:
-        _weigh(R, goal.terms, span, work)
-    program = Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
+        for j in range(R):  # the linear objective of each joint action, in units of its range
+            work.c[j] = 0.0
+            for i in range(N):
+                work.c[j] += goal.terms[i] * work.unit[i] / span * work.v[j, i]
+    program = simplex.Program(work.A, work.b, work.c, work.depth, work.size, R, columns, rows, incentives)
     worth = work.v[:R, pilot] if comparing else work.c[:R]
     a = _best_of(worth, work.depth, False)
     careful = 0 < outliers < R and (comparing or work.depth[a] > 1.0)
@@ -297,15 +277,15 @@ def _attempt(stage, goal, span, deep, work):
         a = _best_of(worth, work.depth, True)
     table = _start(program, a, careful, work)
     if comparing:  # the auxiliaries enter on the pilot's rows
-        pivot(table, incentives + pilot, R - 1)
+        simplex.pivot(table, incentives + pilot, R - 1)
         if goal.kind == FAIR:
-            pivot(table, incentives + N + pilot, R)
+            simplex.pivot(table, incentives + N + pilot, R)
     if not first_level(program, table, outliers > 0, work):
         return UNCERTIFIED
     if limited and not _within(program, work):
         return UNCERTIFIED
     if goal.kind == ANY:
-        refine(table, program, work.x)
+        simplex.refine(table, program, work.x)
     elif not tie_levels(program, table, limited, work):
         return UNCERTIFIED
     return _accepted(stage, program, table, work, work.sigma)
@@ -316,22 +296,15 @@ def _attempt(stage, goal, span, deep, work):
 
 @inlined
 def _scale(u, work):
-    for i in range(len(work.top)):
-        for j in range(len(u)):
-            work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
-
-
-@inlined
-def _depths(R, work):
-    """How far each outlier is below a player's best, else 1. Returns the number of outliers."""
+    """Fill utilities in units, and how far below a player's best outliers are; returns how many."""
     outliers = 0
-    for j in range(R + 2):
-        work.depth[j] = 1.0
-        if j < R:
-            for i in range(len(work.top)):
-                if -work.v[j, i] > OUTLIER:
-                    work.depth[j] = max(work.depth[j], -work.v[j, i])
-            outliers += work.depth[j] > 1.0
+    work.depth[: len(u) + 2] = 1.0
+    for j in range(len(u)):
+        for i in range(len(work.top)):
+            work.v[j, i] = (u[j, i] - work.top[i]) / work.unit[i] if work.unit[i] > 0.0 else 0.0
+            if -work.v[j, i] > OUTLIER:
+                work.depth[j] = max(work.depth[j], -work.v[j, i])
+        outliers += work.depth[j] > 1.0
     return outliers
 
 
@@ -354,42 +327,6 @@ def _bounds(goal, comparing, span, deep, work):
     for i in range(len(work.top)):
         work.offset[i] = (work.offset[i] - lowest) / span
     return comparing and limited
-
-
-@inlined
-def _merge_equal(u, i, work):
-    """Give values of player i that differ by rounding the lowest of them."""
-    v, order, sorted_v, unit = work.v, work.nonbasic, work.values, work.unit[i]
-    R, N = len(u), len(work.top)
-    largest = 0.0
-    for j in range(R):
-        largest = max(largest, u[j, N + i])
-    blur = NOISE * largest / unit
-    nearly = False  # rarely: look for two that are close but not equal before sorting
-    for j in range(R):
-        here = v[j, i]
-        sorted_v[j] = here
-        for k in range(j):
-            gap = abs(sorted_v[k] - here)
-            nearly |= (gap <= blur) & (gap > 0.0)
-    if not nearly:
-        return
-    for j in range(R):
-        here = v[j, i]
-        k = j
-        while k > 0 and sorted_v[k - 1] > here:
-            sorted_v[k] = sorted_v[k - 1]
-            order[k] = order[k - 1]
-            k -= 1
-        sorted_v[k] = here
-        order[k] = j
-    lowest = sorted_v[0]
-    for k in range(1, R):
-        blur = NOISE * max(u[order[k], N + i], u[order[k - 1], N + i]) / unit
-        if sorted_v[k] - sorted_v[k - 1] > blur:
-            lowest = sorted_v[k]
-        else:
-            v[order[k], i] = lowest
 
 
 @inlined
@@ -444,9 +381,7 @@ def _comparison_rows(R, incentives, kind, span, work):
         if offset[i] + work.reach[i] / span < least:
             least = offset[i] + work.reach[i] / span
             pilot = i
-    for r in range(incentives):
-        A[r, R] = 0.0
-        A[r, columns - 1] = 0.0
+    A[:incentives, R:columns] = 0.0
     rows = incentives
     for i in range(N):  # z - w_i.sigma <= o_i
         for j in range(R):
@@ -465,20 +400,9 @@ def _comparison_rows(R, incentives, kind, span, work):
             b[rows] = above - max(offset[i] - most, -work.reach[i] / span)
             work.owner[rows] = offset[i] - most < -work.reach[i] / span
             rows += 1
-    for j in range(R):
-        work.c[j] = 0.0
-    work.c[R] = 1.0
-    work.c[columns - 1] = 1.0
+    work.c[:R] = 0.0
+    work.c[R:columns] = 1.0
     return rows, columns, pilot
-
-
-@inlined
-def _weigh(R, terms, span, work):
-    """The linear objective of each joint action, in units of its range."""
-    for j in range(R):
-        work.c[j] = 0.0
-        for i in range(len(work.top)):
-            work.c[j] += terms[i] * work.unit[i] / span * work.v[j, i]
 
 
 # -- its levels -----------------------------------------------------------------------------------
@@ -505,7 +429,7 @@ def _start(program, a, careful, work):
     A, c, depth = program.A, program.c, program.depth
     rows, columns = program.rows, program.columns
     depth[a] = 1.0
-    table = Dictionary(work.T, work.rhs, work.d, work.basic, work.nonbasic, rows + 1, columns - 1)
+    table = simplex.Dictionary(work.T, work.rhs, work.d, work.basic, work.nonbasic, rows + 1, columns - 1)
     k = 0
     for j in range(columns):
         if j != a:
@@ -526,20 +450,18 @@ def _start(program, a, careful, work):
             program.size[r] = max(program.size[r], abs(A[r, j]) / depth[j])
     table.basic[rows] = a
     table.rhs[rows] = 1.0
-    for j in range(columns + rows):
-        work.barred[j] = False
+    work.barred[: columns + rows] = False
     return table
 
 
 @inlined
 def first_level(program, table, outliers, work):
     """Maximise the objective. Returns whether the answer is certified; its prices are in work.y."""
-    limit = 20 * (table.m + table.n) + 50
-    if dual_simplex(table, limit) < 0:
+    if not simplex.dual_simplex(table):
         return False
     if outliers:  # the objective as it is, and to the last digit: prices of outliers are these times their depth
-        reduced_costs(table, program)
-        if primal_simplex(table, work.barred, limit) < 0:
+        simplex.reduced_costs(table, program)
+        if not simplex.primal_simplex(table, table.d, table.m, work.barred, simplex.STAGE):
             return False
     return _read_certified(program, table, work)
 
@@ -547,7 +469,6 @@ def first_level(program, table, outliers, work):
 @inlined
 def tie_levels(program, table, limited, work):
     """Among the best points, maximise the players' utilities in turn. Returns whether certified."""
-    limit = 20 * (table.m + table.n) + 50
     best = 0.0
     for j in range(program.columns):
         best += program.c[j] * work.x[j]
@@ -555,7 +476,7 @@ def tie_levels(program, table, limited, work):
     levels = 0
     for level in range(len(work.top)):
         ties = False
-        if not prices_agree(table, program, work.x, work.y):
+        if not simplex.prices_agree(table, program, work.x, work.y):
             return False
         for k in range(table.n):
             j = table.nonbasic[k]
@@ -568,8 +489,10 @@ def tie_levels(program, table, limited, work):
             break
         for j in range(program.columns):
             program.c[j] = work.v[j, level] if j < program.R else 0.0
-        reduced_costs(table, program)
-        if primal_simplex(table, work.barred, limit) < 0 or not _read_certified(program, table, work):
+        simplex.reduced_costs(table, program)
+        if not simplex.primal_simplex(table, table.d, table.m, work.barred, simplex.STAGE):
+            return False
+        if not _read_certified(program, table, work):
             return False
         if limited and not _within(program, work):
             return False
@@ -577,7 +500,7 @@ def tie_levels(program, table, limited, work):
         for j in range(program.R):
             work.missing[level] += work.v[j, level] * work.x[j]
         levels = level + 1
-    refine(table, program, work.x)
+    simplex.refine(table, program, work.x)
     for j in range(program.columns):
         best -= work.first[j] * work.x[j]
     for level in range(levels):
@@ -589,9 +512,9 @@ def tie_levels(program, table, limited, work):
 
 @inlined
 def _read_certified(program, table, work):
-    read_point(table, program, work.x)
-    read_prices(table, program, work.y)
-    return is_certified(program, work.x, work.y, work.barred)
+    simplex.read_point(table, program, work.x)
+    simplex.read_prices(table, program, work.y)
+    return simplex.is_certified(program, work.x, work.y, work.barred)
 
 
 @inlined
@@ -617,7 +540,7 @@ def _accepted(stage, program, table, work, sigma):
                     work.chosen[0] = j
             return PURE if count == 1 else MIXED
         if least == 0.0:
-            refine(table, program, work.x)
+            simplex.refine(table, program, work.x)
     return ROUGH
 
 
@@ -663,7 +586,7 @@ def _residuals_hold(u, program, work, sigma, tiny):
         if r < program.incentives:
             i = work.owner[r]
             least = min(work.scale[r], missing[i])
-            strict = tiny and program.R <= STRICT
+            strict = tiny and program.R <= simplex.STRICT
             accepted = 4.0 * NOISE * own + 0.25 * NOISE * least if strict else STABLE * least + noise[i]
         if slack < -accepted:
             return False

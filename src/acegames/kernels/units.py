@@ -36,6 +36,34 @@ def measure(u, R, N, top, low, unit):
 
 
 @inner
+def merge_equal(v, blur, values, order):
+    """Values that follow each other within their rounding `blur` become the lowest of them."""
+    largest = 0.0
+    nearly = False  # rarely: look for two that are close but not equal before sorting
+    for j in range(len(v)):
+        largest = max(largest, blur[j])
+        values[j] = v[j]
+    for j in range(len(v)):
+        for k in range(j):
+            gap = abs(values[k] - values[j])
+            nearly |= (gap <= largest) & (gap > 0.0)
+    if not nearly:
+        return
+    for j in range(len(v)):
+        k = j
+        while k > 0 and values[order[k - 1]] > values[j]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
+    lowest = values[order[0]]
+    for k in range(1, len(v)):
+        before, here = order[k - 1], order[k]
+        if values[here] - values[before] > max(blur[before], blur[here]):
+            lowest = values[here]
+        v[here] = lowest
+
+
+@inner
 def core_range(values, R, noise, shortfall):
     """The range of values without outliers, which lie OUTLIER times below a quarter of them."""
     top = values[0]
@@ -139,11 +167,9 @@ def finer(u, R, N, sigma, top, core, unit):
             if sigma[j] > 0.0:
                 missing += sigma[j] * (top[i] - u[j, i])
                 gross += sigma[j] * u[j, N + i]
-        if missing > NOISE * gross and missing * COARSE < unit[i]:
-            unit[i] = 8.0 * missing
-            changed = True
-        elif max(missing, core[i]) * COARSE < unit[i]:
-            unit[i] = 8.0 * max(missing, core[i])
+        least = missing if missing > NOISE * gross else max(missing, core[i])
+        if least * COARSE < unit[i]:
+            unit[i] = 8.0 * least
             changed = True
     return changed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.stage import MIXED, PURE, by_programs, pure_answer, workspace
+from acegames.kernels.stage import MIXED, PURE, solve_stage, workspace
 from acegames.system.compiled import inner, kernel
 
 
@@ -16,12 +16,12 @@ def solve_written(written, count, choices, goal, widest, answers):
     mixed = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
     answers.mixed_ptr[0] = 0
     for g in range(count):
-        status = PURE
+        status, took = PURE, False
         if len(actions) == 1:
             work.chosen[0] = best_row(written, g)
-        elif not pure_answer(g, written, choices, goal, work):
-            status = by_programs(g, written, choices, goal, work)
-            programs += 1
+        else:
+            status, took = solve_stage(g, written, choices, goal, work)
+        programs += took
         if status == PURE:
             _file_pure(g, written, work.chosen[0], answers)
         elif status == MIXED:

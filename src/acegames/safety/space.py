@@ -192,7 +192,7 @@ class Space:
 
 def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     """Lay out the boxes. Cheap: linear in the game, whatever the budgets."""
-    from acegames.kernels.boxes import backward_boxes, forward_bounds, forward_count
+    from acegames.kernels.boxes import backward_boxes, forward_bounds
 
     announce()
     costs = lattice.costs(_joined([layer.cost for layer in game.layers]))
@@ -203,12 +203,12 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     tables = Tables.of(game, kept)
     initial = np.array([s for s, _ in game.initial], dtype=np.int64)
     steps = tables.steps(budget)
-    start = pointers(forward_count(initial, steps))
-    boxes = int(start[-1])
+    nothing = np.empty((0, 0), np.int64)
+    boxes = int(forward_bounds(initial, steps, np.empty(0, np.int64), nothing, nothing)[-1])
     states = np.empty(boxes, np.int64)
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
     lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
-    forward_bounds(initial, steps._replace(cost=_frozen(costs)), start, states, least, most)
+    start = forward_bounds(initial, steps._replace(cost=_frozen(costs)), states, least, most)
     low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
     backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)

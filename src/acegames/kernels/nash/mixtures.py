@@ -66,7 +66,13 @@ def _eliminate(side, room):
     """
     E, e = room.E, room.e
     m, n = len(side.own), len(side.others)
-    _write_equations(side, room)
+    for k in range(n):
+        for r in range(m - 1):
+            E[r, k] = side.worth[side.own[r + 1], side.others[k]] - side.worth[side.own[0], side.others[k]]
+        E[m - 1, k] = 1.0
+    e[: m - 1] = 0.0
+    e[m - 1] = 1.0
+    room.row[:n] = -1
     sure = YES
     rank = np.int64(0)
     while rank < m and rank < n:
@@ -83,20 +89,6 @@ def _eliminate(side, room):
             return rank, (NO if sure == YES else MAYBE)
         sure = max(sure, zero)
     return rank, sure
-
-
-@inlined
-def _write_equations(side, room):
-    G, own, others = side.worth, side.own, side.others
-    last = len(own) - 1
-    for k in range(len(others)):
-        for r in range(last):
-            room.E[r, k] = G[own[r + 1], others[k]] - G[own[0], others[k]]
-        room.E[last, k] = 1.0
-        room.row[k] = -1
-    for r in range(last):
-        room.e[r] = 0.0
-    room.e[last] = 1.0
 
 
 @inlined
@@ -189,8 +181,14 @@ def _dictionary(side, rank, room):
     slack for each deviation. Objectives are z, what the player gets, and minus that.
     """
     G, own, others, T = side.worth, side.own, side.others, room.T
-    n, free = len(others), len(others) - rank
-    _split(n, room)
+    n, free = len(others), 0
+    for k in range(n):
+        if room.row[k] < 0:
+            room.nonbasic[free] = k
+            free += 1
+        else:
+            room.basic[room.row[k]] = k
+    room.nonbasic[free] = n
     for r in range(rank):
         for f in range(free):
             T[r, f] = room.E[r, room.nonbasic[f]]
@@ -213,19 +211,6 @@ def _dictionary(side, rank, room):
     room.rhs[m + 1] = -room.rhs[m + 2]
     room.rhs[m] = 0.0
     return Dictionary(T, room.rhs, room.none, room.basic, room.nonbasic, m + 3, free + 1), m
-
-
-@inlined
-def _split(n, room):
-    """List which variables y' are basic in the equations, and the others, and z."""
-    free = 0
-    for k in range(n):
-        if room.row[k] < 0:
-            room.nonbasic[free] = k
-            free += 1
-        else:
-            room.basic[room.row[k]] = k
-    room.nonbasic[free] = n
 
 
 @inlined
@@ -265,8 +250,7 @@ def _find(which, side, points, table, conditions, barred):
     Returns YES where it is right, NO where it shows that no mixture is positive throughout.
     """
     n = len(side.others)
-    for k in range(n + 1 + conditions):
-        barred[k] = False
+    barred[: n + 1 + conditions] = False
     least, worth = conditions, conditions + 1
     first, second = (least, worth) if which == CENTRE else (worth + which, least)
     if not maximise(table, conditions, first, barred):
@@ -286,8 +270,7 @@ def _find(which, side, points, table, conditions, barred):
 def _read(table, conditions, n, mixture):
     """Fill the mixture of the present basis. Returns its least probability."""
     least = 0.0
-    for k in range(n):
-        mixture[k] = 0.0
+    mixture[:n] = 0.0
     for i in range(conditions):
         p = max(table.rhs[i], 0.0)
         if table.basic[i] < n:

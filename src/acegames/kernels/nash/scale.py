@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
+from acegames.kernels.units import merge_equal
 from acegames.numerics import INDIFFERENT, NOISE, TIE
 from acegames.system.compiled import copied, inner
 
 
 @copied
-def scale(u, units, v, order):
+def scale(u, units, v, blur, values, order):
     """Count each player's utilities from its best, in its unit; make equal what counts as equal."""
     top, unit, tie = units.top, units.unit, units.tie
     R, N = len(u), len(top)
@@ -26,25 +27,8 @@ def scale(u, units, v, order):
             if v[j, i] >= -1.0:
                 gross = max(gross, u[j, N + i])
         tie[i] = max(NOISE * gross / per, INDIFFERENT)
-        _merge_equal(v[:R, i], tie[i], order)
-
-
-@inner
-def _merge_equal(v, tie, order):
-    """Values that follow each other within the tie become the lowest of them."""
-    for j in range(len(v)):
-        k = j
-        while k > 0 and v[order[k - 1]] > v[j]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = j
-    lowest = before = v[order[0]]
-    for k in range(1, len(v)):
-        here = v[order[k]]
-        if here - before > tie:
-            lowest = here
-        before = here
-        v[order[k]] = lowest
+        blur[:R] = tie[i]
+        merge_equal(v[:R, i], blur, values, order)
 
 
 @copied

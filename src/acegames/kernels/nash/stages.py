@@ -79,7 +79,7 @@ def _solve_stage(stage, goal, limit, work):
     for i in range(N):
         core[i] = unit[i]
     for _ in range(ATTEMPTS):
-        scale(u, units, v, order)
+        scale(u, units, v, sigma, values, order)
         scale_objective(terms, span, units, objective)
         best = best_pure(stage, v, objective, scores)
         status = PURE if best >= 0 else NOTHING

@@ -9,18 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.nash.mixtures import mixtures
-from acegames.kernels.nash.records import (
-    ALL,
-    BEST,
-    BEST_OR_CENTRE,
-    CENTRE,
-    MAYBE,
-    NO,
-    WORST,
-    YES,
-    Points,
-    Side,
-)
+from acegames.kernels.nash.records import ALL, BEST, BEST_OR_CENTRE, CENTRE, MAYBE, NO, WORST, YES, Points, Side
 from acegames.kernels.nash.scale import fill_score, is_better, keep
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
 from acegames.numerics import TIE
@@ -283,7 +272,6 @@ def _take(target, mixture, worth, full, taken):
 def _keep_mixtures(game, pair):
     """What was taken on one player's side is the other's mixture."""
     for i in range(2):
-        for c in range(game.size[i]):
-            game.mixture[i, c] = 0.0
+        game.mixture[i, : game.size[i]] = 0.0
         for k in range(pair.size[i]):
             game.mixture[i, pair.support[i, k]] = pair.taken[1 - i, k]

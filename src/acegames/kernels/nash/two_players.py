@@ -51,8 +51,7 @@ def solve_two_players(stage, v, has_pure, limit, units, objective, scores, room)
 def _number_actions(stage, game):
     """Number the actions that are feasible, for each player from 0."""
     for i in range(2):
-        for c in range(game.place.shape[1]):
-            game.place[i, c] = -1
+        game.place[i] = -1
         for j in range(len(stage.utility)):
             game.place[i, stage.action[stage.row[j], i]] = 0
         n = 0
@@ -67,11 +66,8 @@ def _number_actions(stage, game):
 @inlined
 def _fill_game(stage, v, p, game):
     """Fill the tables of the game; `fits` belongs to the actions of player p."""
-    for a in range(game.size[0]):
-        for k in range(game.size[1]):
-            game.cell[a, k] = -1
-    for a in range(game.size[p]):
-        game.fits[a] = 0
+    game.cell[: game.size[0], : game.size[1]] = -1
+    game.fits[: game.size[p]] = 0
     for j in range(len(stage.utility)):
         a, k = _place(j, 0, stage, game), _place(j, 1, stage, game)
         game.cell[a, k] = j
@@ -134,14 +130,13 @@ def _minimax(game, room):
             T[a, k] = 1.0 - least + worth[a, k]
         rhs[a] = 1.0
         basic[a] = n + a
-        x[a] = 0.0
     for k in range(n):
         T[m, k] = -1.0
         nonbasic[k] = k
-        y[k] = 0.0
     rhs[m] = 0.0
-    for k in range(m + n):
-        room.barred[k] = False
+    x[:m] = 0.0
+    y[:n] = 0.0
+    room.barred[: m + n] = False
     if not maximise(table, m, m, room.barred):
         return False
     for a in range(m):
@@ -187,8 +182,7 @@ def _normalise(p):
 def _fill_value(u, game):
     """Fill what the mixtures are worth. Returns whether all that is played is feasible."""
     x, y = game.mixture[0], game.mixture[1]
-    for i in range(4):
-        game.value[i] = 0.0
+    game.value[:] = 0.0
     for a in range(game.size[0]):
         for k in range(game.size[1]):
             if x[a] > 0.0 and y[k] > 0.0:
