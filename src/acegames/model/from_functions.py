@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,15 +19,23 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, required_arguments
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 Outcome = tuple[float, Label, tuple[Cost, ...]]
-Block = dict[JointAction, tuple[tuple[float, ...], tuple[Outcome, ...]]]
-"""The answers for one (t, state): reward and outcomes of each legal joint action."""
+
+
+class Block(NamedTuple):
+    """The answers for one (t, state), by joint action, and the states that may follow."""
+
+    rewards: dict[JointAction, tuple[float, ...]]
+    outcomes: dict[JointAction, tuple[Outcome, ...]]
+    following: tuple[Label, ...]
+
+
 Table = tuple[list[int], dict[Label, Block]]
 """Times, and what happens at them in each state."""
 
@@ -41,11 +51,14 @@ def game_from_functions(
     budget: Any = None,
     legal: Callable[[int, Any, Any], bool] | None = None,
     constraints: Sequence[Label] | None = None,
+    stationary: bool = False,
     name: str = "",
 ) -> MarkovGame:
     """Build a game from functions; states are any hashables and are discovered from `initial`.
 
-    Each function is called once for every (t, state, joint action) that can occur.
+    Each function is called once for every (t, state, joint action) that can occur. A function
+    that requires one argument fewer is called without `t`, as `reward(s, a)`, once for every
+    (state, joint action): that is faster by a factor of the horizon.
 
     Args:
         players: one label per player.
@@ -60,36 +73,43 @@ def game_from_functions(
         budget: as in `from_arrays`; leave out for a game without budgets.
         legal: `legal(t, s, a)` is True where the joint action is allowed.
         constraints: one label per constraint; taken from a `budget` that is a dict, else integers.
+        stationary: True where no answer depends on `t`, also of functions that take it: they are
+            asked at the first time only.
         name: a name for people.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
     """
-    check_function("actions", actions, ("t", "state"), error=InvalidGame)
-    for what, function in (("outcomes", outcomes), ("reward", reward), ("legal", legal)):
-        if what != "legal" or legal is not None:
-            check_function(what, function, ("t", "state", "action"), error=InvalidGame)
     horizon = check_horizon(horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
-    seen: tuple[dict[Label, None], ...] = tuple({} for _ in player_labels)
-    ask = _Questions(player_labels, constraint_labels, actions, outcomes, reward, legal, seen)
+    ask = _Questions(
+        player_labels,
+        constraint_labels,
+        actions=_Asked.of("actions", actions, stationary),
+        outcomes=_Asked.of("outcomes", outcomes, stationary),
+        reward=_Asked.of("reward", reward, stationary),
+        legal=_Asked.of("legal", legal, stationary),
+        seen=tuple({} for _ in player_labels),
+    )
     tables: list[Table] = []
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     states = dict(here)
     for t in range(horizon):
         blocks = {state: ask.block(t, state) for state in here}
         _file_under_equal_times(tables, t, blocks)
-        here = {nxt: None for block in blocks.values() for _, outs in block.values() for _, nxt, _ in outs}
+        here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
-    names = Names(player_labels, tuple(states), tuple(map(tuple, seen)), constraint_labels)
+    names = Names(player_labels, tuple(states), tuple(map(tuple, ask.seen)), constraint_labels)
     layers, values = _raw_layers(names, tables)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
 
 
 def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list[list[Cost]]]:
     """Return the raw layers of tables with disjoint times, and the cost values of their codes."""
-    by_table = [[(s, a, *b[a]) for s, b in blocks.items() for a in b] for _, blocks in tables]
+    by_table = [
+        [(s, a, r, b.outcomes[a]) for s, b in blocks.items() for a, r in b.rewards.items()] for _, blocks in tables
+    ]
     vectors = (cost for rows in by_table for *_, outs in rows for _, _, cost in outs)
     values, codes = code_costs(vectors, len(names.constraints))
     ends = np.cumsum([sum(len(outs) for *_, outs in rows) for rows in by_table])
@@ -116,28 +136,91 @@ def _raw_layers(names: Names, tables: list[Table]) -> tuple[list[RawLayer], list
 def _file_under_equal_times(tables: list[Table], t: int, blocks: dict[Label, Block]) -> None:
     """Add time t to the first table that agrees on every state they share, else to a new one."""
     for times, known in tables:
-        if all(known.get(s, b) == b for s, b in blocks.items()):
+        if all(_agree(known.get(s, b), b) for s, b in blocks.items()):
             times.append(t)
             known.update(blocks)
             return
     tables.append(([t], dict(blocks)))
 
 
-@dataclass(frozen=True)
+def _agree(one: Block, two: Block) -> bool:
+    """Whether two answers are the same; what does not depend on time is one object."""
+    return all(x is y or x == y for x, y in zip(one, two, strict=True))
+
+
+class _Asked(NamedTuple):
+    """One of the user's functions."""
+
+    what: str
+    function: Callable[..., Any]
+    takes_t: bool
+    depends_on_t: bool
+
+    @staticmethod
+    def of(what: str, function: Any, stationary: bool) -> _Asked:
+        if function is None and what == "legal":
+            return _Asked(what, lambda *place: True, takes_t=False, depends_on_t=False)
+        takes = ("t", "state") if what == "actions" else ("t", "state", "action")
+        takes_t = required_arguments(function) != len(takes) - 1
+        check_function(what, function, takes if takes_t else takes[1:], error=InvalidGame)
+        return _Asked(what, function, takes_t, takes_t and not stationary)
+
+    def ask(self, t: int, *place: Any) -> Any:
+        """The user's answer."""
+        return self.function(t, *place) if self.takes_t else self.function(*place)
+
+
+@dataclass(frozen=True, eq=False)
 class _Questions:
     """Asks the user's functions and checks each answer where it is given."""
 
     players: tuple[Label, ...]
     constraints: tuple[Label, ...]
-    actions: Callable[[int, Any], Sequence[Iterable[Label]]]
-    outcomes: Callable[[int, Any, Any], Iterable[tuple[float, Any, Any]]]
-    reward: Callable[[int, Any, Any], Any]
-    legal: Callable[[int, Any, Any], bool] | None
+    actions: _Asked
+    outcomes: _Asked
+    reward: _Asked
+    legal: _Asked
     seen: tuple[dict[Label, None], ...]  # the actions of each player that were given so far
+    blocks: dict[Label, Block] = field(default_factory=dict)  # of games that do not depend on time
+    known: dict[Any, Any] = field(default_factory=dict)  # answers that do not depend on time
+    labels: dict[Any, Label] = field(default_factory=dict)  # next states as given, made plain
+    costs: dict[Any, tuple[Cost, ...]] = field(default_factory=dict)  # costs as given, made exact
 
     def block(self, t: int, state: Label) -> Block:
+        """What happens at one (t, state)."""
+        if self.depends_on_t:
+            return self._block(t, state)
+        if state not in self.blocks:
+            self.blocks[state] = self._block(t, state)
+        return self.blocks[state]
+
+    @cached_property
+    def depends_on_t(self) -> bool:
+        """Whether any answer may depend on time."""
+        return any(asked.depends_on_t for asked in (self.actions, self.legal, self.reward, self.outcomes))
+
+    def _block(self, t: int, state: Label) -> Block:
+        choices = self._once(self.actions, self._choices, t, state)
+        joint = [a for a in itertools.product(*choices) if self._once(self.legal, self.legal.ask, t, state, a)]
+        if not joint:
+            raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
+        rewards = {a: self._once(self.reward, self._reward, t, state, a) for a in joint}
+        found = {a: self._once(self.outcomes, self._outcomes, t, state, a) for a in joint}
+        return Block(rewards, found, tuple(dict.fromkeys(nxt for outs in found.values() for _, nxt, _ in outs)))
+
+    def _once(self, asked: _Asked, read: Callable[..., Any], t: int, *place: Any) -> Any:
+        """An answer, which is remembered where it does not depend on time but others do."""
+        if asked.depends_on_t or not self.depends_on_t:
+            return read(t, *place)
+        key = asked.what, place
+        if key not in self.known:
+            self.known[key] = read(t, *place)
+        return self.known[key]
+
+    def _choices(self, t: int, state: Label) -> list[tuple[Label, ...]]:
+        """The actions of each player."""
         spot = place(t, state)
-        given, choices = list(self.actions(t, state)), []
+        given, choices = list(self.actions.ask(t, state)), []
         if len(given) != len(self.players):
             raise InvalidGame(f"{spot}: actions for {len(given)} players, there are {len(self.players)}")
         for player, labels, seen in zip(self.players, given, self.seen, strict=True):
@@ -145,40 +228,66 @@ class _Questions:
             if not choices[-1]:
                 raise InvalidGame(f"{spot}: player {player!r} has an empty action set")
             seen.update(dict.fromkeys(choices[-1]))
-        joint = [a for a in itertools.product(*choices) if self.legal is None or self.legal(t, state, a)]
-        if not joint:
-            raise InvalidGame(f"{spot}: no legal joint action, every state that can occur needs one")
-        return {a: (self._reward(t, state, a), self._outcomes(t, state, a)) for a in joint}
+        return choices
 
     def _reward(self, t: int, state: Label, action: JointAction) -> tuple[float, ...]:
-        given = self.reward(t, state, action)
-        spot = place(t, state, action)
-        numbers: tuple[float, ...] = read_vector(given, self.players, float, spot, "reward", "player")
+        given = self.reward.ask(t, state, action)
+        if type(given) in (tuple, list) and len(given) == len(self.players) and {float}.issuperset(map(type, given)):
+            numbers: tuple[float, ...] = tuple(given)
+        else:
+            numbers = read_vector(given, self.players, float, place(t, state, action), "reward", "player")
         for player, number in zip(self.players, numbers, strict=True):
             if not math.isfinite(number):
+                spot = place(t, state, action)
                 raise InvalidGame(f"{spot}: reward of player {player!r} is {number}, must be a finite number")
         return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
-        spot = place(t, state, action)
         found = []
-        for item in self.outcomes(t, state, action):
+        for item in self.outcomes.ask(t, state, action):
             try:
                 chance, next_state, cost = item
                 chance = probability(chance)
             except (TypeError, ValueError):
+                spot = place(t, state, action)
                 raise InvalidGame(f"{spot}: outcome {item!r}, must be (probability, next_state, cost)") from None
-            vector = read_vector({} if cost is None else cost, self.constraints, read_cost, spot, "cost", "constraint")
+            vector = self._cost(cost, t, state, action)
             if not 0 <= chance < math.inf:
+                spot = place(t, state, action)
                 raise InvalidGame(f"{spot}: probability {chance} of next state {next_state!r}, must be at least 0")
             if chance > 0:
-                found.append((chance, plain_label(f"{spot}: next state", next_state), vector))
-        if not found:
-            raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1 within 1e-8")
+                found.append((chance, self._label(next_state, t, state, action), vector))
         total = math.fsum(p for p, _, _ in found)
         if abs(total - 1) > PROBABILITY_SUM:  # `assemble` would no longer know at which t it was said
+            spot = place(t, state, action)
+            if not found:
+                raise InvalidGame(f"{spot}: no outcome, probabilities must sum to 1 within 1e-8")
             raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
         return tuple(found)
+
+    def _label(self, given: Any, *where: Any) -> Label:
+        """A next state, made plain once."""
+        try:
+            return self.labels[given]
+        except (KeyError, TypeError):
+            label = plain_label(f"{place(*where)}: next state", given)
+            return self.labels.setdefault(label, label)
+
+    def _cost(self, given: Any, *where: Any) -> tuple[Cost, ...]:
+        """A cost vector, made exact once. (Equal numbers of different types may be read apart.)"""
+        entries = given.items() if type(given) is dict else given if type(given) is tuple else (given,)
+        key: Any
+        try:
+            key = (type(given), *((entry, type(entry[1] if type(given) is dict else entry)) for entry in entries))
+            found = self.costs.get(key)
+        except TypeError:  # it cannot be hashed
+            key = found = None
+        if found is None:
+            given = {} if given is None else given
+            found = read_vector(given, self.constraints, read_cost, place(*where), "cost", "constraint")
+            if key is not None and all(isinstance(cost, Fraction) for cost in found):
+                found = self.costs.setdefault(key, self.costs.setdefault(found, found))
+        return found
 
 
 def read_vector(given: Any, labels: tuple[Label, ...], number: Any, spot: str, what: str, of: str) -> tuple[Any, ...]:

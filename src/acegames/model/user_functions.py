@@ -42,3 +42,15 @@ def check_function(
         own = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in signature.parameters.values())
         told = f"takes ({own:.100}), but is called as {call} ({reason})"
         raise error(f"{name}: {told}; it must accept these arguments") from None
+
+
+def required_arguments(function: Any) -> int | None:
+    """How many arguments a function needs by position; None where Python does not say."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return None
+    return sum(p.kind in by_position and p.default is inspect.Parameter.empty for p in parameters)

@@ -1,0 +1,119 @@
+"""Games from functions: which questions are asked, how often, and that the answers make the same game."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acegames as ace
+from acegames import MarkovGame
+
+
+class Rules:
+    """Random rules of two players that count how often they are asked."""
+
+    def __init__(self, seed, *, timed=()):
+        self.seed, self.timed, self.asked = seed, timed, Counter()
+
+    def _rng(self, what, t, *place):
+        self.asked[(what, t, place)] += 1
+        return np.random.default_rng([self.seed, t if what in self.timed else 0, *map(ord, repr((what, place)))])
+
+    def actions(self, t, s):
+        rng = self._rng("actions", t, s)
+        return [["x", "y"][: int(rng.integers(1, 3))], ["u", "v"]]
+
+    def legal(self, t, s, a):
+        return a[1] == "u" or bool(self._rng("legal", t, s, a).random() < 0.5)
+
+    def outcomes(self, t, s, a):
+        rng = self._rng("outcomes", t, s, a)
+        costs = [1, 0.5, Fraction(1, 3), np.int64(2), True]
+        return [(0.25, int(rng.integers(3)), {"fuel": costs[int(rng.integers(5))]}) for _ in range(4)]
+
+    def reward(self, t, s, a):
+        return self._rng("reward", t, s, a).normal(size=2)
+
+
+FUNCTIONS = ("actions", "legal", "outcomes", "reward")
+
+
+def without_time(function):
+    return (lambda s: function(0, s)) if function.__name__ == "actions" else (lambda s, a: function(0, s, a))
+
+
+def built(rules, *, without=(), **options):
+    functions = {name: getattr(rules, name) for name in FUNCTIONS}
+    functions |= {name: without_time(functions[name]) for name in without}
+    return MarkovGame.from_functions(
+        players=["a", "b"], horizon=4, initial=0, budget={"fuel": 6}, **functions, **options
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**20), timed=st.sets(st.sampled_from(FUNCTIONS)), without=st.sets(st.sampled_from(FUNCTIONS))
+)
+def test_functions_that_do_not_take_the_time_make_the_same_game(seed, timed, without):
+    rules = Rules(seed, timed=timed - without)
+    asked_each = built(rules)
+    few = Rules(seed, timed=timed - without)
+    game = built(few, without=without)
+    assert game.digest == asked_each.digest
+    assert max(few.asked.values()) == 1
+    assert all(t == 0 for (what, t, _) in few.asked if what in without)
+
+
+def test_a_stationary_game_is_asked_once():
+    rules = Rules(3)
+    game = built(rules, stationary=True)
+    assert game.digest == built(Rules(3)).digest
+    assert max(Counter((what, place) for what, _, place in rules.asked).values()) == 1
+
+
+def test_arguments_with_defaults_do_not_count():
+    game = MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda s, k=2: [list(range(k))],
+        outcomes=lambda s, a, size=3: [(1.0, (s + a[0]) % size, a[0])],
+        reward=lambda t, s, a, goal=2: [float(s == goal)],
+        horizon=3,
+        initial=0,
+        budget=2,
+    )
+    assert ace.verify(game, ace.solve(game).policy).ok
+    assert game.states == (0, 1, 2)
+
+
+def test_numbers_that_are_equal_but_read_apart_stay_apart():
+    """The float 1e23 is read as ten to the 23rd; the whole number that equals it is another."""
+    costs = [1e23, int(1e23), 2, 2.0]
+    game = MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda s: [range(len(costs))],
+        outcomes=lambda s, a: [(1.0, s, costs[a[0]])],
+        reward=lambda s, a: [0.0],
+        horizon=1,
+        initial=0,
+        budget=10**24,
+    )
+    assert game.cost_values == ((Fraction(2), Fraction(int(1e23)), Fraction(10**23)),)
+
+
+@pytest.mark.parametrize("label", [np.int64(1), (np.int64(0), "x"), 1.0, True])
+def test_next_states_are_plain(label):
+    game = MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda s: [[0]],
+        outcomes=lambda s, a: [(1.0, label, 0)],
+        reward=lambda s, a: [0.0],
+        horizon=2,
+        initial="start",
+        budget=1,
+    )
+    assert not any(isinstance(x, np.generic) for s in game.states for x in (s if isinstance(s, tuple) else (s,)))
