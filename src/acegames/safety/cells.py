@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import Boxes
-from acegames.model.arrays import Ints, pointers
+from acegames.model.arrays import Ints, pointers, read_only
 
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
 
@@ -114,17 +115,20 @@ class LayerSpace:
         The boxes count `kept` (Q, D); `spent` (Q, M) has all constraints and is compared with
         `least` and `most` unless it is None.
         """
-        if not len(self.states):
-            return np.full(len(state), -1)
-        at = np.minimum(np.searchsorted(self.states, state), len(self.states) - 1)
-        place = np.maximum(kept - self.lo[at], 0)
-        known = (self.states[at] == state) & (place < self.size[at]).all(axis=1)
-        if spent is not None:
-            known &= ((spent >= self.least[at]) & (spent <= self.most[at])).all(axis=1)
-        cell = np.zeros(len(state), dtype=np.int64)
-        for m in range(kept.shape[1]):
-            cell = cell * self.size[at, m] + place[:, m]
-        return np.where(known, self.base[at] + cell, -1)
+        from acegames.kernels import lookup
+
+        found = np.empty(len(state), dtype=np.int64)
+        given = (state, kept, np.empty((0, 0)) if spent is None else spent)
+        asked, kept, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in given)
+        states, lo, size, base, least, most = self._fixed
+        lookup.locate(states, lo, size, base, least, most, asked, kept, spent, found)
+        return found
+
+    @cached_property
+    def _fixed(self) -> tuple[Ints, ...]:
+        """The boxes as read-only arrays, so that kernels are compiled once for all of them."""
+        boxes = (self.states, self.lo, self.size, self.base, self.least, self.most)
+        return tuple(read_only(np.ascontiguousarray(x)) for x in boxes)
 
     def slots(self, n_states: int) -> NDArray[np.int32]:
         """Place of each state among those with a box, -1 for none."""

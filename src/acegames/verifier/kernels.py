@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.numerics import UNIT_ROUNDOFF
+from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF
 from acegames.system.compiled import inlined, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
@@ -71,6 +71,44 @@ def _targets(
             targets[k - begin] = number[_slot(slots, shift, within + jump[k])]
             if targets[k - begin] == EMPTY:
                 return False
+    return True
+
+
+@kernel
+def read_rows(
+    row_ptr: Ints, legal: Small, state: Ints, ptr: Ints, action: Ints, prob: Floats, row: Ints, chance: Floats
+) -> bool:
+    """Write the row of each joint action and its probability, made to sum to one at each pair.
+
+    Return whether all are legal, and every pair has positive probabilities that sum to one.
+    """
+    for p in range(len(state)):
+        total = 0.0
+        if ptr[p] == ptr[p + 1]:
+            return False
+        for e in range(ptr[p], ptr[p + 1]):
+            if not prob[e] > 0.0:
+                return False
+            total += prob[e]
+            low, high = row_ptr[state[p]], row_ptr[state[p] + 1]
+            while low < high:  # rows are in lexicographic order
+                middle = (low + high) // 2
+                i = 0
+                while i < legal.shape[1] and legal[middle, i] == action[e, i]:
+                    i += 1
+                if i == legal.shape[1]:
+                    break
+                if legal[middle, i] < action[e, i]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low >= high:
+                return False
+            row[e] = middle
+        if not abs(total - 1.0) <= PROBABILITY_SUM:
+            return False
+        for e in range(ptr[p], ptr[p + 1]):
+            chance[e] = prob[e] / total
     return True
 
 
