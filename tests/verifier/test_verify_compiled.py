@@ -13,9 +13,9 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE
+from acegames.cli import bench
 from acegames.model.numbers import exact
 from acegames.verifier import kernels, verify
-from acegames.verifier.bulk import Bulk
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
@@ -34,7 +34,7 @@ def passes(monkeypatch):
             if how == "plain":
                 take_plain_passes(patch)
             patch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
-            patch.setattr("acegames.verifier.deviations._BLOCK", 7)
+            patch.setattr("acegames.verifier.threads._LARGEST", 7)
             return verify(*arguments, **keywords)
 
     return run
@@ -531,10 +531,29 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
     assert [int(c[0]) for c in asked] == [0, 1, 2, 3, 4, 3, 4]
 
 
-def test_codes_of_joint_actions_that_do_not_fit_are_not_read_in_bulk(monkeypatch):
-    game = line(horizon=2, budget=9)
-    monkeypatch.setattr("acegames.verifier.bulk.BELOW", 2)
-    assert Bulk.of(game, Both(game, cheapest), Units(game)) is None
+@pytest.mark.parametrize("concept", [CE(), ace.Nash()], ids=str)
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
+    """Small blocks, so that there are many; the first faults and the first of equal gains are shown."""
+    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 8)
+    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 2)
+    game = bench.random_game(3, 6, 6)
+    policy = ace.solve(game, concept).policy
+    if spoiled:
+        layers = list(policy.layers)
+        layers[3] = replace(layers[3], code=np.where(layers[3].code > 0, 1, 0).astype(layers[3].code.dtype))
+        policy = replace(policy, layers=tuple(layers))
+    found = [verify(game, policy, engine=ace.LocalEngine(threads=n)) for n in (1, 2, 7)]
+    assert found[0].pairs > 100
+    assert found[0].ok is not spoiled
+    assert len({str(c) for c in found}) == 1
+    assert len({(c.problems, c.where, c.share_where, c.regret.tobytes(), c.values.tobytes()) for c in found}) == 1
+
+
+def test_an_engine_without_threads_is_refused():
+    game = bench.random_game(2, 2, 2)
+    with pytest.raises(ace.InvalidOption, match="engine: got 'fast', must be a LocalEngine"):
+        verify(game, ace.solve(game).policy, engine="fast")
 
 
 def test_huge_rewards_overflow_in_words(passes):

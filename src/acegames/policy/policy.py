@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class Policy:
     concept: Concept
     game_digest: str
     reached: Reached | None = None
-    thread_safe: ClassVar[bool] = True  # several threads may ask at once
+    thread_safe = True  # several threads may ask at once
 
     @property
     def horizon(self) -> int:

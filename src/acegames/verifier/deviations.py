@@ -27,7 +27,7 @@ from acegames.verifier.arrays import Floats, Ints, owners
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
-from acegames.verifier.threads import ALONE, LARGEST, Threads
+from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent
 
@@ -95,15 +95,14 @@ class _Judge:
             move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
             numbers = normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset
             self._numbers.append(Numbers(*numbers))
+        self._rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
 
     def _scratch(self) -> Scratch:
         """Return room for one pair."""
-        game = self.packed.game
-        rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
-        most = max(map(len, game.actions))
+        n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
         return Scratch(
-            np.zeros((rows, 4 * len(game.players))),
-            np.zeros(rows, dtype=np.uint8),
+            np.zeros((self._rows, 4 * n)),
+            np.zeros(self._rows, dtype=np.uint8),
             self.packed.targets(),
             np.zeros((most, most + 1, 3)),
             np.zeros(most, dtype=np.int64),
@@ -123,7 +122,7 @@ class _Judge:
 
         def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
-            faults = self._block(t, every[block], time, table, following, part, compare=block.start % LARGEST == 0)
+            faults = self._block(t, every[block], time, table, following, part, compare=self.threads.is_first(block))
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]

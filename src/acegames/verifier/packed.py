@@ -93,7 +93,11 @@ class Packed:
 
     def targets(self) -> Ints:
         """Return room for where the outcomes of one row lead."""
-        return np.zeros(max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers), dtype=np.int64)
+        return np.zeros(self._widest, dtype=np.int64)
+
+    @cached_property
+    def _widest(self) -> int:
+        return max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers)
 
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""

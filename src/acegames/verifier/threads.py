@@ -11,7 +11,7 @@ from acegames.system.machine import processors
 
 T = TypeVar("T")
 
-LARGEST = 2**14
+_LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
 _EACH = 4
@@ -36,10 +36,14 @@ class Threads:
 
     def blocks(self, length: int) -> list[slice]:
         """Cut so many pairs into blocks of equal size, a power of two."""
-        size = LARGEST
+        size = _LARGEST
         while size > _SMALLEST and length < _EACH * self.count * size:
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
+
+    def is_first(self, block: slice) -> bool:
+        """Whether a block is the first of those that make up a largest one."""
+        return bool(block.start % _LARGEST == 0)
 
     def each(self, length: int, work: Callable[[slice], T]) -> list[T]:
         """Do the work on every block, the first one alone; return what it gives, in order."""
