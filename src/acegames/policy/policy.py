@@ -147,6 +147,17 @@ class Policy:
         pair = self.layers[t].pairs(state, project(total, self.dims), total)
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
 
+    def alike(self, t: int) -> Ints:
+        """Up to what spending (S, M), in whole units, answers are alike, constraint by constraint.
+
+        A state's spendings that differ only below that have the same number in `pairs`.
+        """
+        space = self.layers[t].space
+        found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)
+        for d, m in enumerate(self.dims):
+            found[space.states, m] = space.lo[:, d]
+        return found
+
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer; KeyError where one cannot occur."""
         pair = self.pairs(t, state, total)

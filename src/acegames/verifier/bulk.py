@@ -43,6 +43,31 @@ class Bulk:
         except Exception:  # a judge must not fall over what it judges: `distribution` is asked instead
             return None
 
+    def declared(self) -> list[Ints] | None:
+        """Return up to where the policy answers all spendings alike, (S, M) at each time.
+
+        None where it does not say.
+        """
+        if not {"alike", "pairs"} <= set(vars(_owner(self.policy) or object)) or any(
+            ratio != 1 for ratio in self.ratios
+        ):
+            return None
+        try:
+            found = [np.asarray(self.policy.alike(t)) for t in range(self.game.horizon)]
+        except Exception:
+            return None
+        shape = (len(self.game.states), len(self.game.constraints))
+        return found if all(x.shape == shape and x.dtype == np.int64 for x in found) else None
+
+    def named(self, t: int, state: Ints, spent: Ints) -> Ints | None:
+        """Return the number of the stored answer at each pair; None where any has none."""
+        try:
+            found = np.asarray(self.policy.pairs(t, state.copy(), spent.copy()))
+        except Exception:
+            return None
+        fine = found.shape == state.shape and found.dtype == np.int64 and bool((found >= 0).all())
+        return found if fine else None
+
     def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
         total = in_units(spent, self.ratios)

@@ -23,6 +23,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import Floats, Ints, owners
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
@@ -51,9 +52,27 @@ class Evaluated:
 
 
 def evaluate(subgames: Subgames, reader: Reader, concept: Concept, threads: Threads = ALONE) -> Evaluated:
-    """Return root values and the largest gains of each player over all subgames."""
+    """Return root values and the largest gains of each player over all subgames.
+
+    Pairs that the policy declares alike are judged as one, unless it is at fault.
+    """
+    threads = threads if reader.thread_safe else ALONE
+    declared = reader.declared()
+    if declared is not None:
+        try:
+            found = _evaluate(subgames, reader, concept, threads, declared)
+            if not found.n_faults:
+                return found
+        except Contradicted:
+            pass
+    return _evaluate(subgames, reader, concept, threads, None)
+
+
+def _evaluate(
+    subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, declared: list[Ints] | None
+) -> Evaluated:
     keys, game = subgames.keys, subgames.packed.game
-    judge = _Judge(subgames, reader, concept, threads if reader.thread_safe else ALONE)
+    judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, threads, declared))
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
     for t in reversed(range(len(keys) - 1)):
@@ -83,8 +102,9 @@ def at_start(game: MarkovGame, values: Floats) -> Floats:
 class _Judge:
     """One backward step, a block of pairs after the other."""
 
-    def __init__(self, subgames: Subgames, reader: Reader, concept: Concept, threads: Threads) -> None:
+    def __init__(self, subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, alike: Alike) -> None:
         game = subgames.packed.game
+        self.alike, self._after = alike, np.zeros(0, dtype=np.int64)  # and what stands for each pair of the next time
         self.keys, self.packed, self.reader, self.told = subgames.keys, subgames.packed, reader, concept.told
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
@@ -115,8 +135,10 @@ class _Judge:
 
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
-        packed, every = self.packed, self.keys[t]
-        time, table = packed.time(t), packed.filled(self.keys[t + 1])
+        packed, time = self.packed, self.packed.time(t)
+        table = packed.filled(self.keys[t + 1], self._after)
+        chosen, self._after = self.alike.classes(t)
+        every = self.keys[t][chosen]
         found = self.nothing(len(every))
         found.ahead.fill(np.iinfo(np.int64).min)
 

@@ -84,7 +84,7 @@ def _searched(packed: Packed, t: int, keys: Ints) -> Ints:
             return np.sort(found) if hashed else found
         widest = int(np.diff(time.out_ptr[time.row_ptr]).max())
         table = packed.table(4 * len(found) + widest)
-        kernels.fill(found, table)
+        kernels.fill(found, np.arange(len(found)), table)
 
 
 def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> None:

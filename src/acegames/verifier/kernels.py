@@ -113,14 +113,42 @@ def read_rows(
 
 
 @kernel
-def fill(keys: Ints, table: Table) -> None:
-    """Put keys, each once, into an empty table."""
+def fill(keys: Ints, numbers: Ints, table: Table) -> None:
+    """Put keys, each once, into an empty table, with these numbers."""
     slots, number, shift = table
     for p in range(len(keys)):
         at = _slot(slots, shift, keys[p])
-        number[at] = np.int32(p)
+        number[at] = np.int32(numbers[p])
         if shift > 0:
             slots[at] = keys[p]
+
+
+@kernel
+def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first: Ints, owner: Ints) -> int:
+    """Number the pairs that differ in what was spent above the floor of their state, (S, M).
+
+    Write the first pair of each number, and the number of each pair; return how many there are.
+    """
+    slots, number, shift = table
+    count = np.int64(0)
+    for p in range(len(keys)):
+        state = keys[p] // span
+        rest, key, step = keys[p] - state * span, state * span, np.int64(1)
+        for back in range(len(size)):
+            m = len(size) - 1 - back
+            above = rest // size[m]
+            key += step * max(rest - above * size[m], floor[state, m])
+            step *= size[m]
+            rest = above
+        at = _slot(slots, shift, key)
+        if number[at] == EMPTY:
+            number[at] = np.int32(count)
+            if shift > 0:
+                slots[at] = key
+            first[count] = p
+            count += np.int64(1)
+        owner[p] = number[at]
+    return int(count)
 
 
 @kernel

@@ -115,12 +115,12 @@ class Packed:
         slots = np.full(1 << bits, -1, dtype=np.int64)
         return Table(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))
 
-    def filled(self, keys: Ints) -> Table:
-        """Return a table of these keys, each once."""
+    def filled(self, keys: Ints, numbers: Ints | None = None) -> Table:
+        """Return a table of these keys, each once, with these numbers, or else in order."""
         from acegames.verifier.kernels import fill
 
         table = self.table(len(keys))
-        fill(keys, table)
+        fill(keys, np.arange(len(keys)) if numbers is None else numbers, table)
         return table
 
 

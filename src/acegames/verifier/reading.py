@@ -90,6 +90,14 @@ class Reader:
         """Whether several threads may ask at once."""
         return self._bulk is not None and self._bulk.thread_safe
 
+    def declared(self) -> list[Ints] | None:
+        """Return up to where the policy says that it answers alike, (S, M) at each time."""
+        return None if self._bulk is None else self._bulk.declared()
+
+    def named(self, t: int, state: Ints, spent: Ints) -> Ints | None:
+        """Return the number of the policy's stored answer at each pair; None where any has none."""
+        return None if self._bulk is None else self._bulk.named(t, state, spent)
+
     def read(self, t: int, state: Ints, spent: Ints, *, compare: bool = True) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
 
