@@ -179,7 +179,7 @@ def evaluate(game, stages, reader, concept):
             w = _deviation_values(stage, layer, support, moves[k], q, told=concept.told)
             high, low = _best_and_worst(stage, layer, support, high, low)
             here = Gains(reader)
-            here.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)
+            here.add(t, np.hstack([v.value, w.value, v.off, w.off, high, low]), stage.pair)
             gains.put_before(here)
         values = at_start(game, v.value) + base.sum(axis=0) if stages else np.full(n, np.nan)
     pairs = sum(len(stage.state) for stage in stages)

@@ -31,6 +31,41 @@ def locate(states, lo, size, base, least, most, state, kept, spent, found):
 
 
 @kernel
+def find_pairs(table, state, total, found):
+    """The pair of each (state (Q,), spent whole units (Q, M)); -1 where there is none."""
+    states, lo, size, base, least, most, dims, listed, keys, bits, counts, ones, by_cell = table
+    width = bits.shape[1]
+    for q in range(len(state)):
+        found[q] = -1
+        at = np.searchsorted(states, state[q])
+        if at == len(states) or states[at] != state[q]:
+            continue
+        known = True
+        for m in range(total.shape[1]):
+            known &= least[at, m] <= total[q, m] <= most[at, m]
+        cell = np.int64(0)
+        for d in range(len(dims)):
+            place = max(total[q, dims[d]] - lo[at, d], np.int64(0))
+            known &= place < size[at, d]
+            cell = cell * size[at, d] + place
+        if not known:
+            continue
+        cell += base[at]
+        if listed:
+            rank = np.searchsorted(keys, cell)
+            if rank < len(keys) and keys[rank] == cell:
+                found[q] = cell if by_cell else rank
+            continue
+        block, byte, bit = cell // (8 * width), cell % (8 * width) // 8, cell % 8
+        own = bits[block, byte]
+        if (own >> bit) & 1:
+            rank = counts[block]
+            for k in range(0 if by_cell else byte):
+                rank += ones[bits[block, k]]
+            found[q] = cell if by_cell else rank + ones[own & ((1 << bit) - 1)]
+
+
+@kernel
 def count_entries(code, mixed_pair, mixed_ptr, pair, ptr, record):
     """Pointers (Q+1,) to the entries of each pair, and the record (Q,) of mixed ones, else -1."""
     ptr[0] = 0

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.kernels.records import PairTable
 from acegames.model.arrays import Ints, pointers, read_only, spans
 from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
@@ -131,7 +132,23 @@ class Reached:
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
-        return _locate(self.layers[t], state, project(spent, self.dims), spent)[1] >= 0
+        if t not in self._tables:
+            self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
+        return find(self._tables[t], state, spent) >= 0
+
+    @cached_property
+    def _tables(self) -> dict[int, PairTable]:
+        return {}
+
+
+def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
+    """The pair of each (state, spent (Q, M) whole units); -1 where there is none."""
+    from acegames.kernels.lookup import find_pairs
+
+    state, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in (state, spent))
+    found = np.empty(len(state), dtype=np.int64)
+    find_pairs(table, state, spent, found)
+    return found
 
 
 def _locate(space: LayerSpace, state: Ints, kept: Ints, spent: Ints | None) -> tuple[Ints, Ints]:

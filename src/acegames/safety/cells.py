@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import Boxes
+from acegames.kernels.records import Boxes, PairTable
 from acegames.model.arrays import Ints, pointers, read_only
 
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
@@ -123,6 +123,19 @@ class LayerSpace:
         states, lo, size, base, least, most = self._fixed
         lookup.locate(states, lo, size, base, least, most, asked, kept, spent, found)
         return found
+
+    def pair_table(self, dims: tuple[int, ...], *, by_cell: bool) -> PairTable:
+        """What `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
+        cells, nothing = self.cells, np.empty(0, dtype=np.int64)
+        assert cells is not None
+        keys = nothing if cells.keys is None else cells.keys
+        bits = np.empty((0, 1), dtype=np.uint8) if cells.bits is None else cells.bits
+        counts = nothing if cells.counts is None else cells.counts
+        arrays = (np.array(dims, dtype=np.int64), keys, bits, counts, _BITS_SET)
+        number, keys, bits, counts, ones = (read_only(np.ascontiguousarray(x)) for x in arrays)
+        states, lo, size, base, least, most = self._fixed
+        boxes = (states, lo, size, base, least, most)
+        return PairTable(*boxes, number, cells.keys is not None, keys, bits, counts, ones, by_cell)
 
     @cached_property
     def _fixed(self) -> tuple[Ints, ...]:

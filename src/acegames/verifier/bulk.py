@@ -85,7 +85,8 @@ class Bulk:
             count = np.add.reduceat(prob != 0, ptr[:-1], dtype=np.int64)
             ptr, action, prob = offsets(count), action[prob != 0], prob[prob != 0]
         layer, row, chance = self.game.layer(t), np.empty(len(prob), dtype=np.int64), np.empty(len(prob))
-        ptr, action, prob = ptr.astype(np.int64), action.astype(np.int64), prob.astype(np.float64)
+        ptr, action = ptr.astype(np.int64, copy=False), action.astype(np.int32, copy=False)
+        prob = prob.astype(np.float64, copy=False)
         return (
             (ptr, row, chance)
             if read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance)
@@ -95,6 +96,8 @@ class Bulk:
 
 def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:
     """Return amounts (P, M) in the policy's units; None when one is not whole, or too large."""
+    if all(ratio == 1 for ratio in ratios):
+        return spent
     total = np.empty(spent.shape, dtype=np.int64)
     for m, ratio in enumerate(ratios):
         column, (up, down) = spent[:, m], ratio.as_integer_ratio()

@@ -167,8 +167,10 @@ class _Judge:
         from acegames.verifier import kernels
 
         answers = self.reader.read(t, *self.packed.unpack(t, keys), compare=compare)
-        shift = self.packed.shift(t, keys)
-        played = Played(answers.ptr, answers.row + np.repeat(shift, np.diff(answers.ptr)), answers.prob)
+        shift, row = self.packed.shift(t, keys), answers.row
+        if self.packed.unrolled is not None:
+            row = row + np.repeat(shift, np.diff(answers.ptr))
+        played = Played(answers.ptr, row, answers.prob)
         numbers, outside = self._numbers[self.packed.game.layer_at[t]], np.empty(len(keys), dtype=np.int64)
         kernels.judge(
             keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch()
@@ -178,9 +180,8 @@ class _Judge:
 
     def _gains(self, t: int, keys: Ints, found: Known) -> Gains:
         gains = Gains(self.reader)
-        v, w, v_off, w_off, high, low = np.split(found.values, 6, axis=1)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            gains.add(t, w - v, high - low, v_off + w_off, partial(self.packed.pair, t, keys))
+            gains.add(t, found.values, partial(self.packed.pair, t, keys))
         return gains
 
 

@@ -76,7 +76,7 @@ def _targets(
 
 @kernel
 def read_rows(
-    row_ptr: Ints, legal: Small, state: Ints, ptr: Ints, action: Ints, prob: Floats, row: Ints, chance: Floats
+    row_ptr: Ints, legal: Small, state: Ints, ptr: Ints, action: Small, prob: Floats, row: Ints, chance: Floats
 ) -> bool:
     """Write the row of each joint action and its probability, made to sum to one at each pair.
 
@@ -149,6 +149,44 @@ def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first
             count += np.int64(1)
         owner[p] = number[at]
     return int(count)
+
+
+@kernel
+def unpack(keys: Ints, low: Ints, size: Ints, state: Ints, spent: Ints) -> None:
+    """Write the state (P,) and what was spent (P, M) of each key."""
+    for p in range(len(keys)):
+        rest = keys[p]
+        for back in range(len(size)):
+            m = len(size) - 1 - back
+            above = rest // size[m]
+            spent[p, m] = rest - above * size[m] + low[m]
+            rest = above
+        state[p] = rest
+
+
+@kernel
+def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
+    """For each player the first pair of the largest gain, and of the largest share of the stake.
+
+    The latter only where a gain is beyond what rounding can have changed it by, else -1; and the
+    most that is. Not a number counts as larger than all others.
+    """
+    n = len(largest)
+    for i in range(n):
+        most, part = -np.inf, -np.inf
+        largest[i], share[i], off[i] = 0, -1, 0.0
+        for p in range(len(values)):
+            gain = values[p, n + i] - values[p, i]
+            noise = values[p, 2 * n + i] + values[p, 3 * n + i]
+            if noise > off[i] or noise != noise:
+                off[i] = noise
+            if most == most and not gain <= most:
+                most, largest[i] = gain, p
+            if not gain <= noise:
+                stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
+                beyond = np.inf if np.isinf(stake) else (gain - noise) / stake
+                if part == part and (share[i] < 0 or not beyond <= part):
+                    part, share[i] = beyond, p
 
 
 @kernel

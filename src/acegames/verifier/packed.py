@@ -57,13 +57,13 @@ class Packed:
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
-        spent = np.empty((len(keys), len(self.low)), dtype=np.int64)
-        rest = keys
-        for m in reversed(range(len(self.low))):
-            above = rest // self.size[m]
-            spent[:, m] = rest - above * self.size[m] + self.low[m]
-            rest = above
-        return (rest, spent) if self.unrolled is None else (self.unrolled.state[t][rest], self.unrolled.spent[t][rest])
+        from acegames.verifier.kernels import unpack
+
+        state, spent = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), len(self.low)), dtype=np.int64)
+        unpack(keys, self.low, self.size, state, spent)
+        if self.unrolled is None:
+            return state, spent
+        return self.unrolled.state[t][state], self.unrolled.spent[t][state]
 
     def pair(self, t: int, keys: Ints, p: int) -> tuple[int, Spent]:
         """Return one of these pairs."""

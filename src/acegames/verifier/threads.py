@@ -14,7 +14,7 @@ T = TypeVar("T")
 _LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
-_EACH = 4
+_EACH = 2
 """Blocks per thread, so that none waits long for the last one."""
 
 

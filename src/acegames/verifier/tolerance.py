@@ -65,29 +65,27 @@ class Gains:
         self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
         self.off: Floats = np.zeros(n)  # the largest
 
-    def add(
-        self, t: int, gain: Floats, stake: Floats, off: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]
-    ) -> None:
-        """Take in gains (P, N) of pairs of time t; `pair(p)` is (state, spent)."""
-        self.off = np.maximum(self.off, off.max(axis=0))
-        for i, columns in enumerate(zip(gain.T, stake.T, off.T, strict=True)):
-            mine, at_stake, noise = columns
+    def add(self, t: int, values: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
+        """Take in numbers (P, 6N) of pairs of time t, as in `Known`; `pair(p)` is (state, spent)."""
+        from acegames.verifier.kernels import extremes
 
-            def found(p: int, columns: tuple[Floats, ...] = columns) -> Gain:
-                gain, stake, off = (float(x[p]) for x in columns)
-                return Gain(gain, max(0.0, stake), off, self.reader.user(t, *pair(p)))
+        n = len(self.largest)
+        largest, share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        extremes(values, largest, share, self.off)
+        for i in range(n):
 
-            p = int(np.argmax(mine))
-            if not mine[p] <= 0:
+            def found(p: int, i: int = i) -> Gain:
+                v, w, v_off, w_off, high, low = (float(x) for x in values[p, i::n])
+                return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(t, *pair(p)))
+
+            p = int(largest[i])
+            if not values[p, n + i] - values[p, i] <= 0:
                 self.largest[i] = found(p)
-            beyond = np.flatnonzero(~(mine <= noise))
-            if len(beyond):
-                share = (mine[beyond] - noise[beyond]) / np.maximum(at_stake[beyond], 0.0)
-                share = np.where(np.isinf(at_stake[beyond]), np.inf, share)
-                self.share[i] = found(int(beyond[np.argmax(share)]))
+            if share[i] >= 0:
+                self.share[i] = found(int(share[i]))
             if t == 0:
-                p = int(np.argmin(VERIFY * at_stake + noise))
-                self.start[i] = found(p)._replace(gain=0.0)
+                _, _, v_off, w_off, high, low = values[:, i::n].T
+                self.start[i] = found(int(np.argmin(VERIFY * (high - low) + (v_off + w_off))))._replace(gain=0.0)
 
     def put_before(self, other: Gains) -> None:
         """Take in those of earlier pairs, or of pairs before in order."""
