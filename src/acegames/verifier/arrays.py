@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,12 @@ Floats = NDArray[np.float64]
 
 BELOW = 2**62
 """Keys, codes and sums stay below this: one more fits into int64, too."""
+
+
+def room(*shape: int, dtype: type = np.int64) -> NDArray[Any]:
+    """Return zeros apart from other arrays, so that threads do not share lines of the cache."""
+    length = math.prod(shape)
+    return np.zeros(max(length, 4096), dtype=dtype)[:length].reshape(shape)
 
 
 def spans(start: Ints, stop: Ints) -> Ints:

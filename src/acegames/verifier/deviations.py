@@ -24,7 +24,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
 from acegames.verifier.alike import Alike, Contradicted
-from acegames.verifier.arrays import Floats, Ints, owners
+from acegames.verifier.arrays import Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
@@ -121,11 +121,11 @@ class _Judge:
         """Return room for one pair."""
         n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
         return Scratch(
-            np.zeros((self._rows, 4 * n)),
-            np.zeros(self._rows, dtype=np.uint8),
+            room(self._rows, 4 * n, dtype=np.float64),
+            room(self._rows, dtype=np.uint8),
             self.packed.targets(),
-            np.zeros((most, most + 1, 3)),
-            np.zeros(most, dtype=np.int64),
+            room(most, most + 1, 3, dtype=np.float64),
+            room(most),
         )
 
     def nothing(self, pairs: int) -> Known:

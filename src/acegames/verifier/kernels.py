@@ -246,9 +246,11 @@ def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Byte
         state, within = _unpack(keys[p], span, low, size, bound, slack)
         for row in range(row_ptr[state], row_ptr[state + 1]):
             if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, last, targets):
-                safe[row] = 1
+                if safe[row] == 0:  # threads would wait for each other's writes
+                    safe[row] = 1
                 for k in range(0 if last else out_ptr[row + 1] - out_ptr[row]):
-                    reached[targets[k]] = 1
+                    if reached[targets[k]] == 0:
+                        reached[targets[k]] = 1
 
 
 @inlined

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Ints
+from acegames.verifier.arrays import BELOW, Ints, room
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.records import Table, Time
 from acegames.verifier.units import Spent, Units
@@ -93,7 +93,7 @@ class Packed:
 
     def targets(self) -> Ints:
         """Return room for where the outcomes of one row lead."""
-        return np.zeros(self._widest, dtype=np.int64)
+        return room(self._widest)
 
     @cached_property
     def _widest(self) -> int:

@@ -66,7 +66,7 @@ class Gains:
         self.off: Floats = np.zeros(n)  # the largest
 
     def add(self, t: int, values: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
-        """Take in numbers (P, 6N) of pairs of time t, as in `Known`; `pair(p)` is (state, spent)."""
+        """Take in numbers (P, 6N) of pairs of time t, as in `Known`; `pair(p)`: (state, spent)."""
         from acegames.verifier.kernels import extremes
 
         n = len(self.largest)
