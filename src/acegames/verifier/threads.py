@@ -14,8 +14,8 @@ T = TypeVar("T")
 _LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
-_EACH = 2
-"""Blocks per thread, so that none waits long for the last one."""
+_EACH = 1
+"""Blocks per thread at least, where a layer has enough pairs."""
 
 
 class Threads:
