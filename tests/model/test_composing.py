@@ -233,7 +233,10 @@ def test_many_blocks_are_one(monkeypatch):
         ({"reward": lambda s, a: {"a": np.full(len(s["a"]), np.nan)}}, "reward of player 'a' is nan"),
         ({"cost": lambda s, a, n: {"toll": 1}}, "cost: gave numbers for 'toll'"),
         ({"cost": lambda s, a, n: {"battery a": "much"}}, "cost of 'battery a': gave type <U4"),
-        ({"cost": lambda s, a, n: {"battery a": np.nan}}, "cost of 'battery a'.*nan"),
+        (
+            {"cost": lambda s, a, n: {"battery a": [0.0] * (len(s["a"]) - 1) + [np.nan]}},
+            r"every t, state \(.*\), action \(.*\): cost of 'battery a': nan is not a finite number",
+        ),
         ({"budget": {"toll": 3}}, "constraint 'toll': no agent has costs for it; give them in cost="),
         ({"budget": 3}, "budget: got 3, must be"),
     ],

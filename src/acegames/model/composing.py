@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Ints, distinct, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
-from acegames.model.checks import Label
+from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
@@ -242,12 +243,16 @@ class _Coder:
         sources = [(i, agent.constraints.index(label)) for i, agent in enumerate(agents) if label in agent.constraints]
         return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
 
-    def codes(self, local: list[NDArray[Any]], joint: Any) -> NDArray[np.int32]:
-        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule."""
+    def codes(self, local: list[NDArray[Any]], joint: Any, where: Callable[[int], str]) -> NDArray[np.int32]:
+        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule.
+
+        `where` names the place of an outcome.
+        """
         parts = [local[i][:, m] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
-            given, codes = read_costs(joint, lambda _, problem: InvalidGame(f"cost of {self.label!r}: {problem}"))
+            told = f"cost of {self.label!r}"
+            given, codes = read_costs(joint, lambda k, problem: InvalidGame(f"{where(k)}: {told}: {problem}"))
             tables.append(given)
             parts.append(codes)
         which = np.zeros(len(local[0]), dtype=np.int64)  # of the sums so far each outcome has
@@ -382,14 +387,21 @@ class _Block:
         return [
             self.state.astype(np.int32),
             np.stack(self.actions(), axis=1),
-            self._rewards(times),
+            self._rewards(),
             self.owner,
             np.maximum(prob, TINIEST),
             self.next_states(),
-            self._costs(coders),
+            self._costs(coders, partial(self._place, times)),
         ]
 
-    def _rewards(self, times: tuple[int, ...]) -> NDArray[np.float64]:
+    def _place(self, times: tuple[int, ...], outcome: int) -> str:
+        """Where an outcome belongs, for an error message."""
+        row, agents = self.owner[outcome], self.product.agents
+        state = tuple(agent.states[s[row]] for agent, s in zip(agents, self.states, strict=True))
+        action = [agent.actions[0][a[row]] for agent, a in zip(agents, self.actions(), strict=True)]
+        return place(times[0], state, action, every_t=len(times) == agents[0].horizon)
+
+    def _rewards(self) -> NDArray[np.float64]:
         reward = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
         if self.product.rules.reward is None or not len(self.state):
             return reward
@@ -402,7 +414,7 @@ class _Block:
                 raise InvalidGame(f"reward of {player!r}: not numbers ({error})") from None
         return reward
 
-    def _costs(self, coders: list[_Coder]) -> NDArray[np.int32]:
+    def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[np.int32]:
         local = [layer.cost[out] for layer, out in zip(self.layers, self.out, strict=True)]
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
@@ -411,7 +423,7 @@ class _Block:
             joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
         found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
         for m, coder in enumerate(coders):
-            found[:, m] = coder.codes(local, joint.get(coder.label))
+            found[:, m] = coder.codes(local, joint.get(coder.label), where)
         return found
 
 
