@@ -5,8 +5,10 @@ Files of earlier versions, which could mix up the joint actions of different tim
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
+import weakref
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +27,7 @@ from acegames.cli import app
 from acegames.files import solution as solution_file
 from acegames.files import tables
 from acegames.files.stated import check_played
+from acegames.model.layers import LAYER_FIELDS
 from acegames.report.write import collect
 from acegames.system import container
 from acegames.system.container import read_archive, write_archive
@@ -459,6 +462,28 @@ def test_layers_of_a_mapped_file_are_read_when_they_are_used(mapped, monkeypatch
     assert answers(again, where) == answers(solution.policy, where)
     found.save(path)  # over the file that it is mapped from
     assert answers(ace.Policy.load(path), where) == answers(solution.policy, where)
+
+
+def test_the_game_of_a_mapped_file_is_in_memory(mapped):
+    """Writing over the file is allowed once only the game is used; it holds nothing of the file."""
+    path, solution = mapped
+    game = ace.load(path)
+    path.write_bytes(bytes(path.stat().st_size))
+    assert replace(game).digest == solution.game.digest
+    assert all(getattr(layer, field).flags.owndata for layer in game.layers for field in LAYER_FIELDS)
+
+
+def test_a_mapped_file_is_let_go_with_its_policy(mapped):
+    path, _ = mapped
+    policy = ace.Policy.load(path)
+    assert len(policy.layers[0])
+    layers = weakref.ref(policy.layers)
+    gc.disable()
+    try:
+        del policy
+        assert layers() is None
+    finally:
+        gc.enable()
 
 
 def test_damage_in_a_mapped_file_never_gives_an_answer(mapped):

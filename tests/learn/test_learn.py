@@ -1131,8 +1131,9 @@ def test_a_game_as_an_environment():
     assert [x[1:] for x in seen] == [(7.0, False)] * 3
     with pytest.raises(ace.InvalidOption, match="call reset"):
         env.step({"north": "dare", "east": "yield"})
-    with pytest.raises(ace.InvalidOption, match="unknown legal joint action"):
-        env.model(0, "dry", ("dare", "wait"), np.random.default_rng(0))
+    for action in (("dare", "wait"), "dare", None, 3, (["dare"], "yield")):
+        with pytest.raises(ace.InvalidOption, match="unknown legal joint action"):
+            env.model(0, "dry", action, np.random.default_rng(0))
 
 
 def test_the_example_of_the_module():

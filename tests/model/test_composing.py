@@ -222,13 +222,21 @@ def test_many_blocks_are_one(monkeypatch):
             r"legal: the key \('a', 'c'\), must be a pair of players",
         ),
         ({"legal": {("a", "b"): np.ones((4, 3), bool)}}, r"shape \(4, 3\), must be bool, \(4, 3, 4, 3\)"),
-        ({"legal": 3}, "legal: got int, must be a function"),
+        ({"legal": 3}, "legal: got 3, must be a function"),
+        ({"legal": lambda s: [True]}, r"legal: takes \(s\), but is called as legal\(s, a\)"),
+        ({"legal": lambda s, a: [[True], [True, False]]}, "legal: not an array"),
+        ({"possible": {("a", "b"): [[True], [True, False]]}}, r"possible of \('a', 'b'\): not an array"),
+        ({"possible": lambda s: np.zeros(len(s["a"]), bool)}, "initial: the agents begin in .* rules out"),
+        ({"reward": lambda s, a: {"a": ["much"] * len(s["a"])}}, "reward of 'a': not numbers"),
         ({"legal": lambda s, a: np.zeros(len(s["a"]), bool)}, "no legal joint action"),
         ({"reward": lambda s, a: {"c": 1}}, r"reward: gave numbers for 'c', there are \['a', 'b'\]"),
         ({"reward": lambda s, a: {"a": np.full(len(s["a"]), np.nan)}}, "reward of player 'a' is nan"),
         ({"cost": lambda s, a, n: {"toll": 1}}, "cost: gave numbers for 'toll'"),
         ({"cost": lambda s, a, n: {"battery a": "much"}}, "cost of 'battery a': gave type <U4"),
-        ({"cost": lambda s, a, n: {"battery a": np.nan}}, "cost of 'battery a'.*nan"),
+        (
+            {"cost": lambda s, a, n: {"battery a": [0.0] * (len(s["a"]) - 1) + [np.nan]}},
+            r"every t, state \(.*\), action \(.*\): cost of 'battery a': nan is not a finite number",
+        ),
         ({"budget": {"toll": 3}}, "constraint 'toll': no agent has costs for it; give them in cost="),
         ({"budget": 3}, "budget: got 3, must be"),
     ],
@@ -251,3 +259,36 @@ def test_agents_that_do_not_fit_together():
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidGame, match="constraint 'battery': several agents have it"):
         compose([agent(rng, "a"), agent(rng, "b")])
+
+
+def test_sums_of_many_costs_of_many_agents():
+    """The combinations of their costs are more than 64 bits can number."""
+    agents = [
+        MarkovGame.from_functions(
+            players=[f"p{i}"],
+            actions=lambda t, s: [["go"]],
+            outcomes=lambda t, s, a, i=i: [(1.0, 0, {"fuel": (t + 1) * (i + 1)})],
+            reward=lambda s, a: [0.0],
+            horizon=300,
+            initial=0,
+            budget={"fuel": 10**6},
+        )
+        for i in range(8)
+    ]
+    game = compose(agents, budget={"fuel": 10**6})
+    assert [game.cost_values[0][game.layer(t).cost[0, 0]] for t in range(300)] == [36 * (t + 1) for t in range(300)]
+
+
+def test_joint_numbers_of_every_type():
+    """Fractions are rewards, too, and whole numbers beside floats stay exact costs."""
+    rng = np.random.default_rng(0)
+    agents = [agent(rng, player, limits=()) for player in "ab"]
+    joint = compose(
+        agents,
+        reward=lambda s, a: {"a": [Fraction(1, 2)] * len(s["a"]), "b": 10**30},
+        cost=lambda s, a, after: {"toll": [2**53 + 1] + [0.5] * (len(s["a"]) - 1)},
+        budget={"toll": 2**60},
+    )
+    assert set(joint.cost_values[0]) == {Fraction(1, 2), Fraction(2**53 + 1)}
+    assert np.ptp(joint.layers[0].reward[:, 0] - compose(agents).layers[0].reward[:, 0]) < 1e-12
+    assert (joint.layers[0].reward[:, 1] == 1e30).all()

@@ -117,3 +117,23 @@ def test_next_states_are_plain(label):
         budget=1,
     )
     assert not any(isinstance(x, np.generic) for s in game.states for x in (s if isinstance(s, tuple) else (s,)))
+
+
+def test_a_first_argument_called_t_is_the_time():
+    """However many of the others have defaults: such functions were always given the time."""
+    asked = []
+
+    def reward(t, s, a=None):
+        asked.append((t, s, a))
+        return [float(t)]
+
+    game = MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda t, s="nowhere": [[t]],
+        outcomes=lambda s, a: [(1.0, s, None)],
+        reward=reward,
+        horizon=3,
+        initial="here",
+    )
+    assert asked == [(t, "here", (t,)) for t in range(3)]
+    assert game.actions == ((0, 1, 2),)

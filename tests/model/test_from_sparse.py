@@ -147,6 +147,7 @@ def wrong(name, index, value):
         (lambda g: g.update(row_state=g["row_state"][1:]), "row_state has shape"),
         (lambda g: g.update(reward=g["reward"][:, 0]), "reward has shape .*, must be \\(rows, players\\)"),
         (lambda g: g.update(cost=g["cost"][:, :1]), "cost has shape .*, must be"),
+        (lambda g: g.update(row_action=[[0], [0, 1]]), "row_action: not an array of whole numbers"),
         (lambda g: g.update(cost=None), "cost: missing, but there are budgets for"),
         (lambda g: g.update(budget=None), "cost: given, but there is no budget"),
         (lambda g: g.update(players=["a"]), "players: 1 labels given, reward has a column for each of 2"),
@@ -160,3 +161,33 @@ def test_what_is_wrong_is_said(change, message):
     change(given)
     with pytest.raises(InvalidGame, match=message):
         MarkovGame.from_sparse(**given)
+
+
+def test_the_arrays_stay_the_callers_own():
+    """The game neither seals them nor changes with them, also where they have its own types."""
+    given = arrays(np.random.default_rng(5))
+    for name in ("row_action", "next_state"):
+        given[name] = given[name].astype(np.int32)
+    game = MarkovGame.from_sparse(**given)
+    digest = game.digest
+    for name in ("row_state", "row_action", "reward", "out_row", "prob", "next_state", "cost"):
+        given[name][:] = 0
+    kept = MarkovGame(**{name: getattr(game, name) for name in game.__dataclass_fields__})
+    assert kept.digest == digest
+
+
+def test_whole_numbers_without_a_sign():
+    given = arrays(np.random.default_rng(5), timed=True)
+    plain = MarkovGame.from_sparse(**given)
+    for name in ("row_t", "row_state", "row_action", "out_row", "next_state"):
+        given[name] = given[name].astype(np.uint64)
+    assert MarkovGame.from_sparse(**given).digest == plain.digest
+
+
+@pytest.mark.parametrize("times", [{}, {"row_t": [0, 1]}])
+def test_rows_without_any_outcome(times):
+    with pytest.raises(InvalidGame, match=r"state 'u', action \(0,\): probabilities sum to 0, must sum to 1"):
+        MarkovGame.from_sparse(
+            row_state=[0, 0], row_action=[[0], [1]], reward=[[1], [2]], out_row=[], prob=[], next_state=[], horizon=2,
+            states=["u"], initial="u", **times,
+        )  # fmt: skip

@@ -142,6 +142,15 @@ def test_large_whole_numbers_beside_floats_stay_exact():
     assert game.cost_values == ((0, Fraction(1, 2), 2**60 + 1),)
 
 
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_costs_in_a_column_of_arrow(chunks):
+    arrow = pytest.importorskip("pyarrow")
+    table = {"state": ["u", "u"], "x": [0, 1], "probability": [1, 1], "next_state": ["u", "u"], "reward_x": [0, 0]}
+    column = arrow.array([1, 3]) if chunks == 1 else arrow.chunked_array([[1], [3]])
+    game = MarkovGame.from_table({**table, "fuel": column}, players=["x"], initial="u", horizon=2, budget={"fuel": 4})
+    assert game.cost_values == ((1, 3),)
+
+
 def test_tuple_states_and_integer_players():
     lines = {"state": [(0, 0)], 0: ["go"], "probability": [1.0], "next_state": [(0, 0)]}
     game = MarkovGame.from_table(

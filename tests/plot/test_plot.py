@@ -197,6 +197,20 @@ def test_maps_of_policies_that_do_not_list_what_is_reached(radio):
     assert set(shown[~np.isnan(shown)].round(9)) == {round(v, 9) for v in exact}
 
 
+def test_maps_where_what_cannot_bind_is_not_listed():
+    """Each step costs one of the second constraint, so no pair has nothing of it spent later on."""
+    shape = (1, 2, 2)
+    cost = np.stack([np.arange(4).reshape(shape) % 3, np.ones(shape, dtype=int)], axis=-1)
+    rewards = np.random.default_rng(0).normal(size=(*shape, 2))
+    solution = ace.solve(ace.MarkovGame.from_arrays(np.ones((*shape, 1)), rewards, cost, [4, 100], horizon=3))
+    policy = replace(solution.policy, reached=None)
+    assert policy.dims == (0,)
+    listed = ace.plot.value_map(policy, 2, 0, constraints=[0]).lines[0]
+    known = ace.plot.value_map(solution, 2, 0, constraints=[0], at={1: 2}).lines[0]
+    assert set(np.round(known.get_ydata(), 9)) == set(np.round(listed.get_ydata(), 9))
+    assert ace.plot.policy_map(policy, 2, 0).get_title() == ace.plot.policy_map(solution, 2, 0).get_title()
+
+
 def test_maps_refuse_what_is_not_there(chicken):
     for t, state in ((9, "dry"), (0, "snow"), (0, "ice")):
         with pytest.raises(ace.UnknownPair):

@@ -194,12 +194,12 @@ def _policy_from_archive(
 
     on_demand = is_mapped(arrays) and counts is not None
     layers = OnDemand(counts or table_at, layer)
-    policy = replace(policy, layers=layers if on_demand else tuple(layers))
+    found = replace(policy, layers=layers if on_demand else tuple(layers))  # `layer` must not hold its owner
     if header["reached"] is None:
-        return policy
+        return found
     reached_dims = tuple(int(d) for d in header["reached"])
     spaces = OnDemand(table_at, reached)
-    return replace(policy, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
+    return replace(found, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
 
 
 def _check_fit(policy: Policy) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -131,13 +131,14 @@ class GameModel:
         self.game, self.noise, self.facts = game, float(noise), facts_of(game)
         self._read: dict[tuple[int, Label, JointAction], Any] = {}
 
-    def __call__(self, t: int, state: Label, action: Sequence[Label], rng: np.random.Generator) -> Drawn:
+    def __call__(self, t: int, state: Label, action: Any, rng: np.random.Generator) -> Drawn:
         """Draw an outcome; rewards get normal noise of the standard deviation `noise`."""
-        key = self.game.layer_at[t], state, tuple(action)
+        played = tuple(action) if isinstance(action, Iterable) else action
+        key = self.game.layer_at[t], state, played
         try:
             bounds, outcomes, reward = self._read[key]
         except (KeyError, TypeError):  # TypeError: it cannot be hashed, and will not be found
-            bounds, outcomes, reward = self._read[key] = self._outcomes(t, state, tuple(action))
+            bounds, outcomes, reward = self._read[key] = self._outcomes(t, state, played)
         next_state, costs = outcomes[bisect.bisect_right(bounds, rng.random())]
         if self.noise:
             noise = rng.standard_normal(len(reward)).tolist()

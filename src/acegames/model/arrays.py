@@ -61,7 +61,7 @@ def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
     key = columns[0].astype(np.int64)
     for column, (_, size) in zip(columns[1:], spans[1:], strict=True):
         key *= size
-        key += column
+        np.add(key, column, out=key, casting="unsafe")  # also numbers without a sign
     return key
 
 

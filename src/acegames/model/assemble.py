@@ -195,10 +195,13 @@ def _check_every_state_can_act(game: MarkovGame) -> None:
 def _shared(known: dict[bytes, NDArray[Any]], array: NDArray[Any]) -> NDArray[Any]:
     """The one read-only array of all that are equal, so that stationary parts are stored once."""
     array = np.ascontiguousarray(array)
-    array.setflags(write=False)
     digest = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
     digest.update(array.data if array.size else b"")
-    return known.setdefault(digest.digest(), array)
+    key = digest.digest()
+    if key not in known:
+        known[key] = array if array.flags.owndata else array.copy()  # a file that is mapped may change
+        known[key].setflags(write=False)
+    return known[key]
 
 
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:

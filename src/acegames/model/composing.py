@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +22,12 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Ints, distinct, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
-from acegames.model.checks import Label
+from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
+from acegames.model.user_functions import check_function
 
 __all__ = ["compose"]
 
@@ -85,15 +87,16 @@ def compose(
     for coder in coders:
         if not coder.sources and cost is None:
             raise InvalidGame(f"constraint {coder.label!r}: no agent has costs for it; give them in cost=")
-    layers = [product.layer(times, local, coders) for times, local in _combinations(agents)]
     players = tuple(agent.players[0] for agent in agents)
     names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
+    initial = product.initial(names.states)  # which is possible, so some state is
+    layers = [product.layer(times, local, coders) for times, local in _combinations(agents)]
     return assemble(
         names,
         layers,
         [coder.values for coder in coders],
         horizon=agents[0].horizon,
-        initial=product.initial(names.states),
+        initial=initial,
         budgets=budgets,
         name=name,
     )
@@ -186,8 +189,7 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
         return None
     if isinstance(given, Mapping) and what in ("possible", "legal"):
         return _masked(what, given, players, labels)
-    if not callable(given):
-        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function or masks for pairs of players")
+    check_function(what, given, ("s", "a", "next_s")[: len(labels)], error=InvalidGame)
     arrays = [[_array(own) for own in argument] for argument in labels]
 
     def rule(*numbers: list[NDArray[Any]]) -> Any:
@@ -209,7 +211,10 @@ def _masked(
         if not (isinstance(pair, tuple) and len(pair) == 2 and all(player in players for player in pair)):
             raise InvalidGame(f"{what}: the key {pair!r}, must be a pair of players among {players!r}")
         both = [players.index(player) for player in pair]
-        mask, shape = np.asarray(given), tuple(len(argument[i]) for i in both for argument in labels)
+        mask, shape = (
+            _as_array(f"{what} of {pair!r}", given),
+            tuple(len(argument[i]) for i in both for argument in labels),
+        )
         if mask.dtype != bool or mask.shape != shape:
             raise InvalidGame(f"{what} of {pair!r} has type {mask.dtype}, shape {mask.shape}, must be bool, {shape}")
         read[tuple(both)] = mask
@@ -238,31 +243,33 @@ class _Coder:
         sources = [(i, agent.constraints.index(label)) for i, agent in enumerate(agents) if label in agent.constraints]
         return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
 
-    def codes(self, local: list[NDArray[Any]], joint: Any) -> NDArray[np.int32]:
-        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule."""
+    def codes(self, local: list[NDArray[Any]], joint: Any, where: Callable[[int], str]) -> NDArray[np.int32]:
+        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule.
+
+        `where` names the place of an outcome.
+        """
         parts = [local[i][:, m] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
-            given, codes = read_costs(joint, lambda _, problem: InvalidGame(f"cost of {self.label!r}: {problem}"))
+            told = f"cost of {self.label!r}"
+            given, codes = read_costs(joint, lambda k, problem: InvalidGame(f"{where(k)}: {told}: {problem}"))
             tables.append(given)
             parts.append(codes)
-        combined = np.zeros(len(local[0]), dtype=np.int64)
+        which = np.zeros(len(local[0]), dtype=np.int64)  # of the sums so far each outcome has
+        sums: list[Cost] = [Fraction(0)]
         for part, table in zip(parts, tables, strict=True):
-            combined = combined * len(table) + part
-        combinations, codes = distinct(combined)
-        return np.array([self._sum(int(k), tables) for k in combinations], dtype=np.int32)[codes]
+            pairs, which = distinct(which * len(table) + part)
+            sums = [self._plus(sums[k // len(table)], table[k % len(table)]) for k in pairs.tolist()]
+        return np.array([self._code(total) for total in sums], dtype=np.int32)[which]
 
-    def _sum(self, combined: int, tables: list[Sequence[Cost]]) -> int:
-        """The code of the sum that a combination of the parts' codes stands for."""
-        total: Cost = Fraction(0)
-        for table in reversed(tables):
-            combined, k = divmod(combined, len(table))
-            part = table[k]
-            if part == 0:
-                continue
-            if total != 0 and isinstance(total, RandomCost) | isinstance(part, RandomCost):
-                raise InvalidGame(f"cost of {self.label!r}: a cost that is drawn cannot be added to another")
-            total = part if total == 0 else total + part  # type: ignore[operator]
+    def _plus(self, total: Cost, part: Cost) -> Cost:
+        if total == 0 or part == 0:
+            return part if total == 0 else total
+        if isinstance(total, RandomCost) or isinstance(part, RandomCost):
+            raise InvalidGame(f"cost of {self.label!r}: a cost that is drawn cannot be added to another")
+        return total + part
+
+    def _code(self, total: Cost) -> int:
         key = str(total) if isinstance(total, Fraction) else total
         if key not in self.number:
             self.number[key] = len(self.values)
@@ -380,25 +387,34 @@ class _Block:
         return [
             self.state.astype(np.int32),
             np.stack(self.actions(), axis=1),
-            self._rewards(times),
+            self._rewards(),
             self.owner,
             np.maximum(prob, TINIEST),
             self.next_states(),
-            self._costs(coders),
+            self._costs(coders, partial(self._place, times)),
         ]
 
-    def _rewards(self, times: tuple[int, ...]) -> NDArray[np.float64]:
+    def _place(self, times: tuple[int, ...], outcome: int) -> str:
+        """Where an outcome belongs, for an error message."""
+        row, agents = self.owner[outcome], self.product.agents
+        state = tuple(agent.states[s[row]] for agent, s in zip(agents, self.states, strict=True))
+        action = [agent.actions[0][a[row]] for agent, a in zip(agents, self.actions(), strict=True)]
+        return place(times[0], state, action, every_t=len(times) == agents[0].horizon)
+
+    def _rewards(self) -> NDArray[np.float64]:
         reward = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
         if self.product.rules.reward is None or not len(self.state):
             return reward
         more = self.product.rules.reward(self.states, self.actions())
         given = _by_name("reward", more, self.product.players, len(reward))
-        for i, player in enumerate(self.product.players):
-            if player in given:
-                reward[:, i] += given[player]
+        for player, numbers in given.items():
+            try:
+                reward[:, self.product.players.index(player)] += numbers.astype(np.float64)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InvalidGame(f"reward of {player!r}: not numbers ({error})") from None
         return reward
 
-    def _costs(self, coders: list[_Coder]) -> NDArray[np.int32]:
+    def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[np.int32]:
         local = [layer.cost[out] for layer, out in zip(self.layers, self.out, strict=True)]
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
@@ -407,7 +423,7 @@ class _Block:
             joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
         found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
         for m, coder in enumerate(coders):
-            found[:, m] = coder.codes(local, joint.get(coder.label))
+            found[:, m] = coder.codes(local, joint.get(coder.label), where)
         return found
 
 
@@ -428,8 +444,15 @@ def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
     return owner, entries
 
 
+def _as_array(what: str, given: Any, dtype: Any = None) -> NDArray[Any]:
+    try:
+        return np.asarray(given, dtype=dtype)
+    except ValueError as error:  # of lists of different lengths
+        raise InvalidGame(f"{what}: not an array ({error})") from None
+
+
 def _bools(what: str, given: Any, cases: int) -> Bools:
-    found = np.asarray(given)
+    found = _as_array(what, given)
     if found.dtype != bool or found.shape != (cases,):
         raise InvalidGame(
             f"{what}: gave type {found.dtype}, shape {found.shape}, must be one True or False for each of {cases} cases"
@@ -445,7 +468,8 @@ def _by_name(what: str, given: Any, names: Sequence[Label], cases: int) -> dict[
     for label, numbers in given.items():
         if label not in names:
             raise InvalidGame(f"{what}: gave numbers for {label!r}, there are {list(names)!r}")
-        array = np.asarray(numbers)
+        # an array of whole numbers beside floats would round them
+        array = _as_array(f"{what} of {label!r}", numbers, object if isinstance(numbers, (list, tuple)) else None)
         if array.shape not in ((), (cases,)) or array.dtype.kind not in "biufO":
             raise InvalidGame(
                 f"{what} of {label!r}: gave type {array.dtype}, shape {array.shape}, must be {cases} numbers, one per case"

@@ -19,7 +19,7 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
-from acegames.model.user_functions import check_function, required_arguments
+from acegames.model.user_functions import check_function, does_without_first
 from acegames.numerics import PROBABILITY_SUM
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def game_from_functions(
     """Build a game from functions; states are any hashables and are discovered from `initial`.
 
     Each function is called once for every (t, state, joint action) that can occur. A function
-    that requires one argument fewer is called without `t`, as `reward(s, a)`, once for every
-    (state, joint action): that is faster by a factor of the horizon.
+    that requires one argument fewer, and does not call its first one `t`, is called without it, as
+    `reward(s, a)`, once for every (state, joint action): faster by a factor of the horizon.
 
     Args:
         players: one label per player.
@@ -161,7 +161,7 @@ class _Asked(NamedTuple):
         if function is None and what == "legal":
             return _Asked(what, lambda *place: True, takes_t=False, depends_on_t=False)
         takes = ("t", "state") if what == "actions" else ("t", "state", "action")
-        takes_t = required_arguments(function) != len(takes) - 1
+        takes_t = not does_without_first(function, takes)
         check_function(what, function, takes if takes_t else takes[1:], error=InvalidGame)
         return _Asked(what, function, takes_t, takes_t and not stationary)
 

@@ -88,6 +88,7 @@ def game_from_sparse(
     for i, labels in enumerate(names.actions):
         _check_range(f"row_action of player {names.players[i]!r}", action[:, i], len(labels), "actions")
     values, codes = _costs(cost, outcomes, limits)
+    action, after = action.astype(np.int32), after.astype(np.int32)  # copies: a game's arrays are its own
     whole = RawLayer(tuple(range(horizon)), state, action, rewards, owner, chances, after, codes)
     layers = [whole] if row_t is None else _by_time(whole, _times(row_t, rows, horizon), horizon)
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
@@ -101,12 +102,15 @@ def _floats(what: str, given: ArrayLike) -> Floats:
 
 
 def _whole(what: str, given: ArrayLike, shape: tuple[int, ...], axes: str) -> NDArray[Any]:
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # of lists of different lengths
+        raise InvalidGame(f"{what}: not an array of whole numbers ({error})") from None
     if array.shape != shape:
         raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} ({axes})")
     if array.dtype.kind not in "iu" and array.size:
         raise InvalidGame(f"{what} has entries of type {array.dtype}, must be whole numbers")
-    return array
+    return array if array.dtype.kind == "i" else array.astype(np.int64)
 
 
 def _check_range(what: str, numbers: NDArray[Any], count: int, of: str) -> None:

@@ -126,7 +126,8 @@ class Columns:
     def costs(self, column: Label) -> tuple[list[Cost], Ints]:
         """Return the distinct costs of a column, and for each line which of them it has."""
         given = self.get(column)
-        return read_costs(given if hasattr(given, "dtype") else list(given), partial(self.wrong, column))
+        is_array = hasattr(given, "__array__")  # also of columns of Arrow, whose entries are no numbers
+        return read_costs(given if is_array else list(given), partial(self.wrong, column))
 
     def line(self, line: int) -> int:
         """The number of a line in messages."""

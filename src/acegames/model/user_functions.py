@@ -44,13 +44,14 @@ def check_function(
         raise error(f"{name}: {told}; it must accept these arguments") from None
 
 
-def required_arguments(function: Any) -> int | None:
-    """How many arguments a function needs by position; None where Python does not say."""
+def does_without_first(function: Any, takes: Sequence[str]) -> bool:
+    """Whether a function needs all of these but the first, and does not call its own first so."""
     try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # Python does not say
+        return False
     by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        return None
-    return sum(p.kind in by_position and p.default is inspect.Parameter.empty for p in parameters)
+        return False
+    needed = sum(p.kind in by_position and p.default is inspect.Parameter.empty for p in parameters)
+    return needed == len(takes) - 1 and parameters[0].name != takes[0]

@@ -51,7 +51,7 @@ def value_map(
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    worth, said = draw.worth(policy.lookup_values(t, there.state, there.total), policy.players, player)
+    worth, said = draw.worth(there.layer.values[there.pair], policy.players, player)
     ax = draw.axes_or_new(ax)
     _label(ax, there, draw.title(t, state))
     if len(there.constraints) == 1:
@@ -81,11 +81,11 @@ def policy_map(
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    ptr, action, prob = policy.lookup(t, there.state, there.total)
-    played, code = np.unique(action, axis=0, return_inverse=True)
-    weight = np.zeros((len(there.total), len(played)))
-    weight[owners(ptr), code.reshape(-1)] = prob
-    names = [draw.in_words(policy.joint_action(each)) for each in played]
+    ptr, row, prob = there.layer.strategies(there.state, there.pair)
+    played, code = np.unique(row, return_inverse=True)
+    weight = np.zeros((len(there.pair), len(played)))
+    weight[owners(ptr), code] = prob
+    names = [draw.in_words(policy.joint_action(there.layer.action[r])) for r in played]
     ax = draw.axes_or_new(ax)
     handles = (_bars if len(there.constraints) == 1 else _cells)(ax, there, weight, names)
     draw.legend(ax, handles=handles, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)

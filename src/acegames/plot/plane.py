@@ -14,6 +14,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
+from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
 from acegames.solving.curve_budgets import chosen
 
@@ -29,7 +30,8 @@ class Plane:
     y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
     cell: tuple[Ints, Ints]  # (P,) row and column of each pair
     state: Ints  # (P,)
-    total: Ints  # (P, M) what is spent, in whole units
+    pair: Ints  # (P,) the pairs of `layer`
+    layer: PolicyLayer
 
     def grid(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Numbers of the pairs as an array (Y, X), NaN in cells without."""
@@ -56,7 +58,10 @@ def plane(
     rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
     _, one = np.unique(rows * len(x) + columns, return_index=True)
     here = np.full(len(one), policy.state_numbers[state])
-    return Plane(tuple(policy.constraints[m] for m in axes), x, y, (rows[one], columns[one]), here, total[one])
+    # What cannot bind may not be listed. Such pairs have nothing of it here: no lookup finds them.
+    pair = policy.layers[t].pairs(here, project(total[one], policy.dims), None)
+    labels = tuple(policy.constraints[m] for m in axes)
+    return Plane(labels, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
 
 
 def _reached(policy: Policy, t: int, state: int) -> Ints:
