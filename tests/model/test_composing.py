@@ -202,8 +202,40 @@ def test_rules_get_labels_of_every_kind(kind):
 def test_many_blocks_are_one(monkeypatch):
     agents = robots()
     whole = compose(agents, possible=lambda s: s["a"] != s["b"])
-    monkeypatch.setattr("acegames.model.composing._BLOCK", 5)
-    assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+    for size in (1, 5):
+        monkeypatch.setattr("acegames.model.composing._BLOCK", size)
+        monkeypatch.setattr("acegames.model.assemble._BLOCK", size + 2)
+        assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+
+
+def test_outcomes_that_become_equal_are_one(monkeypatch):
+    """Two agents that spend 0 or 1 spend 0, 1 or 2 together; the arrays shrink where they lie."""
+
+    def spender(player):
+        return MarkovGame.from_functions(
+            players=[player],
+            actions=lambda s: [["x", "y"]],
+            outcomes=lambda s, a: [(0.5, "s", 0), (0.5, "s", 1)],
+            reward=lambda s, a: [0.0],
+            horizon=2,
+            initial="s",
+            budget={"shared": 4},
+        )
+
+    for size in (3, 2**18):
+        monkeypatch.setattr("acegames.model.assemble._BLOCK", size)
+        (layer,) = compose([spender("a"), spender("b")], budget={"shared": 4}).layers
+        assert layer.prob.tolist() == [0.25, 0.5, 0.25] * 4
+        assert layer.cost[:, 0].tolist() == [0, 1, 2] * 4
+        assert layer.out_ptr.tolist() == [0, 3, 6, 9, 12] and layer.next_state.tolist() == [0] * 12
+
+
+def test_many_different_costs_are_numbered_alike(monkeypatch):
+    agents = robots()
+    options = {"cost": lambda s, a, n: {"battery a": (n["a"] + n["b"]) * 0.25}}
+    few = compose(agents, **options)
+    monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
+    assert compose(agents, **options).digest == few.digest
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Bools, Ints, distinct, pointers
+from acegames.model.arrays import Bools, Growing, Ints, distinct, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
 from acegames.model.checks import Label
@@ -238,19 +238,28 @@ class _Coder:
         sources = [(i, agent.constraints.index(label)) for i, agent in enumerate(agents) if label in agent.constraints]
         return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
 
-    def codes(self, local: list[NDArray[Any]], joint: Any) -> NDArray[np.int32]:
-        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule."""
-        parts = [local[i][:, m] for i, m in self.sources]
+    def codes(self, local: list[Layer], out: list[Ints], joint: Any) -> NDArray[np.int32]:
+        """The code of each outcome, from the agents' codes and the numbers of the rule."""
+        parts: list[NDArray[Any]] = [local[i].cost[:, m][out[i]] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
             given, codes = read_costs(joint, lambda _, problem: InvalidGame(f"cost of {self.label!r}: {problem}"))
             tables.append(given)
             parts.append(codes)
-        combined = np.zeros(len(local[0]), dtype=np.int64)
+        combined = np.zeros(len(out[0]), dtype=np.int64)
         for part, table in zip(parts, tables, strict=True):
-            combined = combined * len(table) + part
-        combinations, codes = distinct(combined)
-        return np.array([self._sum(int(k), tables) for k in combinations], dtype=np.int32)[codes]
+            combined *= len(table)
+            combined += part
+        size = math.prod(map(len, tables))
+        if size > _BLOCK:  # too many to list them
+            combinations, codes = distinct(combined)
+            return np.array([self._sum(int(k), tables) for k in combinations], dtype=np.int32)[codes]
+        occurs = np.zeros(size, dtype=bool)
+        occurs[combined] = True
+        code = np.zeros(size, dtype=np.int32)
+        for k in np.flatnonzero(occurs):
+            code[k] = self._sum(int(k), tables)
+        return code[combined]
 
     def _sum(self, combined: int, tables: list[Sequence[Cost]]) -> int:
         """The code of the sum that a combination of the parts' codes stands for."""
@@ -314,24 +323,24 @@ class _Product:
 
     def layer(self, times: tuple[int, ...], local: list[Layer], coders: list[_Coder]) -> RawLayer:
         """What can happen at these times."""
-        parts: list[list[NDArray[Any]]] = [[] for _ in range(7)]
         states = self.local(self.states)
         outcomes = [np.diff(layer.out_ptr[layer.row_ptr])[s] for layer, s in zip(local, states, strict=True)]
         work = np.cumsum(np.prod(outcomes, axis=0, dtype=np.float64))
         cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
-        rows = 0
+        fields = {
+            "row_state": Growing(np.int32),
+            "row_action": Growing(np.int32, len(local)),
+            "reward": Growing(np.float64, len(local)),
+            "out_row": Growing(np.int32 if work[-1] < 2**31 else np.int64),
+            "prob": Growing(np.float64),
+            "next_state": Growing(np.int32),
+            "cost": Growing(np.int32, len(coders)),
+        }
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
             block = _Block(self, local, np.arange(begin, end), [s[begin:end] for s in states])
-            found = block.arrays(times, coders)
-            found[3] += rows
-            rows += len(found[0])
-            for part, array in zip(parts, found, strict=True):
-                part.append(array)
-        joined = []
-        for part in parts:
-            joined.append(np.concatenate(part))
-            part.clear()
-        return RawLayer(times, *joined)
+            for name, array in block.arrays(coders, fields["row_state"].length).items():
+                fields[name].add(array)
+        return RawLayer(times, **{name: grown.whole() for name, grown in fields.items()}, own=True)
 
 
 class _Block:
@@ -346,13 +355,17 @@ class _Block:
             allowed = product.rules.legal(self.states, self.actions())
             self._keep(_bools("legal", allowed, len(self.state)))
         self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+        self.next_state = self._next_states()
         if product.rules.possible is not None:
-            elsewhere = self.next_states() < 0
+            elsewhere = self.next_state < 0
             if elsewhere.any():
                 kept = np.ones(len(self.state), dtype=bool)
                 kept[self.owner[elsewhere]] = False
                 self._keep(kept)
-                self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+                left = np.flatnonzero(kept[self.owner])
+                self.owner = (np.cumsum(kept) - 1)[self.owner[left]]
+                self.out = [out[left] for out in self.out]
+                self.next_state = self.next_state[left]
 
     def _keep(self, kept: Bools) -> None:
         self.state, self.row = self.state[kept], [row[kept] for row in self.row]
@@ -365,29 +378,30 @@ class _Block:
     def _following(self) -> list[NDArray[np.int32]]:
         return [layer.next_state[out] for layer, out in zip(self.layers, self.out, strict=True)]
 
-    def next_states(self) -> NDArray[np.int32]:
+    def _next_states(self) -> NDArray[np.int32]:
         """The number of the next joint state of each outcome; -1 where it is not possible."""
         tuples = np.zeros(len(self.owner), dtype=np.int64)
         for size, after in zip(self.product.sizes, self._following(), strict=True):
-            tuples = tuples * size + after
+            tuples *= size
+            tuples += after
         return self.product.number[tuples]
 
-    def arrays(self, times: tuple[int, ...], coders: list[_Coder]) -> list[NDArray[Any]]:
-        """The fields of `RawLayer` after the times."""
+    def arrays(self, coders: list[_Coder], rows: int) -> dict[str, NDArray[Any]]:
+        """The arrays of `RawLayer`, behind so many rows."""
         prob = np.ones(len(self.owner))
         for layer, out in zip(self.layers, self.out, strict=True):
             prob *= layer.prob[out]
-        return [
-            self.state.astype(np.int32),
-            np.stack(self.actions(), axis=1),
-            self._rewards(times),
-            self.owner,
-            np.maximum(prob, TINIEST),
-            self.next_states(),
-            self._costs(coders),
-        ]
+        return {
+            "row_state": self.state,
+            "row_action": np.stack(self.actions(), axis=1),
+            "reward": self._rewards(),
+            "out_row": self.owner + rows,
+            "prob": np.maximum(prob, TINIEST),
+            "next_state": self.next_state,
+            "cost": self._costs(coders),
+        }
 
-    def _rewards(self, times: tuple[int, ...]) -> NDArray[np.float64]:
+    def _rewards(self) -> NDArray[np.float64]:
         reward = np.stack([layer.reward[row, 0] for layer, row in zip(self.layers, self.row, strict=True)], axis=1)
         if self.product.rules.reward is None or not len(self.state):
             return reward
@@ -399,7 +413,6 @@ class _Block:
         return reward
 
     def _costs(self, coders: list[_Coder]) -> NDArray[np.int32]:
-        local = [layer.cost[out] for layer, out in zip(self.layers, self.out, strict=True)]
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
             before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
@@ -407,7 +420,7 @@ class _Block:
             joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
         found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
         for m, coder in enumerate(coders):
-            found[:, m] = coder.codes(local, joint.get(coder.label))
+            found[:, m] = coder.codes(self.layers, self.out, joint.get(coder.label))
         return found
 
 
@@ -416,15 +429,13 @@ def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
 
     Returns the k of each tuple, and its entries; the last entry changes fastest.
     """
-    counts = [ptr[x + 1] - ptr[x] for ptr, x in zip(ptrs, lists, strict=True)]
-    many = np.prod(counts, axis=0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(many)), many)
-    rest = np.arange(len(owner)) - pointers(many)[owner]
-    entries: list[Ints] = []
-    for ptr, x, count in zip(reversed(ptrs), reversed(lists), reversed(counts), strict=True):
-        here = count[owner]
-        entries.insert(0, ptr[x[owner]] + rest % here)
-        rest //= here
+    owner, entries = np.arange(len(lists[0])), list[Ints]()
+    for ptr, x in zip(ptrs, lists, strict=True):
+        begin = ptr[x][owner]
+        many = ptr[x + 1][owner] - begin
+        owner, *entries = (np.repeat(known, many) for known in (owner, *entries))
+        first = pointers(many)
+        entries.append(np.arange(first[-1]) + np.repeat(begin - first[:-1], many))
     return owner, entries
 
 

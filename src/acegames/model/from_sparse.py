@@ -106,7 +106,7 @@ def _whole(what: str, given: ArrayLike, shape: tuple[int, ...], axes: str) -> ND
         raise InvalidGame(f"{what} has shape {array.shape}, must be {shape} ({axes})")
     if array.dtype.kind not in "iu" and array.size:
         raise InvalidGame(f"{what} has entries of type {array.dtype}, must be whole numbers")
-    return array
+    return array if array.dtype.kind == "i" else array.astype(np.int64)
 
 
 def _check_range(what: str, numbers: NDArray[Any], count: int, of: str) -> None:

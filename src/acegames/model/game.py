@@ -129,7 +129,9 @@ class MarkovGame:
         def of(array: NDArray[Any]) -> str:
             if id(array) not in seen:
                 little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-                seen[id(array)] = hashlib.sha256(repr(array.shape).encode() + little.tobytes()).hexdigest()
+                found = hashlib.sha256(repr(array.shape).encode())
+                found.update(little.data if little.size else b"")
+                seen[id(array)] = found.hexdigest()
             return seen[id(array)]
 
         content = {**self.content(), "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers]}
