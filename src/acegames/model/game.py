@@ -46,8 +46,9 @@ __all__ += ["check_game", "exact_costs", "place", "reachable_states"]
 class MarkovGame:
     """A finite-horizon Markov game with hard budgets.
 
-    Build one with `from_arrays`, `from_functions` or `from_table`. Without constraints (M = 0) it
-    is an action-constrained Markov game: `legal` alone restricts play.
+    Build one with `from_functions`, `from_arrays`, `from_sparse` or `from_table`, or from agents
+    that move on their own with `compose`. Without constraints (M = 0) it is an action-constrained
+    Markov game: `legal` alone restricts play.
     """
 
     players: tuple[Label, ...]  # N
