@@ -254,7 +254,10 @@ def test_many_different_costs_are_numbered_alike(monkeypatch):
             r"legal: the key \('a', 'c'\), must be a pair of players",
         ),
         ({"legal": {("a", "b"): np.ones((4, 3), bool)}}, r"shape \(4, 3\), must be bool, \(4, 3, 4, 3\)"),
-        ({"legal": 3}, "legal: got int, must be a function"),
+        ({"legal": 3}, "legal: got int, must be a function or masks for pairs of players"),
+        ({"reward": {"a": 3}}, "reward: got dict, must be a function$"),
+        ({"possible": lambda t, s: True}, r"possible: takes \(t, s\), but is called as possible\(s\)"),
+        ({"cost": lambda s, a: {}}, r"cost: takes \(s, a\), but is called as cost\(s, a, next_s\)"),
         ({"legal": lambda s, a: np.zeros(len(s["a"]), bool)}, "no legal joint action"),
         ({"reward": lambda s, a: {"c": 1}}, r"reward: gave numbers for 'c', there are \['a', 'b'\]"),
         ({"reward": lambda s, a: {"a": np.full(len(s["a"]), np.nan)}}, "reward of player 'a' is nan"),
@@ -278,6 +281,8 @@ def test_agents_that_do_not_fit_together():
         compose([a, robots(horizon=5)[1]])
     with pytest.raises(InvalidGame, match="has 2 players"):
         compose([compose([a, b])])
+    with pytest.raises(InvalidGame, match="agents: got one MarkovGame, must be a list"):
+        compose(a)
     with pytest.raises(InvalidGame, match="at least one agent"):
         compose([])
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
+from acegames.model.user_functions import check_function
 
 __all__ = ["compose"]
 
@@ -100,6 +101,8 @@ def compose(
 
 
 def _check_agents(agents: Sequence[MarkovGame]) -> None:
+    if isinstance(agents, MarkovGame):
+        raise InvalidGame("agents: got one MarkovGame, must be a list of games of one player each")
     if not agents:
         raise InvalidGame("agents: a game needs at least one agent")
     for k, agent in enumerate(agents):
@@ -187,7 +190,9 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
     if isinstance(given, Mapping) and what in ("possible", "legal"):
         return _masked(what, given, players, labels)
     if not callable(given):
-        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function or masks for pairs of players")
+        masks = " or masks for pairs of players" if what in ("possible", "legal") else ""
+        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function{masks}")
+    check_function(what, given, ("s", "a", "next_s")[: len(labels)], error=InvalidGame)
     arrays = [[_array(own) for own in argument] for argument in labels]
 
     def rule(*numbers: list[NDArray[Any]]) -> Any:
