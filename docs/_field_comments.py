@@ -52,7 +52,9 @@ class StaticMethods(griffe.Extension):
                     meant = attr.value
                     if isinstance(meant, griffe.ExprCall) and str(meant.function) == "staticmethod":
                         meant = meant.arguments[0]
-                    if isinstance(meant, griffe.ExprName) and meant.canonical_path.rpartition(".")[2].startswith("game_"):
+                    if isinstance(meant, griffe.ExprName) and meant.canonical_path.rpartition(".")[2].startswith(
+                        "game_"
+                    ):
                         function = copy.copy(pkg.modules_collection[meant.canonical_path])
                         function.name, function.lineno = name, attr.lineno
                         cls.set_member(name, function)

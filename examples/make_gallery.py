@@ -38,6 +38,7 @@ def overview() -> None:
 def main() -> None:
     """Make everything anew."""
     overview()
+    importlib.import_module("robots").main(DOCS / "images")  # for the page on bringing your own game
     for name in EXAMPLES:
         print(f"\n## {name}\n")
         found = importlib.import_module(name).main(DOCS / "images")

@@ -202,8 +202,40 @@ def test_rules_get_labels_of_every_kind(kind):
 def test_many_blocks_are_one(monkeypatch):
     agents = robots()
     whole = compose(agents, possible=lambda s: s["a"] != s["b"])
-    monkeypatch.setattr("acegames.model.composing._BLOCK", 5)
-    assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+    for size in (1, 5):
+        monkeypatch.setattr("acegames.model.composing._BLOCK", size)
+        monkeypatch.setattr("acegames.model.assemble._BLOCK", size + 2)
+        assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
+
+
+def test_outcomes_that_become_equal_are_one(monkeypatch):
+    """Two agents that spend 0 or 1 spend 0, 1 or 2 together; the arrays shrink where they lie."""
+
+    def spender(player):
+        return MarkovGame.from_functions(
+            players=[player],
+            actions=lambda s: [["x", "y"]],
+            outcomes=lambda s, a: [(0.5, "s", 0), (0.5, "s", 1)],
+            reward=lambda s, a: [0.0],
+            horizon=2,
+            initial="s",
+            budget={"shared": 4},
+        )
+
+    for size in (3, 2**18):
+        monkeypatch.setattr("acegames.model.assemble._BLOCK", size)
+        (layer,) = compose([spender("a"), spender("b")], budget={"shared": 4}).layers
+        assert layer.prob.tolist() == [0.25, 0.5, 0.25] * 4
+        assert layer.cost[:, 0].tolist() == [0, 1, 2] * 4
+        assert layer.out_ptr.tolist() == [0, 3, 6, 9, 12] and layer.next_state.tolist() == [0] * 12
+
+
+def test_many_different_costs_are_numbered_alike(monkeypatch):
+    agents = robots()
+    options = {"cost": lambda s, a, n: {"battery a": (n["a"] + n["b"]) * 0.25}}
+    few = compose(agents, **options)
+    monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
+    assert compose(agents, **options).digest == few.digest
 
 
 @pytest.mark.parametrize(
@@ -222,12 +254,15 @@ def test_many_blocks_are_one(monkeypatch):
             r"legal: the key \('a', 'c'\), must be a pair of players",
         ),
         ({"legal": {("a", "b"): np.ones((4, 3), bool)}}, r"shape \(4, 3\), must be bool, \(4, 3, 4, 3\)"),
-        ({"legal": 3}, "legal: got 3, must be a function"),
         ({"legal": lambda s: [True]}, r"legal: takes \(s\), but is called as legal\(s, a\)"),
         ({"legal": lambda s, a: [[True], [True, False]]}, "legal: not an array"),
         ({"possible": {("a", "b"): [[True], [True, False]]}}, r"possible of \('a', 'b'\): not an array"),
         ({"possible": lambda s: np.zeros(len(s["a"]), bool)}, "initial: the agents begin in .* rules out"),
         ({"reward": lambda s, a: {"a": ["much"] * len(s["a"])}}, "reward of 'a': not numbers"),
+        ({"legal": 3}, "legal: got int, must be a function or masks for pairs of players"),
+        ({"reward": {"a": 3}}, "reward: got dict, must be a function$"),
+        ({"possible": lambda t, s: True}, r"possible: takes \(t, s\), but is called as possible\(s\)"),
+        ({"cost": lambda s, a: {}}, r"cost: takes \(s, a\), but is called as cost\(s, a, next_s\)"),
         ({"legal": lambda s, a: np.zeros(len(s["a"]), bool)}, "no legal joint action"),
         ({"reward": lambda s, a: {"c": 1}}, r"reward: gave numbers for 'c', there are \['a', 'b'\]"),
         ({"reward": lambda s, a: {"a": np.full(len(s["a"]), np.nan)}}, "reward of player 'a' is nan"),
@@ -254,6 +289,8 @@ def test_agents_that_do_not_fit_together():
         compose([a, robots(horizon=5)[1]])
     with pytest.raises(InvalidGame, match="has 2 players"):
         compose([compose([a, b])])
+    with pytest.raises(InvalidGame, match="agents: got one MarkovGame, must be a list"):
+        compose(a)
     with pytest.raises(InvalidGame, match="at least one agent"):
         compose([])
     rng = np.random.default_rng(0)

@@ -191,3 +191,48 @@ def test_rows_without_any_outcome(times):
             row_state=[0, 0], row_action=[[0], [1]], reward=[[1], [2]], out_row=[], prob=[], next_state=[], horizon=2,
             states=["u"], initial="u", **times,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.uint64])
+def test_arrays_of_every_whole_type_stay_the_users_own(kind):
+    given = arrays(np.random.default_rng(3))
+    whole = {k: given[k].astype(kind) for k in ("row_state", "row_action", "out_row", "next_state")}
+    copies = {k: array.copy() for k, array in whole.items()}
+    game = MarkovGame.from_sparse(**{**given, **whole})
+    assert game.digest == MarkovGame.from_sparse(**given).digest
+    for name, array in whole.items():
+        assert array.flags.writeable and np.array_equal(array, copies[name]), name
+    for layer in game.layers:
+        for mine in (*whole.values(), given["reward"], given["prob"]):
+            assert not any(np.shares_memory(mine, own) for own in vars(layer).values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), mixed=st.booleans())
+def test_blocks_of_outcomes_make_no_difference(seed, mixed):
+    rng = np.random.default_rng(seed)
+    given = arrays(rng)
+    given = shuffled(given, rng) if mixed else given
+    given["prob"][rng.random(len(given["prob"])) < 0.2] = 0  # some rows keep no outcome at all
+    found = []
+    for size in (1, 2, 5, 2**18):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("acegames.model.assemble._BLOCK", size)
+            try:
+                found.append(MarkovGame.from_sparse(**given).digest)
+            except InvalidGame as problem:
+                found.append(str(problem))
+    assert len(set(found)) == 1
+
+
+def test_blocks_of_outcomes_that_merge():
+    """Equal outcomes become one, and what is left moves together, also across blocks."""
+    given = arrays(np.random.default_rng(5))
+    twice = {k: np.repeat(given[k], 2, axis=0) for k in ("out_row", "next_state", "cost")}
+    digest = MarkovGame.from_sparse(**given).digest
+    for size in (1, 3, 7, 2**18):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("acegames.model.assemble._BLOCK", size)
+            assert (
+                MarkovGame.from_sparse(**{**given, **twice, "prob": np.repeat(given["prob"] / 2, 2)}).digest == digest
+            )

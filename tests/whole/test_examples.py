@@ -25,7 +25,7 @@ def example(monkeypatch):
     """Import a script of the examples."""
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     yield lambda name: importlib.import_module(name)
-    for name in (*SMALL, "showing", "make_gallery"):
+    for name in (*SMALL, "robots", "showing", "make_gallery"):
         sys.modules.pop(name, None)
 
 
@@ -54,6 +54,14 @@ def test_the_page_of_continuous_costs_shows_what_is_computed(example):
 
     found = baselines.compare(example("network_slicing").slices(), CE(), epsilon=0.2, episodes=2)
     assert totals(found) == totals_on("network_slicing")[:4]
+
+
+def test_robots_put_together_never_collide(example, tmp_path, capsys):
+    solution = example("robots").main(tmp_path, episodes=400, size=3, horizon=7)
+    printed = capsys.readouterr().out
+    assert "; certified" in printed and "\n0 collisions, 0 batteries run down\n" in printed
+    assert solution.values == pytest.approx(solution.values[::-1], abs=0.2) and solution.values.min() > 1
+    assert (tmp_path / "robots.png").stat().st_size > 5_000
 
 
 def totals(found):

@@ -17,12 +17,15 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _SAMPLE, _FEW = 2**16, 2**10
-"""Entries of a column that are looked at first, and different ones that are few."""
+"""Entries of a column that are looked at together or first, and different ones that are few."""
 
 
 def pointers(lengths: ArrayLike) -> Ints:
     """Where each list begins, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    lengths = np.asarray(lengths)
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
 
 
 def owners(ptr: NDArray[Any]) -> Ints:
@@ -49,8 +52,11 @@ def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
 
 def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:
     """Whether rows are in lexicographic order, each once. False where that takes long to say."""
-    key = _one_number(columns)
-    return key is not None and bool((key[1:] > key[:-1]).all())
+    for begin in range(0, len(columns[0]), _SAMPLE):  # the last row of a block is the first of the next
+        key = _one_number([column[begin : begin + _SAMPLE + 1] for column in columns])
+        if key is None or not (key[1:] > key[:-1]).all():
+            return False
+    return True
 
 
 def _one_number(columns: Sequence[NDArray[Any]]) -> Ints | None:
@@ -83,6 +89,29 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+class Growing:
+    """An array to which blocks are added; there is never a second copy of it all."""
+
+    def __init__(self, dtype: Any, *width: int) -> None:
+        self.array = np.empty((0, *width), dtype=dtype)
+        self.length = 0
+
+    def add(self, block: NDArray[Any]) -> None:
+        """Put a block behind the others."""
+        begin, self.length = self.length, self.length + len(block)
+        if self.length > len(self.array):
+            self._resize(max(self.length, len(self.array) * 17 // 16))
+        self.array[begin : self.length] = block
+
+    def whole(self) -> NDArray[Any]:
+        """The array; nothing may be added any more."""
+        self._resize(self.length)
+        return self.array
+
+    def _resize(self, length: int) -> None:
+        self.array.resize((length, *self.array.shape[1:]), refcheck=False)  # no view of it is kept
 
 
 def look_up(tables: Sequence[NDArray[Any]], codes: NDArray[Any]) -> Ints:

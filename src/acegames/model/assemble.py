@@ -8,6 +8,7 @@ same content gives the same arrays and the same digest.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Ints, are_in_order, distinct, in_order, pointers
+from acegames.model.arrays import Ints, are_in_order, distinct, in_order
 from acegames.model.budgets import Budgets
 from acegames.model.checks import Label, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
@@ -27,6 +28,10 @@ from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
+
+
+_BLOCK = 2**18
+"""Outcomes, about, that are put in order at once."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class RawLayer:
     prob: NDArray[Any]  # (K,) floats
     next_state: NDArray[Any]  # (K,)
     cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`
+    own: bool = False  # whether `assemble` may keep the arrays and change them; they have the types of `Layer`
 
 
 class Names(NamedTuple):
@@ -79,13 +85,13 @@ def assemble(
         raise InvalidGame("players: a game needs at least one player")
     start = initial_distribution(initial, names.states)
     values, codes = _canonical_costs(cost_values, layers)
-    known: dict[bytes, NDArray[Any]] = {}
+    shared = _Shared()
     distinct: dict[tuple[int, ...], int] = {}
     built: list[Layer] = []
     layer_at = [-1] * horizon
     for raw in sorted(layers, key=lambda r: r.times):
         found = _canonical_layer(raw, names, codes, every_t=len(raw.times) == horizon)
-        layer = Layer(*(_shared(known, getattr(found, f)) for f in LAYER_FIELDS))
+        layer = Layer(*(shared.one(getattr(found, f)) for f in LAYER_FIELDS))
         if settled:
             _check_settled(layer, raw)
         k = distinct.setdefault(tuple(id(getattr(layer, f)) for f in LAYER_FIELDS), len(built))
@@ -108,7 +114,8 @@ def _canonical_costs(
     for m, given in enumerate(cost_values):
         used = np.zeros(len(given), dtype=bool)
         for raw in layers:
-            used[raw.cost[raw.prob > 0, m]] = True
+            for part in (slice(k, k + _BLOCK) for k in range(0, len(raw.prob), _BLOCK)):
+                used[raw.cost[part, m][raw.prob[part] > 0]] = True
         kept = sorted({_key(given[int(k)]): given[int(k)] for k in np.flatnonzero(used)}.values(), key=cost_order)
         position = {_key(v): k for k, v in enumerate(kept)}
         values.append(tuple(kept))
@@ -117,37 +124,90 @@ def _canonical_costs(
 
 
 def _canonical_layer(raw: RawLayer, names: Names, codes: list[NDArray[np.int32]], *, every_t: bool) -> Layer:
-    rows = len(raw.row_state)
-
     def where(row: int) -> str:
         return names.place(raw.times[0], raw.row_state[row], raw.row_action[row], every_t=every_t)
 
     _check_numbers(raw, names, where)
-    raw, order = _with_rows_in_order(raw, where)
-    out_row, prob = raw.out_row.astype(np.int64), raw.prob.astype(np.float64)
-    columns = [out_row, raw.next_state, *(code[raw.cost[:, m]] for m, code in enumerate(codes))]
+    rows, order = _with_rows_in_order(raw, where)
+    state = rows.row_state.astype(np.int32, copy=False)
+    reward = rows.reward if rows.own else rows.reward.astype(np.float64)
+    reward += 0.0  # no minus zero
+    out_ptr, outcomes = _canonical_outcomes(
+        _with_outcomes_by_row(rows, codes), codes, lambda row: where(int(order[row]))
+    )
+    return Layer(
+        row_ptr=np.searchsorted(state, np.arange(len(names.states) + 1, dtype=np.int32)).astype(np.int64),
+        action=rows.row_action.astype(np.int32, copy=not rows.own),
+        reward=reward,
+        out_ptr=out_ptr,
+        **outcomes,
+    )
+
+
+def _canonical_outcomes(
+    raw: RawLayer, codes: list[NDArray[np.int32]], where: Callable[[int], str]
+) -> tuple[Ints, dict[str, NDArray[Any]]]:
+    """Where the outcomes of each row begin, and the outcomes; block by block, to save memory.
+
+    What belongs to the layer is overwritten: no block has more outcomes than before.
+    """
+    rows, total = len(raw.row_state), len(raw.prob)
+    found: dict[str, NDArray[Any]] = {
+        "prob": raw.prob if raw.own else np.empty(total, dtype=np.float64),
+        "next_state": raw.next_state if raw.own else np.empty(total, dtype=np.int32),
+        "cost": raw.cost if raw.own else np.empty(raw.cost.shape, dtype=np.int32),
+    }
+    out_ptr = np.zeros(rows + 1, dtype=np.int64)
+    cuts = np.searchsorted(raw.out_row, raw.out_row[_BLOCK::_BLOCK]) if total > _BLOCK else np.empty(0, dtype=np.int64)
+    first = [0, *np.unique(cuts[cuts > 0]).tolist()]
+    first_row = [0, *raw.out_row[first[1:]].tolist(), rows]
+    filled = 0
+    for k, (begin, end) in enumerate(itertools.pairwise([*first, total])):
+        columns, prob = _block_of_outcomes(raw, codes, slice(begin, end), first_row[k])
+        counts = np.bincount(columns[0], minlength=first_row[k + 1] - first_row[k])
+        totals = np.bincount(columns[0], weights=prob, minlength=len(counts))
+        off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
+        if len(off):
+            spot, amount = where(first_row[k] + int(off[0])), totals[off[0]]
+            raise InvalidGame(f"{spot}: probabilities sum to {amount:.12g}, must sum to 1 within 1e-8")
+        out_ptr[first_row[k] + 1 : first_row[k + 1] + 1] = counts
+        part = slice(filled, filled + len(prob))
+        filled = part.stop
+        scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
+        found["prob"][part] = prob / scale[columns[0]]
+        found["next_state"][part] = columns[1]
+        for m, column in enumerate(columns[2:]):
+            found["cost"][part, m] = column
+    del columns, prob
+    if filled < total:
+        for array in found.values():
+            array.resize((filled, *array.shape[1:]), refcheck=False)  # no view of it is left
+    return np.cumsum(out_ptr, out=out_ptr), found
+
+
+def _block_of_outcomes(
+    raw: RawLayer, codes: list[NDArray[np.int32]], part: slice, first_row: int
+) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Rows from 0, next states and codes of some rows' outcomes, in order; and probabilities."""
+    prob = raw.prob[part]
+    costs = (code[raw.cost[part, m]] for m, code in enumerate(codes))
+    columns = [raw.out_row[part].astype(np.int64) - first_row, raw.next_state[part], *costs]
     if not (prob > 0).all():
         columns, prob = [column[prob > 0] for column in columns], prob[prob > 0]
     if not are_in_order(columns):
         sort, new = in_order(columns)
         columns = [column[sort[new]] for column in columns]
         prob = np.add.reduceat(prob[sort], np.flatnonzero(new)) if len(prob) else prob
-    out_row, next_state, *cost = columns
-    totals = np.bincount(out_row, weights=prob, minlength=rows)
-    off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
-    if len(off):
-        spot, total = where(int(order[off[0]])), totals[off[0]]
-        raise InvalidGame(f"{spot}: probabilities sum to {total:.12g}, must sum to 1 within 1e-8")
-    scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
-    return Layer(
-        row_ptr=pointers(np.bincount(raw.row_state, minlength=len(names.states))),
-        action=raw.row_action.astype(np.int32, copy=False),
-        reward=raw.reward.astype(np.float64, copy=False) + 0.0,
-        out_ptr=pointers(np.bincount(out_row, minlength=rows)),
-        prob=prob / scale[out_row],
-        next_state=next_state.astype(np.int32, copy=False),
-        cost=np.stack(cost, axis=1).astype(np.int32) if cost else np.empty((len(prob), 0), dtype=np.int32),
-    )
+    return columns, prob
+
+
+def _with_outcomes_by_row(raw: RawLayer, codes: list[NDArray[np.int32]]) -> RawLayer:
+    """Put outcomes in the order of their rows, and what belongs to one row in order too."""
+    if (raw.out_row[1:] >= raw.out_row[:-1]).all():
+        return raw
+    costs = (code[raw.cost[:, m]] for m, code in enumerate(codes))
+    order, _ = in_order([raw.out_row.astype(np.int64), raw.next_state, *costs])
+    return replace(raw, **{name: getattr(raw, name)[order] for name in ("out_row", "prob", "next_state", "cost")})
 
 
 def _with_rows_in_order(raw: RawLayer, where: Callable[[int], str]) -> tuple[RawLayer, Ints | range]:
@@ -172,9 +232,9 @@ def _check_settled(layer: Layer, raw: RawLayer) -> None:
 
 
 def _check_numbers(raw: RawLayer, names: Names, where: Callable[[int], str]) -> None:
-    bad = np.argwhere(~np.isfinite(raw.reward))
-    if len(bad):
-        row, i = map(int, bad[0])
+    finite = np.isfinite(raw.reward)
+    if not finite.all():
+        row, i = map(int, np.argwhere(~finite)[0])
         who, value = names.players[i], raw.reward[row, i]
         raise InvalidGame(f"{where(row)}: reward of player {who!r} is {value}, must be a finite number")
     wrong = np.flatnonzero(~((raw.prob >= 0) & np.isfinite(raw.prob)))
@@ -192,16 +252,31 @@ def _check_every_state_can_act(game: MarkovGame) -> None:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")
 
 
-def _shared(known: dict[bytes, NDArray[Any]], array: NDArray[Any]) -> NDArray[Any]:
+class _Shared:
     """The one read-only array of all that are equal, so that stationary parts are stored once."""
-    array = np.ascontiguousarray(array)
-    digest = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
-    digest.update(array.data if array.size else b"")
-    key = digest.digest()
-    if key not in known:
-        known[key] = array if array.flags.owndata else array.copy()  # a file that is mapped may change
-        known[key].setflags(write=False)
-    return known[key]
+
+    def __init__(self) -> None:
+        self.alone: dict[Any, list[NDArray[Any]]] = {}  # by type and shape: one that was not compared yet
+        self.known: dict[bytes, NDArray[Any]] = {}
+
+    def one(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself, or the one before that is equal."""
+        array = np.ascontiguousarray(array)
+        if not array.flags.owndata:
+            array = array.copy()  # a file that is mapped may change
+        array.setflags(write=False)
+        kind = array.dtype.str, array.shape
+        if kind not in self.alone:
+            self.alone[kind] = [array]
+            return array
+        while self.alone[kind]:
+            self._known(self.alone[kind].pop())
+        return self._known(array)
+
+    def _known(self, array: NDArray[Any]) -> NDArray[Any]:
+        digest = hashlib.sha256(repr((array.dtype.str, array.shape)).encode())
+        digest.update(array.data if array.size else b"")
+        return self.known.setdefault(digest.digest(), array)
 
 
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Bools, Ints, distinct, pointers
+from acegames.model.arrays import Bools, Growing, Ints, distinct, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
 from acegames.model.checks import Label, place
@@ -103,6 +103,8 @@ def compose(
 
 
 def _check_agents(agents: Sequence[MarkovGame]) -> None:
+    if isinstance(agents, MarkovGame):
+        raise InvalidGame("agents: got one MarkovGame, must be a list of games of one player each")
     if not agents:
         raise InvalidGame("agents: a game needs at least one agent")
     for k, agent in enumerate(agents):
@@ -189,6 +191,9 @@ def _rule(what: str, given: Any, players: list[Label], labels: list[list[tuple[L
         return None
     if isinstance(given, Mapping) and what in ("possible", "legal"):
         return _masked(what, given, players, labels)
+    if not callable(given):
+        masks = " or masks for pairs of players" if what in ("possible", "legal") else ""
+        raise InvalidGame(f"{what}: got {type(given).__name__}, must be a function{masks}")
     check_function(what, given, ("s", "a", "next_s")[: len(labels)], error=InvalidGame)
     arrays = [[_array(own) for own in argument] for argument in labels]
 
@@ -243,22 +248,24 @@ class _Coder:
         sources = [(i, agent.constraints.index(label)) for i, agent in enumerate(agents) if label in agent.constraints]
         return _Coder(label, sources, [agents[i].cost_values[m] for i, m in sources])
 
-    def codes(self, local: list[NDArray[Any]], joint: Any, where: Callable[[int], str]) -> NDArray[np.int32]:
-        """The code of each outcome, from the agents' codes (K, M_i) and the numbers of the rule.
+    def codes(self, local: list[Layer], out: list[Ints], joint: Any, where: Callable[[int], str]) -> NDArray[np.int32]:
+        """The code of each outcome, from the agents' codes and the numbers of the rule.
 
         `where` names the place of an outcome.
         """
-        parts = [local[i][:, m] for i, m in self.sources]
+        parts: list[NDArray[Any]] = [local[i].cost[:, m][out[i]] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
             told = f"cost of {self.label!r}"
             given, codes = read_costs(joint, lambda k, problem: InvalidGame(f"{where(k)}: {told}: {problem}"))
             tables.append(given)
             parts.append(codes)
-        which = np.zeros(len(local[0]), dtype=np.int64)  # of the sums so far each outcome has
+        which = np.zeros(len(out[0]), dtype=np.int64)  # of the sums so far each outcome has
         sums: list[Cost] = [Fraction(0)]
         for part, table in zip(parts, tables, strict=True):
-            pairs, which = distinct(which * len(table) + part)
+            which *= len(table)
+            which += part
+            pairs, which = _occurring(which, len(sums) * len(table))
             sums = [self._plus(sums[k // len(table)], table[k % len(table)]) for k in pairs.tolist()]
         return np.array([self._code(total) for total in sums], dtype=np.int32)[which]
 
@@ -321,24 +328,24 @@ class _Product:
 
     def layer(self, times: tuple[int, ...], local: list[Layer], coders: list[_Coder]) -> RawLayer:
         """What can happen at these times."""
-        parts: list[list[NDArray[Any]]] = [[] for _ in range(7)]
         states = self.local(self.states)
         outcomes = [np.diff(layer.out_ptr[layer.row_ptr])[s] for layer, s in zip(local, states, strict=True)]
         work = np.cumsum(np.prod(outcomes, axis=0, dtype=np.float64))
         cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
-        rows = 0
+        fields = {
+            "row_state": Growing(np.int32),
+            "row_action": Growing(np.int32, len(local)),
+            "reward": Growing(np.float64, len(local)),
+            "out_row": Growing(np.int32 if work[-1] < 2**31 else np.int64),
+            "prob": Growing(np.float64),
+            "next_state": Growing(np.int32),
+            "cost": Growing(np.int32, len(coders)),
+        }
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
             block = _Block(self, local, np.arange(begin, end), [s[begin:end] for s in states])
-            found = block.arrays(times, coders)
-            found[3] += rows
-            rows += len(found[0])
-            for part, array in zip(parts, found, strict=True):
-                part.append(array)
-        joined = []
-        for part in parts:
-            joined.append(np.concatenate(part))
-            part.clear()
-        return RawLayer(times, *joined)
+            for name, array in block.arrays(times, coders, fields["row_state"].length).items():
+                fields[name].add(array)
+        return RawLayer(times, **{name: grown.whole() for name, grown in fields.items()}, own=True)
 
 
 class _Block:
@@ -353,13 +360,17 @@ class _Block:
             allowed = product.rules.legal(self.states, self.actions())
             self._keep(_bools("legal", allowed, len(self.state)))
         self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+        self.next_state = self._next_states()
         if product.rules.possible is not None:
-            elsewhere = self.next_states() < 0
+            elsewhere = self.next_state < 0
             if elsewhere.any():
                 kept = np.ones(len(self.state), dtype=bool)
                 kept[self.owner[elsewhere]] = False
                 self._keep(kept)
-                self.owner, self.out = _expand([layer.out_ptr for layer in local], self.row)
+                left = np.flatnonzero(kept[self.owner])
+                self.owner = (np.cumsum(kept) - 1)[self.owner[left]]
+                self.out = [out[left] for out in self.out]
+                self.next_state = self.next_state[left]
 
     def _keep(self, kept: Bools) -> None:
         self.state, self.row = self.state[kept], [row[kept] for row in self.row]
@@ -372,27 +383,28 @@ class _Block:
     def _following(self) -> list[NDArray[np.int32]]:
         return [layer.next_state[out] for layer, out in zip(self.layers, self.out, strict=True)]
 
-    def next_states(self) -> NDArray[np.int32]:
+    def _next_states(self) -> NDArray[np.int32]:
         """The number of the next joint state of each outcome; -1 where it is not possible."""
         tuples = np.zeros(len(self.owner), dtype=np.int64)
         for size, after in zip(self.product.sizes, self._following(), strict=True):
-            tuples = tuples * size + after
+            tuples *= size
+            tuples += after
         return self.product.number[tuples]
 
-    def arrays(self, times: tuple[int, ...], coders: list[_Coder]) -> list[NDArray[Any]]:
-        """The fields of `RawLayer` after the times."""
+    def arrays(self, times: tuple[int, ...], coders: list[_Coder], rows: int) -> dict[str, NDArray[Any]]:
+        """The arrays of `RawLayer`, behind so many rows."""
         prob = np.ones(len(self.owner))
         for layer, out in zip(self.layers, self.out, strict=True):
             prob *= layer.prob[out]
-        return [
-            self.state.astype(np.int32),
-            np.stack(self.actions(), axis=1),
-            self._rewards(),
-            self.owner,
-            np.maximum(prob, TINIEST),
-            self.next_states(),
-            self._costs(coders, partial(self._place, times)),
-        ]
+        return {
+            "row_state": self.state,
+            "row_action": np.stack(self.actions(), axis=1),
+            "reward": self._rewards(),
+            "out_row": self.owner + rows,
+            "prob": np.maximum(prob, TINIEST),
+            "next_state": self.next_state,
+            "cost": self._costs(coders, partial(self._place, times)),
+        }
 
     def _place(self, times: tuple[int, ...], outcome: int) -> str:
         """Where an outcome belongs, for an error message."""
@@ -415,7 +427,6 @@ class _Block:
         return reward
 
     def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[np.int32]:
-        local = [layer.cost[out] for layer, out in zip(self.layers, self.out, strict=True)]
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
             before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
@@ -423,8 +434,17 @@ class _Block:
             joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
         found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
         for m, coder in enumerate(coders):
-            found[:, m] = coder.codes(local, joint.get(coder.label), where)
+            found[:, m] = coder.codes(self.layers, self.out, joint.get(coder.label), where)
         return found
+
+
+def _occurring(numbers: Ints, below: int) -> tuple[Ints, Ints]:
+    """The distinct numbers, in order, and which of them each one is."""
+    if below > _BLOCK:  # too many to list them
+        return distinct(numbers)
+    occurs = np.zeros(below, dtype=bool)
+    occurs[numbers] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[numbers]
 
 
 def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
@@ -432,15 +452,13 @@ def _expand(ptrs: list[Ints], lists: Sequence[Ints]) -> tuple[Ints, list[Ints]]:
 
     Returns the k of each tuple, and its entries; the last entry changes fastest.
     """
-    counts = [ptr[x + 1] - ptr[x] for ptr, x in zip(ptrs, lists, strict=True)]
-    many = np.prod(counts, axis=0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(many)), many)
-    rest = np.arange(len(owner)) - pointers(many)[owner]
-    entries: list[Ints] = []
-    for ptr, x, count in zip(reversed(ptrs), reversed(lists), reversed(counts), strict=True):
-        here = count[owner]
-        entries.insert(0, ptr[x[owner]] + rest % here)
-        rest //= here
+    owner, entries = np.arange(len(lists[0])), list[Ints]()
+    for ptr, x in zip(ptrs, lists, strict=True):
+        begin = ptr[x][owner]
+        many = ptr[x + 1][owner] - begin
+        owner, *entries = (np.repeat(known, many) for known in (owner, *entries))
+        first = pointers(many)
+        entries.append(np.arange(first[-1]) + np.repeat(begin - first[:-1], many))
     return owner, entries
 
 

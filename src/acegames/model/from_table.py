@@ -157,7 +157,8 @@ def _raw_layers(
             spot = spoken.place(int(lines[first[missing[0]]]), times)
             raise InvalidGame(f"{spot}: no line of rewards, each legal action needs one")
         used[worth[at]] = True
-        key, outs = spoken.key[lines[first]], {what: values[lines] for what, values in outcome.items()}
+        key = spoken.key[lines[first]]
+        outs: dict[str, Any] = {what: values[lines] for what, values in outcome.items()}
         layers.append(RawLayer(times, key[:, 0], key[:, 1:], reward[worth[at]], out_row.reshape(-1), **outs))
     if not used.all():
         line = int(np.argmin(used))

@@ -46,8 +46,9 @@ __all__ += ["check_game", "exact_costs", "place", "reachable_states"]
 class MarkovGame:
     """A finite-horizon Markov game with hard budgets.
 
-    Build one with `from_arrays`, `from_functions` or `from_table`. Without constraints (M = 0) it
-    is an action-constrained Markov game: `legal` alone restricts play.
+    Build one with `from_functions`, `from_arrays`, `from_sparse` or `from_table`, or from agents
+    that move on their own with `compose`. Without constraints (M = 0) it is an action-constrained
+    Markov game: `legal` alone restricts play.
     """
 
     players: tuple[Label, ...]  # N
@@ -129,7 +130,9 @@ class MarkovGame:
         def of(array: NDArray[Any]) -> str:
             if id(array) not in seen:
                 little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-                seen[id(array)] = hashlib.sha256(repr(array.shape).encode() + little.tobytes()).hexdigest()
+                found = hashlib.sha256(repr(array.shape).encode())
+                found.update(little.data if little.size else b"")
+                seen[id(array)] = found.hexdigest()
             return seen[id(array)]
 
         content = {**self.content(), "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers]}

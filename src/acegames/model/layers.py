@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.arrays import Bools, owners
+from acegames.model.arrays import Bools
 from acegames.system.limits import REACH_WORK
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ Moves = tuple[NDArray[Any], NDArray[Any]]
 
 FOLLOW_OVERHEAD = 2**13
 """One more step takes as long as this many moves."""
+FOLLOW_BLOCK = 2**18
+"""Moves that are looked at together."""
 FOLLOW_KNOWN = 2**26
 """Bytes of the sets of states that are remembered."""
 
@@ -66,7 +68,8 @@ def each_reachable(game: MarkovGame) -> Iterator[Bools]:
 
     def moves(k: int) -> Moves:
         layer = game.layers[k]
-        return owners(layer.row_ptr)[owners(layer.out_ptr)], layer.next_state
+        outcomes = np.diff(layer.out_ptr[layer.row_ptr])
+        return np.repeat(np.arange(len(outcomes), dtype=np.int32), outcomes), layer.next_state
 
     return follow(here, game.layer_at, moves)
 
@@ -80,6 +83,7 @@ def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves])
     moves = functools.lru_cache(maxsize=1)(moves)
     known: dict[tuple[int, bytes], Bools] = {}
     here, work = start, 0
+    before = -1, here, here  # the layer, the states and what followed, one step ago
     yield here
     for t, k in enumerate(layer_at):
         key = (k, here.tobytes())
@@ -90,9 +94,13 @@ def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves])
                 raise TooLarge(f"finding the states that can occur took too long; it was done up to t={t}", t)
             if len(known) * (FOLLOW_OVERHEAD + len(here)) > FOLLOW_KNOWN:
                 known.clear()
-            there = np.zeros_like(here)
-            there[end[here[begin]]] = True
+            more, there = here, np.zeros_like(here)
+            if before[0] == k and not (before[1] & ~here).any():  # only what is new leads elsewhere
+                more, there = here & ~before[1], before[2].copy()
+            for part in (slice(i, i + FOLLOW_BLOCK) for i in range(0, len(end), FOLLOW_BLOCK)):
+                there[end[part][more[begin[part]]]] = True
             known[key] = there
+        before = k, here, known[key]
         here = known[key]
         yield here
 
