@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -19,8 +21,10 @@ from acegames.model.game import MarkovGame
 from acegames.policy.filing import file_layer
 from acegames.policy.layer import PolicyLayer
 from acegames.stage.units import weighted_sum
+from acegames.system.threads import Team
 
 V = TypeVar("V")
+LARGE = 4096  # cells of layers that are filed on another thread
 
 
 class LayerSolver(Protocol[V]):
@@ -79,8 +83,13 @@ def backward(
     base: Baseline,
     store: LayerStore,
     progress: OnProgress | None,
+    team: Team | None = None,
 ) -> EngineResult:
-    """Solve the layers that the store does not hold, from the last time to the first."""
+    """Solve the layers that the store does not hold, from the last time to the first.
+
+    Where the team has other threads, large layers are filed while the next one is solved.
+    """
+    team = Team() if team is None else team
     game, started = space.game, time.perf_counter()
     kept = {x.t: x for x in store.open(space)}
     resumed = done = sum(len(x.layer) for x in kept.values())
@@ -90,22 +99,33 @@ def backward(
         if progress:
             progress(Progress(layers, game.horizon, done, space.pairs, time.perf_counter() - started, resumed))
 
+    def file(times: Sequence[int], found: Sequence[Answers]) -> int:
+        pairs = 0
+        for t, x in zip(times, found, strict=True):
+            layer, gross = file_layer(space.layers[t], game.layer(t), x.code, x.value, x.mixed, *x.more)
+            store.put(SolvedLayer(t, layer, x.programs, x.repaired, gross))
+            pairs += len(layer)
+        return pairs
+
     if kept:
         tell()
+    filing: deque[tuple[int, Callable[[], int]]] = deque()  # how many layers, and how many pairs they had
     for first, end in _missing(kept, game.horizon):
         values = solver.values_of(kept[end]) if end < game.horizon else solver.values_at_end()
         for t0, t1 in reversed(solver.cuts(first, end)):
             found, values = solver.solve(t0, t1, values)
-            for t, answers in zip(reversed(range(t0, t1)), found, strict=True):
-                if answers.open:
-                    cells = np.array([stage.cell for stage in answers.open])
-                    answers = repair(answers, concept, game.players, base.above[t])
-                    values = solver.mended(values, cells, answers.value[cells])
-                layer, gross = file_layer(space.layers[t], game.layer(t), answers.code, answers.value, answers.mixed)
-                store.put(SolvedLayer(t, layer, answers.programs, answers.repaired, gross))
-                done += len(layer)
-            layers += len(found)
-            tell()
+            if found[-1].open:
+                cells = np.array([stage.cell for stage in found[-1].open])
+                found[-1] = repair(found[-1], concept, game.players, base.above[t0])
+                values = solver.mended(values, cells, found[-1].value[cells])
+            aside = team.threads > 1 and sum(len(x.code) for x in found) >= LARGE
+            work = partial(file, range(t1 - 1, t0 - 1, -1), found)
+            filing.append((len(found), team.later(work) if aside else work))
+            while len(filing) > (aside and t0 > first):
+                number, pairs = filing.popleft()
+                done += pairs()
+                layers += number
+                tell()
     solved = store.close()
     counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
     result = EngineResult(root_values(game, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts)

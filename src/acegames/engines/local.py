@@ -9,7 +9,6 @@ before the layer is filed (`backward`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -36,9 +35,11 @@ from acegames.safety.explore import batches, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
-from acegames.system.machine import available_memory
+from acegames.system.machine import available_memory, processors
+from acegames.system.threads import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
+SHORTEST = 8  # a block has at least one in so many of these cells
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
@@ -88,37 +89,44 @@ class LocalEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        store = InMemory() if store is None else store
-        space, predicted = self._prepared(self.plan(game, lattice), concept, store)
+        with Team(self.threads or processors()) as team:
+            return self._solve(game, lattice, concept, progress, InMemory() if store is None else store, team)
+
+    def _solve(
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+        team: Team,
+    ) -> EngineResult | None:
+        space = self._prepared(self.plan(game, lattice), concept, store, team)
         if not space.feasible:
             return None
         assert space.rewards is not None
         base = baseline(*space.rewards)
-        with ThreadPoolExecutor(predicted.threads) as pool:
-            try:
-                solver = _solver(space, lattice, concept, base, pool)
-                found = backward(space, solver, concept, base, store, progress)
-            finally:
-                pool.shutdown(cancel_futures=True)  # after an interrupt, blocks that have not begun are dropped
-        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store)))
+        solver = _solver(space, lattice, concept, base, team)
+        found = backward(space, solver, concept, base, store, progress, team)
+        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store), team))
 
-    def _prepared(self, space: Space, concept: Concept, store: LayerStore) -> tuple[Space, Estimate]:
-        """The explored space and what it takes; with lists where boxes may not fit."""
+    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
+        """The explored space, within the limits; with lists where boxes may not fit."""
         allowed = available_memory() if self.memory is None else self.memory
         if self.dense is None and space.dense and estimate_space(space, concept, self.threads).memory > allowed:
             try:
-                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store)
+                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store, team)
             except TooLarge:
                 pass  # the attempt with boxes has the better message
-        return self._within(self.memory, space, concept, store)
+        return self._within(self.memory, space, concept, store, team)
 
-    def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore) -> tuple[Space, Estimate]:
-        explored = explore(space, memory)
+    def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
+        explored = explore(space, memory, team)
         predicted = estimate_space(explored, concept, self.threads)
         predicted = predicted if store.in_memory else on_disk(predicted, explored)
         if explored.feasible:
             check_limits(predicted, explored, self.memory, self.seconds)
-        return explored, predicted
+        return explored
 
 
 def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
@@ -128,18 +136,16 @@ def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(game: MarkovGame, lattice: Lattice, allowed: int) -> Reached | None:
+def _reached(game: MarkovGame, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
     """The pairs themselves, nothing clipped; None where they would take more memory than that."""
     try:
-        exact = explore(plan(game, lattice, clip=False), allowed)
+        exact = explore(plan(game, lattice, clip=False), allowed, team)
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
 
 
-def _solver(
-    space: Space, lattice: Lattice, concept: Concept, base: Baseline, pool: ThreadPoolExecutor
-) -> LayerSolver[Floats]:
+def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
     players, run = space.game.players, min(RUN, block_cells(space))
     if len(players) == 1 and space.dense:
         if int(space.totals.max()) <= RUN_ALONE:
@@ -155,7 +161,7 @@ def _solver(
         stages = Searches(concept, players, choices_of(space, concept), base)
     else:
         stages = Programs(concept, players, choices_of(space, concept), space.tables.widest[0], base)
-    return Threads(space, lattice, concept, base, stages, pool, run)
+    return Threads(space, lattice, concept, base, stages, team, run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +173,8 @@ class Threads(ByArray):
     concept: Concept
     base: Baseline
     stages: StageSolver
-    pool: ThreadPoolExecutor
-    run: int  # cells of a block
+    team: Team
+    run: int  # cells of a block at most
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
@@ -177,16 +183,13 @@ class Threads(ByArray):
 
         def block(bounds: tuple[int, int]) -> Answers:
             room = Room(whole.value[slice(*bounds)], whole.code[slice(*bounds)])
-            return solve_block(data, *bounds, self.stages, room)
-
-        bounds = list(runs(data.cells, self.run))
-        found = []
-        each = map if len(bounds) == 1 else self.pool.map
-        for (begin, _), x in zip(bounds, each(block, bounds), strict=True):
-            if x.failure:
-                failure = x.failure._replace(cell=begin + x.failure.cell)
+            found = solve_block(data, *bounds, self.stages, room)
+            if found.failure:
+                failure = found.failure._replace(cell=bounds[0] + found.failure.cell)
                 raise failed(self.space, self.lattice, t0, failure, self.concept)
-            found.append((begin, x))
+            return found.moved(bounds[0])
+
+        found = self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
         if len(self.space.game.players) == 1 and self.space.dense:
             _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
         return [joined(*whole, found)], whole.value
@@ -242,7 +245,14 @@ def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
         np.copyto(value, 0.0, where=absent)
 
 
-def runs(count: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut a layer into runs of cells, which bounds the buffers of a block."""
-    for begin in range(0, count, least):
-        yield begin, min(begin + least, count)
+def runs(count: int, most: int, threads: int) -> Iterator[tuple[int, int]]:
+    """Cut a layer into runs of cells, which bounds the buffers of a block.
+
+    For several threads they become shorter towards the end, so that none waits long for another.
+    """
+    begin = 0
+    while begin < count:
+        shared = (count - begin) // (2 * threads) if threads > 1 else most
+        end = min(begin + min(max(shared, most // SHORTEST, 1), most), count)
+        yield begin, end
+        begin = end

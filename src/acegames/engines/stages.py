@@ -55,7 +55,7 @@ class Programs:
         used = int(ptr[mixed])
         found = Mixed(cell[:mixed].copy(), np.diff(ptr[: mixed + 1]), row[:used].copy(), prob[:used].copy())
         stages = tuple(self._open(written, int(g)) for g in opened[:bad])
-        return Answers(*room, found, stages, programs=programs)
+        return Answers(*room, found, open=stages, programs=programs)
 
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
