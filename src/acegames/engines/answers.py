@@ -45,12 +45,15 @@ class Answers:
 
     def moved(self, begin: int) -> Answers:
         """The same for cells that are counted from `begin` cells before."""
-        mixed = self.mixed._replace(at=self.mixed.at + begin) if len(self.mixed.at) else self.mixed
-        return replace(self, mixed=mixed, open=tuple(x._replace(cell=x.cell + begin) for x in self.open))
+        mixed, *more = (x._replace(at=x.at + begin) for x in (self.mixed, *self.more))
+        return replace(
+            self, mixed=mixed, more=tuple(more), open=tuple(x._replace(cell=x.cell + begin) for x in self.open)
+        )
 
 
 def joined(value: Floats, code: NDArray[Any], blocks: Sequence[Answers]) -> Answers:
     """The answers of a layer from those of its blocks, with cells counted through."""
+    more = tuple(part for x in blocks for part in (x.mixed, *x.more))
     opened = tuple(stage for x in blocks for stage in x.open)
     counts = (sum(x.programs for x in blocks), sum(x.repaired for x in blocks))
-    return Answers(value, code, PURE_ONLY, tuple(x.mixed for x in blocks), opened, None, *counts)
+    return Answers(value, code, PURE_ONLY, more, opened, None, *counts)

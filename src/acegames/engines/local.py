@@ -3,7 +3,7 @@
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
 is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
 does not depend on how many threads there are. Stage games without a certified answer are repaired
-before the layer is filed (`backward`).
+in their block; a layer is filed while the next one is solved (`backward`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, s
 from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
+from acegames.engines.repair import repair
 from acegames.engines.stages import Programs, Searches, choices_of
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats
@@ -180,6 +181,7 @@ class Threads(ByArray):
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
         whole = empty_room(data, data.cells)
+        known: dict[bytes, Floats] = {}
 
         def block(bounds: tuple[int, int]) -> Answers:
             room = Room(whole.value[slice(*bounds)], whole.code[slice(*bounds)])
@@ -187,6 +189,8 @@ class Threads(ByArray):
             if found.failure:
                 failure = found.failure._replace(cell=bounds[0] + found.failure.cell)
                 raise failed(self.space, self.lattice, t0, failure, self.concept)
+            if found.open:
+                found = repair(found, self.concept, self.space.game.players, self.base.above[t0], known)
             return found.moved(bounds[0])
 
         found = self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))

@@ -16,13 +16,15 @@ from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
 
 
-def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], above: Floats) -> Answers:
+def repair(
+    answers: Answers, concept: Concept, players: tuple[Hashable, ...], above: Floats, known: dict[bytes, Floats]
+) -> Answers:
     """The same answers without open stages: their values and codes are written into the arrays.
 
     `above` (N,) is what was taken from each player's rewards, for objectives that compare players.
+    What is found is kept in `known`: many stages of a layer are the same.
     """
     assert isinstance(concept, Correlated)
-    known: dict[bytes, Floats] = {}  # many stages of a layer are the same
     mixed = []
     for stage in answers.open:
         key = stage.action.tobytes() + stage.utility.tobytes()

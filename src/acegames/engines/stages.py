@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import Room, read_only
 from acegames.kernels import records
-from acegames.kernels.records import Choices, Written
+from acegames.kernels.records import Choices, Goal, Written
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
@@ -40,6 +40,7 @@ class Programs:
     choices: Choices
     widest: int  # most rows of a state
     base: Baseline
+    goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
 
     def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
@@ -49,11 +50,14 @@ class Programs:
         cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
         row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
         answers = records.Answers(*room, cell, ptr, row, prob, opened)
-        goal = goal_of(self.concept, self.players, self.base.above[t])
-        choices = self.choices._replace(action=read_only(self.choices.action))
-        mixed, bad, programs = solve_written(written, count, choices, goal, self.widest, answers)
+        if t not in self.goals:
+            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
+        choices = self.choices
+        if choices.action.flags.writeable:  # it has travelled
+            choices = choices._replace(action=read_only(choices.action))
+        mixed, bad, programs = solve_written(written, count, choices, self.goals[t], self.widest, answers)
         used = int(ptr[mixed])
-        found = Mixed(cell[:mixed].copy(), np.diff(ptr[: mixed + 1]), row[:used].copy(), prob[:used].copy())
+        found = Mixed(cell[:mixed].copy(), ptr[1 : mixed + 1] - ptr[:mixed], row[:used].copy(), prob[:used].copy())
         stages = tuple(self._open(written, int(g)) for g in opened[:bad])
         return Answers(*room, found, open=stages, programs=programs)
 
