@@ -25,6 +25,7 @@ SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # cells of the layers that one compiled call runs over
 PIECE_CELLS = 1 << 14  # and, on several threads, of one thread's piece of a layer at least
 PIECE_KEYS = 1 << 12  # of listed cells
+SUCCESSOR_SETS = 4  # that threads make at once, because each may be as large as the next layer
 ALL_LINES = 2**62
 
 Bytes = NDArray[np.uint8]
@@ -166,7 +167,7 @@ def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Spac
     for t in range(H):
         number += len(keys[t])
         _check_memory(SPARSE_BYTES * number, allowed, number)
-        keys.append(_successors(space, t, keys[t]))
+        keys.append(_successors(space, t, keys[t], team))
 
     def swept(t: int, wanted: Bools, next_true: Bools, played: Bools) -> tuple[Bools, Bools]:
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
@@ -197,7 +198,19 @@ def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Spac
     return replace(space, cells=tuple(cells), rewards=(low, high))
 
 
-def _successors(space: Space, t: int, keys: Ints) -> Ints:
+def _successors(space: Space, t: int, keys: Ints, team: Team) -> Ints:
+    """The cells that safe rows lead to, in order."""
+    number = max(min(team.threads, SUCCESSOR_SETS, len(keys) // PIECE_KEYS), 1)
+    found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)]), pieces(len(keys), number))
+    if number == 1:
+        return found[0]
+    longest = max(found, key=len)
+    edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []
+    parts = [np.split(x, np.searchsorted(x, edges)) for x in found]
+    return np.concatenate(team.each(lambda same: np.unique(np.concatenate(same)), list(zip(*parts, strict=True))))
+
+
+def _set_of_successors(space: Space, t: int, keys: Ints) -> Ints:
     from acegames.kernels.sparse import expand
 
     layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1))
