@@ -77,5 +77,7 @@ def test_threads_are_begun_for_work_only_and_end_with_the_team():
         team.each(str, [1])
         assert threading.active_count() == before
         team.each(str, [1, 2])
+        assert threading.active_count() == before + 2
+        team.each(str, range(10))
         assert threading.active_count() == before + 3
     assert threading.active_count() == before

@@ -254,9 +254,10 @@ def runs(count: int, most: int, threads: int) -> Iterator[tuple[int, int]]:
 
     For several threads they become shorter towards the end, so that none waits long for another.
     """
-    begin = 0
+    begin, least = 0, max(most // SHORTEST, 1)
+    if threads == 1 or count <= 2 * least:  # sharing would take longer than it saves
+        least = most
     while begin < count:
-        shared = (count - begin) // (2 * threads) if threads > 1 else most
-        end = min(begin + min(max(shared, most // SHORTEST, 1), most), count)
+        end = min(begin + min(max((count - begin) // (2 * threads), least), most), count)
         yield begin, end
         begin = end

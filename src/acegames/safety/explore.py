@@ -8,6 +8,7 @@ hashing; successors are recomputed and no edge is stored.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -207,7 +208,13 @@ def _successors(space: Space, t: int, keys: Ints, team: Team) -> Ints:
     longest = max(found, key=len)
     edges = [int(longest[a]) for a, _ in pieces(len(longest), number)[1:]] if len(longest) else []
     parts = [np.split(x, np.searchsorted(x, edges)) for x in found]
-    return np.concatenate(team.each(lambda same: np.unique(np.concatenate(same)), list(zip(*parts, strict=True))))
+    return np.concatenate(team.each(_merged, list(zip(*parts, strict=True))))
+
+
+def _merged(parts: Sequence[Ints]) -> Ints:
+    """The different ones in order; faster than `np.unique`."""
+    keys = np.sort(np.concatenate(parts))
+    return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
 def _set_of_successors(space: Space, t: int, keys: Ints) -> Ints:

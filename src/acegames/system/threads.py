@@ -59,7 +59,7 @@ class Team:
         return lambda: self._finish(shared, 1)[0]
 
     def _begin(self, shared: _Shared[Any, Any], helping: int) -> None:
-        while len(self._helpers) < self.threads - 1:
+        while len(self._helpers) < min(helping + 1, self.threads - 1):  # one may be busy with later work
             self._helpers.append(Thread(target=self._help, daemon=True))
             self._helpers[-1].start()
         for _ in range(helping):
