@@ -28,7 +28,7 @@ def take_plain_passes(monkeypatch):
     monkeypatch.setattr(sys.modules["acegames.verifier"], "_judge", judge)
 
 
-def judge(counted, units, reader, concept):
+def judge(counted, units, reader, concept, _threads):
     """What `acegames.verifier._judge` finds, and the policy followed in any case."""
     return evaluate(counted.game, feasible_stages(counted.game, units), reader, concept), follow(counted, reader, units)
 
@@ -178,9 +178,12 @@ def evaluate(game, stages, reader, concept):
             q = _action_values(stage, layer, w, last_digit)
             w = _deviation_values(stage, layer, support, moves[k], q, told=concept.told)
             high, low = _best_and_worst(stage, layer, support, high, low)
-            gains.add(t, w.value - v.value, high - low, v.off + w.off, stage.pair)
+            here = Gains(reader)
+            here.add(t, np.hstack([v.value, w.value, v.off, w.off, high, low]), stage.pair)
+            gains.put_before(here)
         values = at_start(game, v.value) + base.sum(axis=0) if stages else np.full(n, np.nan)
     pairs = sum(len(stage.state) for stage in stages)
+    gains.settle()
     return Evaluated(pairs, values, gains if stages and not faults else None, faults, len(faults), None)
 
 

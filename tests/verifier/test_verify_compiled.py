@@ -13,9 +13,9 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE
+from acegames.cli import bench
 from acegames.model.numbers import exact
 from acegames.verifier import kernels, verify
-from acegames.verifier.bulk import Bulk
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
@@ -34,7 +34,7 @@ def passes(monkeypatch):
             if how == "plain":
                 take_plain_passes(patch)
             patch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
-            patch.setattr("acegames.verifier.deviations._BLOCK", 7)
+            patch.setattr("acegames.verifier.threads._LARGEST", 7)
             return verify(*arguments, **keywords)
 
     return run
@@ -531,10 +531,144 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
     assert [int(c[0]) for c in asked] == [0, 1, 2, 3, 4, 3, 4]
 
 
-def test_codes_of_joint_actions_that_do_not_fit_are_not_read_in_bulk(monkeypatch):
-    game = line(horizon=2, budget=9)
-    monkeypatch.setattr("acegames.verifier.bulk.BELOW", 2)
-    assert Bulk.of(game, Both(game, cheapest), Units(game)) is None
+@pytest.mark.parametrize("concept", [CE(), ace.Nash()], ids=str)
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
+    """Small blocks, so that there are many; the first faults and the first of equal gains are shown."""
+    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 8)
+    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 2)
+    game = bench.random_game(3, 6, 6)
+    policy = ace.solve(game, concept).policy
+    if spoiled:
+        layers = list(policy.layers)
+        layers[3] = replace(layers[3], code=np.where(layers[3].code > 0, 1, 0).astype(layers[3].code.dtype))
+        policy = replace(policy, layers=tuple(layers))
+    found = [verify(game, policy, engine=ace.LocalEngine(threads=n)) for n in (1, 2, 7)]
+    assert found[0].pairs > 100
+    assert found[0].ok is not spoiled
+    assert len({str(c) for c in found}) == 1
+    assert len({(c.problems, c.where, c.share_where, c.regret.tobytes(), c.values.tobytes()) for c in found}) == 1
+
+
+class Declares:
+    """A policy that says what a solved one says, and declares as told which spendings are alike."""
+
+    def __init__(self, policy, alike=None, pairs=None):
+        self.policy, self._alike, self._pairs = policy, alike, pairs
+        self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
+        self.concept, self.game_digest = policy.concept, policy.game_digest
+
+    def distribution(self, t, state, spent):
+        return self.policy.distribution(t, state, spent)
+
+    def lookup(self, t, state, total):
+        return self.policy.lookup(t, state, total)
+
+    def alike(self, t):
+        return self.policy.alike(t) if self._alike is None else self._alike(t)
+
+    def pairs(self, t, state, total):
+        return self.policy.pairs(t, state, total) if self._pairs is None else self._pairs(t, state, total)
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """How many pairs were judged."""
+    count, kernel = [0], kernels.judge
+
+    def counting(keys, *rest):
+        count[0] += len(keys)
+        return kernel(keys, *rest)
+
+    monkeypatch.setattr(kernels, "judge", counting)
+    return count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_from_which_no_budget_can_bind_are_judged_once(judged, seed):
+    game = bench.random_game(3, 8, 16, seed=seed)
+    policy = ace.solve(game, CE()).policy
+    found = verify(game, policy)
+    assert found.ok
+    assert judged[0] < 0.8 * found.pairs
+    judged[0] = 0
+    every = verify(game, Declares(policy, alike=lambda t: None))
+    assert judged[0] == every.pairs == found.pairs
+    assert str(every) == str(found)
+    assert (every.where, every.share_where, every.values.tobytes()) == (
+        found.where,
+        found.share_where,
+        found.values.tobytes(),
+    )
+
+
+LIES = {
+    "everything is alike": {"alike": lambda t: np.full((3, 2), 2**62)},
+    "under one name": {
+        "alike": lambda t: np.full((3, 2), 2**62),
+        "pairs": lambda t, s, c: np.zeros(len(s), dtype=np.int64),
+    },
+    "no name": {"pairs": lambda t, s, c: np.full(len(s), -1)},
+    "fails": {"alike": lambda t: 1 // 0},
+    "names fail": {"pairs": lambda t, s, c: 1 // 0},
+    "another shape": {"alike": lambda t: np.full((1, 2), 2**62)},
+    "no numbers": {"alike": lambda t: np.full((3, 2), np.inf)},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_false_declaration_changes_nothing(judged, lie):
+    game = bench.random_game(3, 8, 16)
+    policy = ace.solve(game, CE()).policy
+    honest = verify(game, Declares(policy))
+    assert judged[0] < 0.8 * honest.pairs
+    assert str(verify(game, Declares(policy, **LIES[lie]))) == str(honest)
+
+
+def test_spendings_that_are_not_answered_alike_are_all_judged(judged):
+    """No budget binds, the policy plays by what was spent, and declares that it does not."""
+    game = bench.random_game(3, 8, 999)
+
+    def answer(t, state, spent):
+        return {(0, int(sum(spent)) % 3): 1.0}
+
+    class Claims(Both):
+        def distribution(self, t, state, spent):
+            return answer(t, state, spent)
+
+        def lookup(self, t, state, total):
+            action = np.column_stack([np.zeros(len(state), dtype=np.int64), total.sum(axis=1) % 3])
+            return np.arange(len(state) + 1), action, np.ones(len(state))
+
+        def alike(self, t):
+            return np.full((3, 2), 2**62)
+
+        def pairs(self, t, state, total):
+            return np.zeros(len(state), dtype=np.int64)
+
+    found = verify(game, Claims(game, answer), CE())
+    assert judged[0] >= found.pairs
+    assert not found.ok
+    assert str(found) == str(verify(game, Singly(answer), CE()))
+
+
+def test_a_fault_among_pairs_that_are_alike_is_found_in_all_of_them():
+    """As if every pair had been judged."""
+    game = bench.random_game(3, 8, 16)
+    policy = ace.solve(game, CE()).policy
+    layers = list(policy.layers)
+    layers[4] = replace(layers[4], code=np.where(layers[4].code > 0, 9, 0).astype(layers[4].code.dtype))
+    spoiled = replace(policy, layers=tuple(layers))
+    found = verify(game, spoiled)
+    every = verify(game, Singly(lambda t, s, c: spoiled.distribution(t, s, c)), CE())
+    assert not found.ok
+    assert [p for p in found.problems if "another game" not in p] == list(every.problems)
+
+
+def test_an_engine_without_threads_is_refused():
+    game = bench.random_game(2, 2, 2)
+    with pytest.raises(ace.InvalidOption, match="engine: got 'fast', must be a LocalEngine"):
+        verify(game, ace.solve(game).policy, engine="fast")
 
 
 def test_huge_rewards_overflow_in_words(passes):

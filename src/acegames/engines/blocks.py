@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from acegames.engines.answers import Answers
 from acegames.kernels.records import Boxes, Following, Listed, Steps, Written
-from acegames.model.arrays import Floats, Ints, spans
+from acegames.model.arrays import Floats, Ints, read_only, spans
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
 
@@ -74,13 +74,6 @@ def empty_room(data: LayerData, cells: int) -> Room:
     """Room for the cells. Nearly all games share a type of codes; each is compiled for anew."""
     code = np.uint16 if data.widest[0] < 65535 else np.uint32
     return Room(np.zeros((cells, data.reward.shape[1])), np.zeros(cells, code))
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:

@@ -10,9 +10,10 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
-from acegames.engines.blocks import Room, read_only
+from acegames.engines.blocks import Room
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
+from acegames.model.arrays import read_only
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of

@@ -1,101 +1,68 @@
-"""Finds stored answers: the pair of a state and what was spent, and what is played there."""
+"""Finds stored answers: the cell of a state and what was spent, and what is played there."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from acegames.kernels.records import Ints, Small
-from acegames.system.compiled import inlined, kernel
-
-Words = NDArray[np.uint64]
-
-WORDS = 8
-"""Words of 64 cells per stored count."""
+from acegames.system.compiled import kernel
 
 
-class PairTable(NamedTuple):
-    """The boxes of one layer, and which of their cells are present."""
+@kernel
+def locate(states, lo, size, base, least, most, state, kept, spent, found):
+    """The cell of each (state (Q,), spending (Q, D) of the constraints that boxes count), or -1.
 
-    slot: Small  # (S,) the box of each state, -1 for none
-    lo: Ints  # (B, D)
-    size: Ints  # (B, D)
-    base: Ints  # (B+1,)
-    least: Ints  # (B, M) least spending of every constraint with which the state is entered
-    most: Ints  # (B, M) largest
-    dims: Ints  # the constraints that boxes count; if none, a box has one cell
-    listed: bool  # the present cells are in `keys`, else in `words`
-    keys: Ints  # ascending
-    words: Words  # one bit per cell
-    counts: Ints  # cells present before each WORDS words
-    by_cell: bool  # a pair is the cell itself, else the cell's number among those present
-
-
-@inlined
-def _ones(word):
-    """How many bits are set."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@inlined
-def _rank_of_bit(words, counts, cell, by_cell):
-    """The number of a cell among those present (or the cell itself); -1 if it is not present."""
-    at, bit = cell >> np.int64(6), np.uint64(cell & np.int64(63))
-    word = words[at]
-    if not (word >> bit) & np.uint64(1):
-        return np.int64(-1)
-    if by_cell:
-        return cell
-    block = at // np.int64(WORDS)
-    found = counts[block]
-    for k in range(block * np.int64(WORDS), at):
-        found += _ones(words[k])
-    return found + _ones(word & ((np.uint64(1) << bit) - np.uint64(1)))
-
-
-@inlined
-def _rank_of_key(keys, cell, by_cell):
-    """The same among listed cells."""
-    low, high = np.int64(0), np.int64(len(keys))
-    while low < high:
-        middle = (low + high) >> np.int64(1)
-        if keys[middle] < cell:
-            low = middle + np.int64(1)
-        else:
-            high = middle
-    if low == len(keys) or keys[low] != cell:
-        return np.int64(-1)
-    return cell if by_cell else low
+    Where `spent` (Q, M) has rows, each is compared with the bounds of all constraints too.
+    """
+    for q in range(len(state)):
+        found[q] = -1
+        at = np.searchsorted(states, state[q])
+        if at == len(states) or states[at] != state[q]:
+            continue
+        known = True
+        for m in range(spent.shape[1] if len(spent) else 0):
+            known &= least[at, m] <= spent[q, m] <= most[at, m]
+        cell = np.int64(0)
+        for d in range(kept.shape[1]):
+            place = max(kept[q, d] - lo[at, d], np.int64(0))
+            known &= place < size[at, d]
+            cell = cell * size[at, d] + place
+        if known:
+            found[q] = base[at] + cell
 
 
 @kernel
 def find_pairs(table, state, total, found):
     """The pair of each (state (Q,), spent whole units (Q, M)); -1 where there is none."""
-    slot, lo, size, base, least, most, dims, listed, keys, words, counts, by_cell = table
+    states, lo, size, base, least, most, dims, listed, keys, bits, counts, ones, by_cell = table
+    width = bits.shape[1]
     for q in range(len(state)):
         found[q] = -1
-        at = slot[state[q]]
-        if at < 0:
+        at = np.searchsorted(states, state[q])
+        if at == len(states) or states[at] != state[q]:
             continue
         known = True
         for m in range(total.shape[1]):
             known &= least[at, m] <= total[q, m] <= most[at, m]
-        cell = base[at]
-        within = np.int64(0)
+        cell = np.int64(0)
         for d in range(len(dims)):
             place = max(total[q, dims[d]] - lo[at, d], np.int64(0))
             known &= place < size[at, d]
-            within = within * size[at, d] + place
-        if known:
-            if listed:
-                found[q] = _rank_of_key(keys, cell + within, by_cell)
-            else:
-                found[q] = _rank_of_bit(words, counts, cell + within, by_cell)
+            cell = cell * size[at, d] + place
+        if not known:
+            continue
+        cell += base[at]
+        if listed:
+            rank = np.searchsorted(keys, cell)
+            if rank < len(keys) and keys[rank] == cell:
+                found[q] = cell if by_cell else rank
+            continue
+        block, byte, bit = cell // (8 * width), cell % (8 * width) // 8, cell % 8
+        own = bits[block, byte]
+        if (own >> bit) & 1:
+            rank = counts[block]
+            for k in range(0 if by_cell else byte):
+                rank += ones[bits[block, k]]
+            found[q] = cell if by_cell else rank + ones[own & ((1 << bit) - 1)]
 
 
 @kernel

@@ -35,6 +35,24 @@ class Boxes(NamedTuple):
     line: Ints  # (B+1,) first line of each box
 
 
+class PairTable(NamedTuple):
+    """The boxes of one layer, and which of their cells are present; all read-only."""
+
+    states: Ints  # (B,) ascending
+    lo: Ints  # (B, D)
+    size: Ints  # (B, D)
+    base: Ints  # (B+1,)
+    least: Ints  # (B, M) least spending of every constraint with which the state is entered
+    most: Ints  # (B, M) largest
+    dims: Ints  # the constraints that boxes count; if none, a box has one cell
+    listed: bool  # the present cells are in `keys`, else in `bits`
+    keys: Ints  # ascending
+    bits: NDArray[np.uint8]  # (blocks, width) one bit per cell
+    counts: Ints  # cells present before each block
+    ones: NDArray[np.uint8]  # (256,) bits set in each byte
+    by_cell: bool  # a pair is the cell itself, else the cell's number among those present
+
+
 class Steps(NamedTuple):
     """What the joint actions of one time lead to."""
 

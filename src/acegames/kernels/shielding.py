@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from acegames.kernels.boxes import box_totals
 from acegames.kernels.records import Ints, Place
 from acegames.system.compiled import inlined, kernel
 
@@ -128,7 +127,10 @@ def find_pairs(number: Ints, dims: Ints, place: Place, t: Ints, state: Ints, spe
         begin, end = place.start[time], place.start[time + 1]
         cell = _cell_of(time, number[q], place)
         box = _last_at_most(base, begin + time, end + time, cell) - time
-        box_totals(total, len(total), cell - base[box + time], place, box)
+        rest = cell - base[box + time]
+        for m in range(len(total) - 1, -1, -1):
+            total[m] = place.lo[box, m] + rest % place.size[box, m]
+            rest //= place.size[box, m]
         t[q], state[q] = time, states[box]
         for k in range(len(dims)):
             spent[q, dims[k]] = total[k]

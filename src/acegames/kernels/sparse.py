@@ -140,6 +140,7 @@ def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value
 
 @inner
 def _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, written, c, found):
+    C = reward.shape[1]
     R = np.int64(0)
     written.ptr[0] = 0
     a = np.int64(0)
@@ -151,10 +152,12 @@ def _write_listed(begin, end, keys, here, step, reward, after, listed, next_valu
         for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
             if not next_places(r, c, step, after, listed, found):
                 continue
-            for i in range(reward.shape[1]):
+            for i in range(C):
                 written.utility[R, i] = reward[r, i]
-                for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
-                    written.utility[R, i] += step.prob[o] * next_value[found[o - step.out_ptr[r]], i]
+            for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
+                at = found[o - step.out_ptr[r]]
+                for i in range(C):
+                    written.utility[R, i] += step.prob[o] * next_value[at, i]
             written.row[R] = r
             R += 1
         written.cell[p - begin] = p - begin

@@ -78,6 +78,13 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     return known, np.searchsorted(known, column)
 
 
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that cannot be written."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def look_up(tables: Sequence[NDArray[Any]], codes: NDArray[Any]) -> Ints:
     """`tables[m][codes[:, m]]` for each column m of codes (K, M)."""
     found = np.empty(codes.shape, dtype=np.int64)

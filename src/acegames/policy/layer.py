@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Ints, pointers, spans
+from acegames.kernels.records import PairTable
+from acegames.model.arrays import Ints, pointers, read_only, spans
 from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
@@ -70,6 +71,25 @@ class PolicyLayer:
 
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
+        if self.offsets is not None:
+            return self._joint_strategies(state, pair)
+        from acegames.kernels import lookup
+
+        code, mixed_pair, mixed_ptr, mixed_row, mixed_prob, row_ptr = self._fixed
+        ptr, record = np.empty(len(pair) + 1, dtype=np.int64), np.empty(len(pair), dtype=np.int64)
+        lookup.count_entries(code, mixed_pair, mixed_ptr, pair, ptr, record)
+        row, prob = np.empty(int(ptr[-1]), dtype=np.int64), np.empty(int(ptr[-1]))
+        lookup.fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob)
+        return ptr, row, prob
+
+    @cached_property
+    def _fixed(self) -> tuple[NDArray[Any], ...]:
+        """Read-only arrays, so that kernels are compiled once, in files and in memory."""
+        stored = (self.code, self.mixed_pair, self.mixed_ptr, self.mixed_row, self.mixed_prob, self.row_ptr)
+        return tuple(map(read_only, stored))
+
+    def _joint_strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """The same of a product."""
         code = self.code[pair].astype(np.int64)
         mixed = np.flatnonzero(code == 0)
         mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
@@ -112,7 +132,23 @@ class Reached:
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
-        return _locate(self.layers[t], state, project(spent, self.dims), spent)[1] >= 0
+        if t not in self._tables:
+            self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
+        return find(self._tables[t], state, spent) >= 0
+
+    @cached_property
+    def _tables(self) -> dict[int, PairTable]:
+        return {}
+
+
+def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
+    """The pair of each (state, spent (Q, M) whole units); -1 where there is none."""
+    from acegames.kernels.lookup import find_pairs
+
+    state, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in (state, spent))
+    found = np.empty(len(state), dtype=np.int64)
+    find_pairs(table, state, spent, found)
+    return found
 
 
 def _locate(space: LayerSpace, state: Ints, kept: Ints, spent: Ints | None) -> tuple[Ints, Ints]:

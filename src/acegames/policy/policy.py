@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from acegames.approximate.rounding import Rounding
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, UnknownPair
+from acegames.kernels.records import PairTable
 from acegames.model.amounts import read_pair
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.policy.layer import PolicyLayer, Reached, action_offsets, project
+from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, CostTracker
@@ -50,6 +51,7 @@ class Policy:
     concept: Concept
     game_digest: str
     reached: Reached | None = None
+    thread_safe = True  # several threads may ask at once
 
     @property
     def horizon(self) -> int:
@@ -143,8 +145,26 @@ class Policy:
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""
-        pair = self.layers[t].pairs(state, project(total, self.dims), total)
+        if t not in self._tables:
+            layer = self.layers[t]
+            self._tables[t] = layer.space.pair_table(self.dims, by_cell=layer.by_cell)
+        pair = find(self._tables[t], state, total)
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+
+    @cached_property
+    def _tables(self) -> dict[int, PairTable]:
+        return {}
+
+    def alike(self, t: int) -> Ints:
+        """Up to what spending (S, M), in whole units, answers are alike, constraint by constraint.
+
+        A state's spendings that differ only below that have the same number in `pairs`.
+        """
+        space = self.layers[t].space
+        found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)
+        for d, m in enumerate(self.dims):
+            found[space.states, m] = space.lo[:, d]
+        return found
 
     def known_pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer; KeyError where one cannot occur."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
-from acegames.kernels.records import Boxes
-from acegames.model.arrays import Ints, pointers
+from acegames.kernels.records import Boxes, PairTable
+from acegames.model.arrays import Ints, pointers, read_only
 
 RANK_BLOCK = 512  # cells per stored count; a multiple of 8
 
@@ -118,17 +119,33 @@ class LayerSpace:
         The boxes count `kept` (Q, D); `spent` (Q, M) has all constraints and is compared with
         `least` and `most` unless it is None.
         """
-        if not len(self.states):
-            return np.full(len(state), -1)
-        at = np.minimum(np.searchsorted(self.states, state), len(self.states) - 1)
-        place = np.maximum(kept - self.lo[at], 0)
-        known = (self.states[at] == state) & (place < self.size[at]).all(axis=1)
-        if spent is not None:
-            known &= ((spent >= self.least[at]) & (spent <= self.most[at])).all(axis=1)
-        cell = np.zeros(len(state), dtype=np.int64)
-        for m in range(kept.shape[1]):
-            cell = cell * self.size[at, m] + place[:, m]
-        return np.where(known, self.base[at] + cell, -1)
+        from acegames.kernels import lookup
+
+        found = np.empty(len(state), dtype=np.int64)
+        given = (state, kept, np.empty((0, 0)) if spent is None else spent)
+        asked, kept, spent = (np.ascontiguousarray(x, dtype=np.int64) for x in given)
+        states, lo, size, base, least, most = self._fixed
+        lookup.locate(states, lo, size, base, least, most, asked, kept, spent, found)
+        return found
+
+    def pair_table(self, dims: tuple[int, ...], *, by_cell: bool) -> PairTable:
+        """What `find_pairs` looks pairs up in; boxes count the constraints `dims`."""
+        cells, nothing = self.cells, np.empty(0, dtype=np.int64)
+        assert cells is not None
+        keys = nothing if cells.keys is None else cells.keys
+        bits = np.empty((0, 1), dtype=np.uint8) if cells.bits is None else cells.bits
+        counts = nothing if cells.counts is None else cells.counts
+        arrays = (np.array(dims, dtype=np.int64), keys, bits, counts, _BITS_SET)
+        number, keys, bits, counts, ones = (read_only(np.ascontiguousarray(x)) for x in arrays)
+        states, lo, size, base, least, most = self._fixed
+        boxes = (states, lo, size, base, least, most)
+        return PairTable(*boxes, number, cells.keys is not None, keys, bits, counts, ones, by_cell)
+
+    @cached_property
+    def _fixed(self) -> tuple[Ints, ...]:
+        """The boxes as read-only arrays, so that kernels are compiled once for all of them."""
+        boxes = (self.states, self.lo, self.size, self.base, self.least, self.most)
+        return tuple(read_only(np.ascontiguousarray(x)) for x in boxes)
 
     def slots(self, n_states: int) -> NDArray[np.int32]:
         """Place of each state among those with a box, -1 for none."""

@@ -32,14 +32,17 @@ def deviation_table(
     from the group's first row. A player who does not deviate has -1 throughout: it can never gain.
     """
     row = np.arange(len(action)) - np.searchsorted(row_group, row_group)
-    parts = []
+    table = np.empty((len(action), int(counts.sum())), dtype=np.int32)
+    column = 0
     for i, count in enumerate(counts.tolist()):
         others = _alike(row_group, np.delete(action, i, axis=1), np.delete(counts, i))
-        to = np.full((len(action), count), -1, dtype=np.int32)
+        to = np.full((int(others.max(initial=-1)) + 1, count), -1, dtype=np.int32)
         if deviates[i]:
             to[others, action[:, i]] = row
-        parts.append(to[others])
-    return np.hstack(parts)
+        for target in range(count):  # column by column, for little memory
+            table[:, column] = to[others, target]
+            column += 1
+    return table
 
 
 def _alike(group: Ints, action: NDArray[np.int32], counts: Ints) -> Ints:

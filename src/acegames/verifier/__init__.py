@@ -58,6 +58,7 @@ from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
+from acegames.verifier.threads import Threads
 from acegames.verifier.tolerance import Gain
 from acegames.verifier.units import Units
 from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
@@ -65,7 +66,9 @@ from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
-def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol: float | None = None) -> Certificate:
+def verify(
+    game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol: float | None = None, engine: Any = None
+) -> Certificate:
     """Check a policy against a game, independently of how the policy was found.
 
     Args:
@@ -81,17 +84,20 @@ def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol
             default a gain is accepted up to `numerics.VERIFY` times what is at stake for the player
             in that situation, the best total that safe play from there can bring less the worst
             that the policy itself can bring, and what rounding can have changed.
+        engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
+            processors; nothing else of it is used. The certificate does not depend on it. A policy
+            is asked by several threads if its class says `thread_safe = True`.
 
     Returns: A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False,
         no exception.
 
     Raises:
         InvalidOption: `concept` is no concept, or missing where the policy has none; `policy` has
-            no `distribution`; `tol` is not a finite number of at least 0; or costs of the game are
-            random, and the policy counts costs as they are.
+            no `distribution`; `tol` is not a finite number of at least 0; `engine` has no
+            `threads`; or costs of the game are random, and the policy counts costs as they are.
         TooLarge: random costs fall into too many cells.
     """
-    concept = _read_arguments(policy, concept, tol)
+    concept = _read_arguments(policy, concept, tol, engine)
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
@@ -101,7 +107,8 @@ def verify(game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
-    found, walked = _judge(counted, units, reader, concept)
+    with Threads(getattr(engine, "threads", None)) as threads:
+        found, walked = _judge(counted, units, reader, concept, threads)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -152,16 +159,20 @@ def _unknown(width: int) -> Any:
     return np.full(width, np.nan)
 
 
-def _judge(counted: Counted, units: Units, reader: Reader, concept: Concept) -> tuple[Evaluated, Walked]:
+def _judge(
+    counted: Counted, units: Units, reader: Reader, concept: Concept, threads: Threads
+) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    found = evaluate(Subgames.of(counted.game, units), reader, concept)
+    found = evaluate(Subgames.of(counted.game, units, threads), reader, concept, threads)
     if found.worst is None or not counted.exact:
         return found, follow(counted, reader, units)
     return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
-def _read_arguments(policy: Any, concept: Any, tol: Any) -> Concept:
+def _read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
     """Return the concept to judge by."""
+    if engine is not None and not hasattr(engine, "threads"):
+        raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine")
     if not callable(getattr(policy, "distribution", None)):
         raise InvalidOption(f"policy: {type(policy).__name__} has no method distribution(t, state, spent)")
     if tol is not None and not (isinstance(tol, (int, float, np.number)) and 0 <= float(tol) < math.inf):
@@ -180,7 +191,7 @@ def _problems(
             f"The policy was computed for another game (digest {str(digest)[:12]}, not {game.digest[:12]})."
         )
     if reader.disagreement is not None:
-        problems.append(reader.disagreement)
+        problems.append(reader.disagreement[1])
     if reader.correlation is not None:
         problems.append(reader.correlation[1])
     if not found.pairs:

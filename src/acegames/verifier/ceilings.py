@@ -18,14 +18,19 @@ class Ceilings:
     Whoever has spent more than that of a single constraint must break its budget later, whatever is
     played. Without this cut a budget that holds only at the end would leave every running total to
     be looked at.
+
+    With `over_rows=np.minimum` whoever has spent no more cannot break a budget. `cut`
+    holds bounds on the ceilings of each time, (S, M).
     """
 
-    def __init__(self, game: MarkovGame, units: Units) -> None:
-        self._game, self._units = game, units
+    def __init__(
+        self, game: MarkovGame, units: Units, over_rows: np.ufunc = np.maximum, cut: list[Ints] | None = None
+    ) -> None:
+        self._game, self._units, self._over_rows = game, units, over_rows
         end: Ints = np.full((len(game.states), len(game.constraints)), units.beyond, dtype=units.dtype)
         self.at: list[Ints] = [end] * (game.horizon + 1)
         for t in reversed(range(game.horizon)):
-            self.at[t] = self._before(t)
+            self.at[t] = self._before(t) if cut is None else np.minimum(self._before(t), cut[t])
 
     def rows(self, t: int) -> Ints:
         """The most that may have been spent before each row at time t, (R, M)."""
@@ -39,5 +44,5 @@ class Ceilings:
         row_ptr = self._game.layer(t).row_ptr
         found = np.full_like(self.at[-1], -self._units.beyond - 1)
         acting = np.flatnonzero(np.diff(row_ptr))
-        found[acting] = np.minimum(np.maximum.reduceat(self.rows(t), row_ptr[acting], axis=0), self._units.beyond)
+        found[acting] = np.minimum(self._over_rows.reduceat(self.rows(t), row_ptr[acting], axis=0), self._units.beyond)
         return found

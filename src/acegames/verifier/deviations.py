@@ -23,18 +23,20 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import Floats, Ints, owners
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent
 
-_BLOCK = 2**14
-"""Pairs that the policy is asked for at once."""
-
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
+
+Faults = dict[int, str | int]
+"""For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +51,41 @@ class Evaluated:
     worst: Spent | None  # the most that the policy spends; None where it is unknown, or runs into a fault
 
 
-def evaluate(subgames: Subgames, reader: Reader, concept: Concept) -> Evaluated:
-    """Return root values and the largest gains of each player over all subgames."""
+def evaluate(subgames: Subgames, reader: Reader, concept: Concept, threads: Threads = ALONE) -> Evaluated:
+    """Return root values and the largest gains of each player over all subgames.
+
+    Pairs that the policy declares alike are judged as one, unless it is at fault.
+    """
+    threads = threads if reader.thread_safe else ALONE
+    declared = reader.declared()
+    if declared is not None:
+        try:
+            found = _evaluate(subgames, reader, concept, threads, declared)
+            if not found.n_faults:
+                return found
+        except Contradicted:
+            pass
+    return _evaluate(subgames, reader, concept, threads, None)
+
+
+def _evaluate(
+    subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, declared: list[Ints] | None
+) -> Evaluated:
     keys, game = subgames.keys, subgames.packed.game
-    gains, judge = Gains(reader), _Judge(subgames, reader, concept)
+    judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, threads, declared))
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        for t in reversed(range(len(keys) - 1)):
-            here = judge.layer(t, here)
-            v, w, v_off, w_off, high, low = np.split(here.values, 6, axis=1)
-            if not judge.n_faults:
-                gains.add(t, w - v, high - low, v_off + w_off, partial(subgames.packed.pair, t, keys[t]))
-            if t == 0:
-                values = at_start(game, v) + judge.base.sum(axis=0)
+    for t in reversed(range(len(keys) - 1)):
+        here = judge.layer(t, here)
+    if keys:
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = at_start(game, here.values[:, : len(game.players)]) + judge.base.sum(axis=0)
+    judge.gains.settle()
     known = keys and not here.fault.any() and subgames.packed.unrolled is None
     return Evaluated(
         pairs=sum(map(len, keys)),
         values=values,
-        gains=gains if keys and not judge.n_faults else None,
+        gains=judge.gains if keys and not judge.n_faults else None,
         faults=judge.faults,
         n_faults=judge.n_faults,
         worst=tuple(here.ahead.max(axis=0).tolist()) if known else None,
@@ -84,10 +102,11 @@ def at_start(game: MarkovGame, values: Floats) -> Floats:
 class _Judge:
     """One backward step, a block of pairs after the other."""
 
-    def __init__(self, subgames: Subgames, reader: Reader, concept: Concept) -> None:
+    def __init__(self, subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, alike: Alike) -> None:
         game = subgames.packed.game
+        self.alike, self._after = alike, np.zeros(0, dtype=np.int64)  # and what stands for each pair of the next time
         self.keys, self.packed, self.reader, self.told = subgames.keys, subgames.packed, reader, concept.told
-        self.n_faults = 0
+        self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
         self.base = common_part(reader.game, subgames.safe_rows)
         offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
@@ -96,11 +115,14 @@ class _Judge:
             move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
             numbers = normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset
             self._numbers.append(Numbers(*numbers))
-        rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
-        most = max(map(len, game.actions))
-        self._scratch = Scratch(
-            np.zeros((rows, 4 * len(game.players))),
-            np.zeros(rows, dtype=np.uint8),
+        self._rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+
+    def _scratch(self) -> Scratch:
+        """Return room for one pair."""
+        n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
+        return Scratch(
+            np.zeros((self._rows, 4 * n)),
+            np.zeros(self._rows, dtype=np.uint8),
             self.packed.targets(),
             np.zeros((most, most + 1, 3)),
             np.zeros(most, dtype=np.int64),
@@ -112,37 +134,55 @@ class _Judge:
         return Known(np.zeros((pairs, 6 * len(self.packed.game.players))), ahead, np.zeros(pairs, dtype=np.uint8))
 
     def layer(self, t: int, following: Known) -> Known:
-        """Return V, W and the rest at the pairs of time t."""
-        packed, every = self.packed, self.keys[t]
-        step = packed.time(t), packed.filled(self.keys[t + 1])
+        """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
+        packed, time = self.packed, self.packed.time(t)
+        table = packed.filled(self.keys[t + 1], self._after)
+        chosen, self._after = self.alike.classes(t)
+        every = self.keys[t][chosen]
         found = self.nothing(len(every))
         found.ahead.fill(np.iinfo(np.int64).min)
-        sentences: list[str] = []
-        for start in range(0, len(every), _BLOCK):
-            block = slice(start, start + _BLOCK)
+
+        def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
-            faults = self._block(t, every[block], *step, following, part)
+            faults = self._block(t, every[block], time, table, following, part, compare=self.threads.is_first(block))
+            return faults, self._gains(t, every[block], part)
+
+        starts = [block.start for block in self.threads.blocks(len(every))]
+        judged = self.threads.each(len(every), work)
+        sentences: list[str] = []
+        for start, (faults, _) in zip(starts, judged, strict=True):
             self.n_faults += len(faults)
             for p in sorted(faults)[: FAULTS_SHOWN - len(sentences)]:
                 fault, pair = faults[p], packed.pair(t, every, start + p)
                 sentences.append(fault if isinstance(fault, str) else self.reader.unsafe(t, *pair, fault))
         self.faults = (sentences + self.faults)[:FAULTS_SHOWN]
+        for _, gains in reversed(judged):
+            self.gains.put_before(gains)
         return found
 
     def _block(
-        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known
-    ) -> dict[int, str | int]:
-        """Ask the policy and write what is found; return faults: a sentence, or a row not in FA."""
+        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known, *, compare: bool
+    ) -> Faults:
+        """Ask the policy and write what is found; return what it is at fault in."""
         from acegames.verifier import kernels
 
-        answers, shift = self.reader.read(t, *self.packed.unpack(t, keys)), self.packed.shift(t, keys)
-        played = Played(answers.ptr, answers.row + np.repeat(shift, np.diff(answers.ptr)), answers.prob)
+        answers = self.reader.read(t, *self.packed.unpack(t, keys), compare=compare)
+        shift, row = self.packed.shift(t, keys), answers.row
+        if self.packed.unrolled is not None:
+            row = row + np.repeat(shift, np.diff(answers.ptr))
+        played = Played(answers.ptr, row, answers.prob)
         numbers, outside = self._numbers[self.packed.game.layer_at[t]], np.empty(len(keys), dtype=np.int64)
         kernels.judge(
-            keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch
+            keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch()
         )
         wrong = np.flatnonzero(outside >= 0)
         return {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
+
+    def _gains(self, t: int, keys: Ints, found: Known) -> Gains:
+        gains = Gains(self.reader)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            gains.add(t, found.values, partial(self.packed.pair, t, keys))
+        return gains
 
 
 def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:

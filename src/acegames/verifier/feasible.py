@@ -19,8 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Ints
+from acegames.verifier.arrays import BELOW, Bytes, Ints
 from acegames.verifier.packed import Packed
+from acegames.verifier.records import Table, Time
+from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Units
 
 
@@ -32,61 +34,93 @@ class Subgames(NamedTuple):
     safe_rows: list[Ints]  # of the layers of the game as it was given, in order
 
     @staticmethod
-    def of(game: MarkovGame, units: Units) -> Subgames:
+    def of(game: MarkovGame, units: Units, threads: Threads = ALONE) -> Subgames:
         """Find the subgames; every start must be one."""
         packed = Packed.of(game, units)
-        keys = within_budget(packed)
-        _leave_alive(packed, keys)
+        keys = within_budget(packed, threads)
+        _leave_alive(packed, keys, threads)
         if len(keys[0]) < len(packed.start):
             return Subgames(packed, [], [])
-        return Subgames(packed, keys, _leave_reached(packed, keys))
+        return Subgames(packed, keys, _leave_reached(packed, keys, threads))
 
     def pairs(self, t: int) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M) in the subgames of one time."""
         return self.packed.unpack(t, self.keys[t])
 
 
-def within_budget(packed: Packed) -> list[Ints]:
+def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
     """Return the keys of each time that play can reach while every budget is kept; none at H."""
-    from acegames.verifier import kernels
-
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
-        keys, time = layers[t], packed.time(t)
-        table = packed.table(4 * len(keys))
-        progress = np.zeros(2, dtype=np.int64)
-        while True:
-            hashed = table.shift > 0
-            room = np.int64(len(table.slots) // 2 if hashed else BELOW)
-            kernels.expand(keys, time, table, room, progress)
-            found = table.slots[table.slots >= 0] if hashed else np.flatnonzero(table.number >= 0)
-            if progress[0] == len(keys):
-                break
-            widest = int(np.diff(time.out_ptr[time.row_ptr]).max())
-            table = packed.table(4 * len(found) + widest)
-            kernels.fill(found, table)
-        layers.append(np.sort(found) if hashed else found)
+        table = packed.table(4 * len(layers[t]))
+        layers.append(_searched(packed, t, layers[t]) if table.shift else _marked(packed, t, layers[t], table, threads))
     return [*layers, packed.start[:0]]
 
 
-def _leave_alive(packed: Packed, layers: list[Ints]) -> None:
+def _marked(packed: Packed, t: int, keys: Ints, table: Table, threads: Threads) -> Ints:
+    """The successors, in order, by a table with a slot for every key."""
+    from acegames.verifier import kernels
+
+    time = packed.time(t)
+
+    def work(block: slice) -> None:
+        kernels.expand(keys[block], time, table, np.int64(BELOW), np.zeros(2, dtype=np.int64))
+
+    threads.each(len(keys), work)
+    return np.flatnonzero(table.number >= 0)
+
+
+def _searched(packed: Packed, t: int, keys: Ints) -> Ints:
+    """The same by a hashed table, which grows."""
+    from acegames.verifier import kernels
+
+    time, table = packed.time(t), packed.table(4 * len(keys))
+    progress = np.zeros(2, dtype=np.int64)
+    while True:
+        hashed = table.shift > 0
+        kernels.expand(keys, time, table, np.int64(len(table.slots) // 2 if hashed else BELOW), progress)
+        found = table.slots[table.slots >= 0] if hashed else np.flatnonzero(table.number >= 0)
+        if progress[0] == len(keys):
+            return np.sort(found) if hashed else found
+        widest = int(np.diff(time.out_ptr[time.row_ptr]).max())
+        table = packed.table(4 * len(found) + widest)
+        kernels.fill(found, np.arange(len(found)), table)
+
+
+def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> None:
     from acegames.verifier import kernels
 
     for t in reversed(range(packed.game.horizon)):
-        alive = np.zeros(len(layers[t]), dtype=np.uint8)
-        kernels.find_alive(layers[t], packed.time(t), packed.filled(layers[t + 1]), packed.targets(), alive)
-        layers[t] = layers[t][alive.view(bool)]
+        time, table, keys = packed.time(t), packed.filled(layers[t + 1]), layers[t]
+        alive = np.zeros(len(keys), dtype=np.uint8)
+
+        def work(
+            block: slice, time: Time = time, table: Table = table, keys: Ints = keys, alive: Bytes = alive
+        ) -> None:
+            kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
+
+        threads.each(len(keys), work)
+        layers[t] = keys[alive.view(bool)]
 
 
-def _leave_reached(packed: Packed, layers: list[Ints]) -> list[Ints]:
+def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads) -> list[Ints]:
     from acegames.verifier import kernels
 
     safe_rows = []
     for t in range(packed.game.horizon):
         reached = np.zeros(len(layers[t + 1]), dtype=np.uint8)
         safe = np.zeros(len(packed.game.layer(t).reward), dtype=np.uint8)
-        table = packed.filled(layers[t + 1])
-        kernels.find_reached(layers[t], packed.time(t), table, packed.targets(), safe, reached)
+        time, table, keys = packed.time(t), packed.filled(layers[t + 1]), layers[t]
+
+        def work(
+            block: slice, time: Time = time, table: Table = table, keys: Ints = keys, safe: Bytes = safe,
+            reached: Bytes = reached,
+        ) -> None:  # fmt: skip
+            kernels.find_reached(
+                keys[block], time, table, packed.targets(), safe, reached
+            )  # sets bytes to 1, in any order
+
+        threads.each(len(keys), work)
         rows = np.flatnonzero(safe)
         safe_rows.append(rows if packed.unrolled is None else np.unique(packed.unrolled.row[t][rows]))
         layers[t + 1] = layers[t + 1][reached.view(bool)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.numerics import UNIT_ROUNDOFF
+from acegames.numerics import PROBABILITY_SUM, UNIT_ROUNDOFF
 from acegames.system.compiled import inlined, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
@@ -75,14 +75,118 @@ def _targets(
 
 
 @kernel
-def fill(keys: Ints, table: Table) -> None:
-    """Put keys, each once, into an empty table."""
+def read_rows(
+    row_ptr: Ints, legal: Small, state: Ints, ptr: Ints, action: Small, prob: Floats, row: Ints, chance: Floats
+) -> bool:
+    """Write the row of each joint action and its probability, made to sum to one at each pair.
+
+    Return whether all are legal, and every pair has positive probabilities that sum to one.
+    """
+    for p in range(len(state)):
+        total = 0.0
+        if ptr[p] == ptr[p + 1]:
+            return False
+        for e in range(ptr[p], ptr[p + 1]):
+            if not prob[e] > 0.0:
+                return False
+            total += prob[e]
+            low, high = row_ptr[state[p]], row_ptr[state[p] + 1]
+            while low < high:  # rows are in lexicographic order
+                middle = (low + high) // 2
+                i = 0
+                while i < legal.shape[1] and legal[middle, i] == action[e, i]:
+                    i += 1
+                if i == legal.shape[1]:
+                    break
+                if legal[middle, i] < action[e, i]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low >= high:
+                return False
+            row[e] = middle
+        if not abs(total - 1.0) <= PROBABILITY_SUM:
+            return False
+        for e in range(ptr[p], ptr[p + 1]):
+            chance[e] = prob[e] / total
+    return True
+
+
+@kernel
+def fill(keys: Ints, numbers: Ints, table: Table) -> None:
+    """Put keys, each once, into an empty table, with these numbers."""
     slots, number, shift = table
     for p in range(len(keys)):
         at = _slot(slots, shift, keys[p])
-        number[at] = np.int32(p)
+        number[at] = np.int32(numbers[p])
         if shift > 0:
             slots[at] = keys[p]
+
+
+@kernel
+def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first: Ints, owner: Ints) -> int:
+    """Number the pairs that differ in what was spent above the floor of their state, (S, M).
+
+    Write the first pair of each number, and the number of each pair; return how many there are.
+    """
+    slots, number, shift = table
+    count = np.int64(0)
+    for p in range(len(keys)):
+        state = keys[p] // span
+        rest, key, step = keys[p] - state * span, state * span, np.int64(1)
+        for back in range(len(size)):
+            m = len(size) - 1 - back
+            above = rest // size[m]
+            key += step * max(rest - above * size[m], floor[state, m])
+            step *= size[m]
+            rest = above
+        at = _slot(slots, shift, key)
+        if number[at] == EMPTY:
+            number[at] = np.int32(count)
+            if shift > 0:
+                slots[at] = key
+            first[count] = p
+            count += np.int64(1)
+        owner[p] = number[at]
+    return int(count)
+
+
+@kernel
+def unpack(keys: Ints, low: Ints, size: Ints, state: Ints, spent: Ints) -> None:
+    """Write the state (P,) and what was spent (P, M) of each key."""
+    for p in range(len(keys)):
+        rest = keys[p]
+        for back in range(len(size)):
+            m = len(size) - 1 - back
+            above = rest // size[m]
+            spent[p, m] = rest - above * size[m] + low[m]
+            rest = above
+        state[p] = rest
+
+
+@kernel
+def extremes(values: Floats, largest: Ints, share: Ints, off: Floats) -> None:
+    """For each player the first pair of the largest gain, and of the largest share of the stake.
+
+    The latter only where a gain is beyond what rounding can have changed it by, else -1; and the
+    most that is. Not a number counts as larger than all others.
+    """
+    n = len(largest)
+    for i in range(n):
+        most, part = -np.inf, -np.inf
+        largest[i], share[i], off[i] = 0, -1, 0.0
+        for p in range(len(values)):
+            gain = values[p, n + i] - values[p, i]
+            noise = values[p, 2 * n + i] + values[p, 3 * n + i]
+            if noise > off[i] or noise != noise:
+                off[i] = noise
+            if most == most and not gain <= most:
+                most, largest[i] = gain, p
+            if not gain <= noise:
+                stake = max(values[p, 4 * n + i] - values[p, 5 * n + i], 0.0)
+                beyond = np.inf if np.isinf(stake) else (gain - noise) / stake
+                if part == part and (share[i] < 0 or not beyond <= part):
+                    part, share[i] = beyond, p
 
 
 @kernel

@@ -57,13 +57,13 @@ class Packed:
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
-        spent = np.empty((len(keys), len(self.low)), dtype=np.int64)
-        rest = keys
-        for m in reversed(range(len(self.low))):
-            above = rest // self.size[m]
-            spent[:, m] = rest - above * self.size[m] + self.low[m]
-            rest = above
-        return (rest, spent) if self.unrolled is None else (self.unrolled.state[t][rest], self.unrolled.spent[t][rest])
+        from acegames.verifier.kernels import unpack
+
+        state, spent = np.empty(len(keys), dtype=np.int64), np.empty((len(keys), len(self.low)), dtype=np.int64)
+        unpack(keys, self.low, self.size, state, spent)
+        if self.unrolled is None:
+            return state, spent
+        return self.unrolled.state[t][state], self.unrolled.spent[t][state]
 
     def pair(self, t: int, keys: Ints, p: int) -> tuple[int, Spent]:
         """Return one of these pairs."""
@@ -93,7 +93,11 @@ class Packed:
 
     def targets(self) -> Ints:
         """Return room for where the outcomes of one row lead."""
-        return np.zeros(max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers), dtype=np.int64)
+        return np.zeros(self._widest, dtype=np.int64)
+
+    @cached_property
+    def _widest(self) -> int:
+        return max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers)
 
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""
@@ -111,12 +115,12 @@ class Packed:
         slots = np.full(1 << bits, -1, dtype=np.int64)
         return Table(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))
 
-    def filled(self, keys: Ints) -> Table:
-        """Return a table of these keys, each once."""
+    def filled(self, keys: Ints, numbers: Ints | None = None) -> Table:
+        """Return a table of these keys, each once, with these numbers, or else in order."""
         from acegames.verifier.kernels import fill
 
         table = self.table(len(keys))
-        fill(keys, table)
+        fill(keys, np.arange(len(keys)) if numbers is None else numbers, table)
         return table
 
 

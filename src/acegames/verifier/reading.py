@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -62,13 +63,14 @@ class Reader:
         self, game: MarkovGame, policy: Any, units: Units, *, rounded: bool = False, product: bool = False
     ) -> None:
         self.game, self.policy, self.units, self.rounded, self.product = game, policy, units, rounded, product
-        # the time and a sentence where players who must draw independently do not
-        self.correlation: tuple[int, str] | None = None
-        self.disagreement: str | None = None  # a sentence where `lookup` does not say what `distribution` says
+        # the first pair and a sentence where players who must draw independently do not
+        self.correlation: tuple[Any, str] | None = None
+        # of the last time the first pair, and a sentence, where `lookup` contradicts `distribution`
+        self.disagreement: tuple[Any, str] | None = None
+        self._lock = threading.Lock()
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
         self._bulk = Bulk.of(game, policy, units)
-        self._rng = np.random.default_rng(0)
 
     def ask(self, t: int, state: int, spent: Spent) -> Answer:
         """Return the policy's checked answer; never raises."""
@@ -83,30 +85,48 @@ class Reader:
                 self._answers[key] = answer
         return answer
 
-    def read(self, t: int, state: Ints, spent: Ints) -> Answers:
-        """Return the checked answers at pairs (P,), (P, M); never raises."""
-        answers = self._read(t, state, spent)
-        if self.product and (self.correlation is None or t < self.correlation[0]):
-            wrong = correlated(self.game.layer(t).action, answers)
-            if wrong is not None:
-                p, action, prob, apart = wrong
-                where = self.place(t, int(state[p]), tuple(spent[p].tolist()))
-                sentence = (
-                    f"At {where}: the players do not draw independently: {self.game.joint_action(action)!r} is played with "
-                    f"probability {prob:.6g}, and would be with {apart:.6g} if they did."
-                )
-                self.correlation = t, sentence
+    @property
+    def thread_safe(self) -> bool:
+        """Whether several threads may ask at once."""
+        return self._bulk is not None and self._bulk.thread_safe
+
+    def declared(self) -> list[Ints] | None:
+        """Return up to where the policy says that it answers alike, (S, M) at each time."""
+        return None if self._bulk is None else self._bulk.declared()
+
+    def named(self, t: int, state: Ints, spent: Ints) -> Ints | None:
+        """Return the number of the policy's stored answer at each pair; None where any has none."""
+        return None if self._bulk is None else self._bulk.named(t, state, spent)
+
+    def read(self, t: int, state: Ints, spent: Ints, *, compare: bool = True) -> Answers:
+        """Return the checked answers at pairs (P,), (P, M); never raises.
+
+        `compare` some answers of `lookup` with those of `distribution`.
+        """
+        answers = self._read(t, state, spent, compare)
+        wrong = correlated(self.game.layer(t).action, answers) if self.product else None
+        if wrong is not None:
+            p, action, prob, apart = wrong
+            pair = int(state[p]), tuple(spent[p].tolist())
+            sentence = (
+                f"At {self.place(t, *pair)}: the players do not draw independently: {self.game.joint_action(action)!r} is "
+                f"played with probability {prob:.6g}, and would be with {apart:.6g} if they did."
+            )
+            with self._lock:
+                self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints) -> Answers:
+    def _read(self, t: int, state: Ints, spent: Ints, compare: bool) -> Answers:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
         if found is not None:
             answers = Answers(*found, {})
-            self._compare(t, state, spent, answers)
+            if compare:
+                self._compare(t, state, spent, answers)
             return answers
         if self._bulk is not None and len(state) > _SINGLY:
             half = len(state) // 2
-            return _joined(self._read(t, state[:half], spent[:half]), self._read(t, state[half:], spent[half:]))
+            parts = (slice(half), slice(half, None))
+            return _joined(*(self._read(t, state[part], spent[part], compare) for part in parts))
         answers = self._read_singly(t, state, spent)
         if self._bulk is not None and len(state) and not answers.faults:
             self._note(t, int(state[0]), tuple(spent[0].tolist()), "or beside it")
@@ -129,7 +149,8 @@ class Reader:
 
     def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
         """Ask again, singly, at a few pairs."""
-        for p in self._rng.integers(len(state), size=max(1, _COMPARED // self.game.horizon)).tolist():
+        rng = np.random.default_rng([t, int(state[0]), len(state)])
+        for p in rng.integers(len(state), size=max(1, _COMPARED // self.game.horizon)).tolist():
             pair = int(state[p]), tuple(spent[p].tolist())
             single = self.ask(t, *pair)
             span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))
@@ -142,9 +163,9 @@ class Reader:
 
     def _note(self, t: int, state: int, spent: Spent, nearby: str = "") -> None:
         where = " ".join([self.place(t, state, spent), nearby]).strip()
-        self.disagreement = self.disagreement or (
-            f"At {where}: the policy's `lookup` does not say what its `distribution` says."
-        )
+        found = (-t, state, spent), f"At {where}: the policy's `lookup` does not say what its `distribution` says."
+        with self._lock:
+            self.disagreement = min(self.disagreement or found, found)
 
     def user(self, t: int, state: int, spent: Spent) -> tuple[int, Any, tuple[Number, ...]]:
         """Return a pair in the user's labels and units."""

@@ -54,41 +54,58 @@ class Gain(NamedTuple):
 class Gains:
     """The gains of each player that are largest, and largest as a share of the stake.
 
-    Of equal ones the earliest in time counts, there the first pair.
+    Each block of pairs has its own, put together from the last back: of equal ones the earliest in
+    time counts, there the first pair.
     """
 
     def __init__(self, reader: Reader) -> None:
         n = len(reader.game.players)
         self.reader = reader
         self.largest = [Gain(0.0, 0.0, 0.0, None)] * n
-        self.share = list(self.largest)
+        self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
         self.off: Floats = np.zeros(n)  # the largest
 
-    def add(
-        self, t: int, gain: Floats, stake: Floats, off: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]
-    ) -> None:
-        """Take in gains (P, N) at time t, from the last time back; `pair(p)` is (state, spent)."""
-        self.off = np.maximum(self.off, off.max(axis=0))
-        for i, columns in enumerate(zip(gain.T, stake.T, off.T, strict=True)):
-            mine, at_stake, noise = columns
+    def add(self, t: int, values: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
+        """Take in numbers (P, 6N) of pairs of time t, as in `Known`; `pair(p)` is (state, spent)."""
+        from acegames.verifier.kernels import extremes
 
-            def found(p: int, columns: tuple[Floats, ...] = columns) -> Gain:
-                gain, stake, off = (float(x[p]) for x in columns)
-                return Gain(gain, max(0.0, stake), off, self.reader.user(t, *pair(p)))
+        n = len(self.largest)
+        largest, share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        extremes(values, largest, share, self.off)
+        for i in range(n):
 
-            p = int(np.argmax(mine))
-            if not (np.isnan(self.largest[i].gain) or mine[p] <= 0 or mine[p] < self.largest[i].gain):
+            def found(p: int, i: int = i) -> Gain:
+                v, w, v_off, w_off, high, low = (float(x) for x in values[p, i::n])
+                return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(t, *pair(p)))
+
+            p = int(largest[i])
+            if not values[p, n + i] - values[p, i] <= 0:
                 self.largest[i] = found(p)
-            beyond = np.flatnonzero(~(mine <= noise))
-            if len(beyond):
-                share = (mine[beyond] - noise[beyond]) / np.maximum(at_stake[beyond], 0.0)
-                share = np.where(np.isinf(at_stake[beyond]), np.inf, share)
-                most = found(int(beyond[np.argmax(share)]))
-                if not (np.isnan(self.share[i].share) or most.share < self.share[i].share):
-                    self.share[i] = most
-            if t == 0 and self.largest[i].place is None:
-                p = int(np.argmin(VERIFY * at_stake + noise))
-                self.largest[i] = found(p)._replace(gain=0.0, place=None)
+            if share[i] >= 0:
+                self.share[i] = found(int(share[i]))
+            if t == 0:
+                _, _, v_off, w_off, high, low = values[:, i::n].T
+                self.start[i] = found(int(np.argmin(VERIFY * (high - low) + (v_off + w_off))))._replace(gain=0.0)
+
+    def put_before(self, other: Gains) -> None:
+        """Take in those of earlier pairs, or of pairs before in order."""
+        self.off = np.maximum(self.off, other.off)
+        for i in range(len(self.largest)):
+            mine, its = self.largest[i], other.largest[i]
+            if its.place is not None and not (np.isnan(mine.gain) or its.gain < mine.gain):
+                self.largest[i] = its
+            mine, its = self.share[i], other.share[i]
+            if its.place is not None and not (np.isnan(mine.share) or its.share < mine.share):
+                self.share[i] = its
+            mine, its = self.start[i], other.start[i]
+            if its.place is not None and (mine.place is None or its.accepted <= mine.accepted):
+                self.start[i] = its
+
+    def settle(self) -> None:
+        """Where nothing is to be gained anywhere, show what is accepted at the start."""
+        for i, start in enumerate(self.start):
+            if self.largest[i].place is None:
+                self.largest[i] = start._replace(place=None)
 
 
 def common_part(game: MarkovGame, safe_rows: Iterable[Ints]) -> Floats:
