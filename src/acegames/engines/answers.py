@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,21 +37,23 @@ class Answers:
     value: Floats  # (cells, 2N), or (cells, 1) with one player
     code: NDArray[Any]  # (cells,)
     mixed: Mixed = PURE_ONLY
+    more: tuple[Mixed, ...] = ()  # further ones: of a layer's blocks, and those repaired
     open: tuple[OpenStage, ...] = ()
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
     repaired: int = 0  # of these, decided in exact arithmetic
 
+    def moved(self, begin: int) -> Answers:
+        """The same for cells that are counted from `begin` cells before."""
+        mixed, *more = (x._replace(at=x.at + begin) for x in (self.mixed, *self.more))
+        return replace(
+            self, mixed=mixed, more=tuple(more), open=tuple(x._replace(cell=x.cell + begin) for x in self.open)
+        )
 
-def joined(value: Floats, code: NDArray[Any], blocks: Sequence[tuple[int, Answers]]) -> Answers:
-    """The answers of a layer from those of its blocks, each with the number of its first cell."""
-    if len(blocks) == 1:
-        return blocks[0][1]
-    parts = [(begin, x.mixed) for begin, x in blocks if len(x.mixed.at)]
-    mixed = PURE_ONLY
-    if parts:
-        at = np.concatenate([begin + x.at for begin, x in parts])
-        mixed = Mixed(at, *(np.concatenate([x[k] for _, x in parts]) for k in (1, 2, 3)))
-    opened = tuple(stage._replace(cell=begin + stage.cell) for begin, x in blocks for stage in x.open)
-    counts = (sum(x.programs for _, x in blocks), sum(x.repaired for _, x in blocks))
-    return Answers(value, code, mixed, opened, None, *counts)
+
+def joined(value: Floats, code: NDArray[Any], blocks: Sequence[Answers]) -> Answers:
+    """The answers of a layer from those of its blocks, with cells counted through."""
+    more = tuple(part for x in blocks for part in (x.mixed, *x.more))
+    opened = tuple(stage for x in blocks for stage in x.open)
+    counts = (sum(x.programs for x in blocks), sum(x.repaired for x in blocks))
+    return Answers(value, code, PURE_ONLY, more, opened, None, *counts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -19,8 +20,10 @@ from acegames.model.game import MarkovGame
 from acegames.policy.filing import file_layer
 from acegames.policy.layer import PolicyLayer
 from acegames.stage.units import weighted_sum
+from acegames.system.threads import Team
 
 V = TypeVar("V")
+LARGE = 4096  # cells of layers that are filed on another thread
 
 
 class LayerSolver(Protocol[V]):
@@ -79,37 +82,86 @@ def backward(
     base: Baseline,
     store: LayerStore,
     progress: OnProgress | None,
+    team: Team | None = None,
 ) -> EngineResult:
-    """Solve the layers that the store does not hold, from the last time to the first."""
-    game, started = space.game, time.perf_counter()
+    """Solve the layers that the store does not hold, from the last time to the first.
+
+    Where the team has other threads, large layers are filed while the next one is solved.
+    """
     kept = {x.t: x for x in store.open(space)}
-    resumed = done = sum(len(x.layer) for x in kept.values())
-    layers = len(kept)
-
-    def tell() -> None:
-        if progress:
-            progress(Progress(layers, game.horizon, done, space.pairs, time.perf_counter() - started, resumed))
-
+    game, filing = space.game, _Filing(space, store, [x.layer for x in kept.values()], progress, team or Team())
     if kept:
-        tell()
+        filing.tell()
     for first, end in _missing(kept, game.horizon):
         values = solver.values_of(kept[end]) if end < game.horizon else solver.values_at_end()
         for t0, t1 in reversed(solver.cuts(first, end)):
             found, values = solver.solve(t0, t1, values)
-            for t, answers in zip(reversed(range(t0, t1)), found, strict=True):
-                if answers.open:
-                    cells = np.array([stage.cell for stage in answers.open])
-                    answers = repair(answers, concept, game.players, base.above[t])
-                    values = solver.mended(values, cells, answers.value[cells])
-                layer, gross = file_layer(space.layers[t], game.layer(t), answers.code, answers.value, answers.mixed)
-                store.put(SolvedLayer(t, layer, answers.programs, answers.repaired, gross))
-                done += len(layer)
-            layers += len(found)
-            tell()
+            if found[-1].open:
+                cells = np.array([stage.cell for stage in found[-1].open])
+                found[-1] = repair(found[-1], concept, game.players, base.above[t0], {})
+                values = solver.mended(values, cells, found[-1].value[cells])
+            filing.put(t0, t1, found)
+        filing.finish()
     solved = store.close()
     counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
     result = EngineResult(root_values(game, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts)
     return base.back(result, store.keep)
+
+
+class _Filing:
+    """Files layers and tells of progress; where there are threads, large layers in the background.
+
+    No more than one step's layers wait, whose values the next step holds anyway.
+    """
+
+    def __init__(
+        self,
+        space: ExploredSpace,
+        store: LayerStore,
+        kept: Sequence[PolicyLayer],
+        progress: OnProgress | None,
+        team: Team,
+    ) -> None:
+        self.space, self.store, self.progress, self.team = space, store, progress, team
+        self.started, self.layers = time.perf_counter(), len(kept)
+        self.resumed = self.done = sum(map(len, kept))
+        self.begun: Callable[[], list[int]] | None = None
+
+    def put(self, t0: int, t1: int, found: Sequence[Answers]) -> None:
+        """Take the answers of the times t1-1 down to t0."""
+        self.finish()
+        work = partial(self._file, range(t1 - 1, t0 - 1, -1), found)
+        if self.team.threads > 1 and sum(len(x.code) for x in found) >= LARGE:
+            self.begun = self.team.later(work)
+        else:
+            self._count(work())
+
+    def finish(self) -> None:
+        """Wait for layers that are being filed."""
+        if self.begun is not None:
+            begun, self.begun = self.begun, None
+            self._count(begun())
+
+    def tell(self) -> None:
+        """Say how far the solve is."""
+        if self.progress:
+            seconds = time.perf_counter() - self.started
+            space = self.space
+            self.progress(Progress(self.layers, space.game.horizon, self.done, space.pairs, seconds, self.resumed))
+
+    def _file(self, times: Sequence[int], found: Sequence[Answers]) -> list[int]:
+        """How many pairs each layer has."""
+        pairs = []
+        for t, x in zip(times, found, strict=True):
+            here, table = self.space.layers[t], self.space.game.layer(t)
+            layer, gross = file_layer(here, table, x.code, x.value, x.mixed, *x.more)
+            self.store.put(SolvedLayer(t, layer, x.programs, x.repaired, gross))
+            pairs.append(len(layer))
+        return pairs
+
+    def _count(self, pairs: list[int]) -> None:
+        self.layers, self.done = self.layers + len(pairs), self.done + sum(pairs)
+        self.tell()
 
 
 def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:

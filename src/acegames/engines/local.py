@@ -3,13 +3,12 @@
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
 is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
 does not depend on how many threads there are. Stage games without a certified answer are repaired
-before the layer is filed (`backward`).
+in their block; a layer is filed while the next one is solved (`backward`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,6 +25,7 @@ from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, s
 from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
+from acegames.engines.repair import repair
 from acegames.engines.stages import Programs, Searches, choices_of
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats
@@ -36,9 +36,11 @@ from acegames.safety.explore import batches, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
-from acegames.system.machine import available_memory
+from acegames.system.machine import available_memory, processors
+from acegames.system.threads import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
+SHORTEST = 8  # a block has at least one in so many of these cells
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
@@ -88,37 +90,44 @@ class LocalEngine:
         store: LayerStore | None = None,
     ) -> EngineResult | None:
         """Return the equilibrium, or None when no policy keeps the budgets."""
-        store = InMemory() if store is None else store
-        space, predicted = self._prepared(self.plan(game, lattice), concept, store)
+        with Team(self.threads or processors()) as team:
+            return self._solve(game, lattice, concept, progress, InMemory() if store is None else store, team)
+
+    def _solve(
+        self,
+        game: MarkovGame,
+        lattice: Lattice,
+        concept: Concept,
+        progress: OnProgress | None,
+        store: LayerStore,
+        team: Team,
+    ) -> EngineResult | None:
+        space = self._prepared(self.plan(game, lattice), concept, store, team)
         if not space.feasible:
             return None
         assert space.rewards is not None
         base = baseline(*space.rewards)
-        with ThreadPoolExecutor(predicted.threads) as pool:
-            try:
-                solver = _solver(space, lattice, concept, base, pool)
-                found = backward(space, solver, concept, base, store, progress)
-            finally:
-                pool.shutdown(cancel_futures=True)  # after an interrupt, blocks that have not begun are dropped
-        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store)))
+        solver = _solver(space, lattice, concept, base, team)
+        found = backward(space, solver, concept, base, store, progress, team)
+        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store), team))
 
-    def _prepared(self, space: Space, concept: Concept, store: LayerStore) -> tuple[Space, Estimate]:
-        """The explored space and what it takes; with lists where boxes may not fit."""
+    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
+        """The explored space, within the limits; with lists where boxes may not fit."""
         allowed = available_memory() if self.memory is None else self.memory
         if self.dense is None and space.dense and estimate_space(space, concept, self.threads).memory > allowed:
             try:
-                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store)
+                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store, team)
             except TooLarge:
                 pass  # the attempt with boxes has the better message
-        return self._within(self.memory, space, concept, store)
+        return self._within(self.memory, space, concept, store, team)
 
-    def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore) -> tuple[Space, Estimate]:
-        explored = explore(space, memory)
+    def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
+        explored = explore(space, memory, team)
         predicted = estimate_space(explored, concept, self.threads)
         predicted = predicted if store.in_memory else on_disk(predicted, explored)
         if explored.feasible:
             check_limits(predicted, explored, self.memory, self.seconds)
-        return explored, predicted
+        return explored
 
 
 def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
@@ -128,18 +137,16 @@ def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(game: MarkovGame, lattice: Lattice, allowed: int) -> Reached | None:
+def _reached(game: MarkovGame, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
     """The pairs themselves, nothing clipped; None where they would take more memory than that."""
     try:
-        exact = explore(plan(game, lattice, clip=False), allowed)
+        exact = explore(plan(game, lattice, clip=False), allowed, team)
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
 
 
-def _solver(
-    space: Space, lattice: Lattice, concept: Concept, base: Baseline, pool: ThreadPoolExecutor
-) -> LayerSolver[Floats]:
+def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
     players, run = space.game.players, min(RUN, block_cells(space))
     if len(players) == 1 and space.dense:
         if int(space.totals.max()) <= RUN_ALONE:
@@ -155,7 +162,7 @@ def _solver(
         stages = Searches(concept, players, choices_of(space, concept), base)
     else:
         stages = Programs(concept, players, choices_of(space, concept), space.tables.widest[0], base)
-    return Threads(space, lattice, concept, base, stages, pool, run)
+    return Threads(space, lattice, concept, base, stages, team, run)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,26 +174,26 @@ class Threads(ByArray):
     concept: Concept
     base: Baseline
     stages: StageSolver
-    pool: ThreadPoolExecutor
-    run: int  # cells of a block
+    team: Team
+    run: int  # cells of a block at most
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
         whole = empty_room(data, data.cells)
+        known: dict[bytes, Floats] = {}
 
         def block(bounds: tuple[int, int]) -> Answers:
             room = Room(whole.value[slice(*bounds)], whole.code[slice(*bounds)])
-            return solve_block(data, *bounds, self.stages, room)
-
-        bounds = list(runs(data.cells, self.run))
-        found = []
-        each = map if len(bounds) == 1 else self.pool.map
-        for (begin, _), x in zip(bounds, each(block, bounds), strict=True):
-            if x.failure:
-                failure = x.failure._replace(cell=begin + x.failure.cell)
+            found = solve_block(data, *bounds, self.stages, room)
+            if found.failure:
+                failure = found.failure._replace(cell=bounds[0] + found.failure.cell)
                 raise failed(self.space, self.lattice, t0, failure, self.concept)
-            found.append((begin, x))
+            if found.open:
+                found = repair(found, self.concept, self.space.game.players, self.base.above[t0], known)
+            return found.moved(bounds[0])
+
+        found = self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
         if len(self.space.game.players) == 1 and self.space.dense:
             _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
         return [joined(*whole, found)], whole.value
@@ -242,7 +249,15 @@ def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:
         np.copyto(value, 0.0, where=absent)
 
 
-def runs(count: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut a layer into runs of cells, which bounds the buffers of a block."""
-    for begin in range(0, count, least):
-        yield begin, min(begin + least, count)
+def runs(count: int, most: int, threads: int) -> Iterator[tuple[int, int]]:
+    """Cut a layer into runs of cells, which bounds the buffers of a block.
+
+    For several threads they become shorter towards the end, so that none waits long for another.
+    """
+    begin, least = 0, max(most // SHORTEST, 1)
+    if threads == 1 or count <= 2 * least:  # sharing would take longer than it saves
+        least = most
+    while begin < count:
+        end = min(begin + min(max((count - begin) // (2 * threads), least), most), count)
+        yield begin, end
+        begin = end

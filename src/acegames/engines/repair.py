@@ -9,21 +9,23 @@ import numpy as np
 
 from acegames.concepts import Concept, Correlated
 from acegames.engines.answers import Answers
-from acegames.model.arrays import Floats, spans
+from acegames.model.arrays import Floats
 from acegames.policy.filing import Mixed
 from acegames.stage import Stage
 from acegames.stage.exact import solve_exactly
 from acegames.stage.units import weighted_sum
 
 
-def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], above: Floats) -> Answers:
+def repair(
+    answers: Answers, concept: Concept, players: tuple[Hashable, ...], above: Floats, known: dict[bytes, Floats]
+) -> Answers:
     """The same answers without open stages: their values and codes are written into the arrays.
 
     `above` (N,) is what was taken from each player's rewards, for objectives that compare players.
+    What is found is kept in `known`: many stages of a layer are the same.
     """
     assert isinstance(concept, Correlated)
-    known: dict[bytes, Floats] = {}  # many stages of a layer are the same
-    mixed = [answers.mixed]
+    mixed = []
     for stage in answers.open:
         key = stage.action.tobytes() + stage.utility.tobytes()
         if key not in known:
@@ -35,12 +37,4 @@ def repair(answers: Answers, concept: Concept, players: tuple[Hashable, ...], ab
         answers.code[stage.cell] = 1 + row[0] if len(played) == 1 else 0
         if len(played) > 1:
             mixed.append(Mixed(np.array([stage.cell]), np.array([len(played)]), row, prob))
-    return replace(answers, mixed=_in_order(mixed), open=(), repaired=answers.repaired + len(answers.open))
-
-
-def _in_order(parts: list[Mixed]) -> Mixed:
-    """Mixed strategies of several parts in the order of their cells."""
-    at, size, row, prob = (np.concatenate([x[k] for x in parts]) for k in range(4))
-    order, start = np.argsort(at, kind="stable"), np.cumsum(size) - size
-    take, _ = spans(start[order], start[order] + size[order])
-    return Mixed(at[order], size[order], row[take], prob[take])
+    return replace(answers, more=(*answers.more, *mixed), open=(), repaired=answers.repaired + len(answers.open))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import Room
 from acegames.kernels import records
-from acegames.kernels.records import Choices, Written
+from acegames.kernels.records import Choices, Goal, Written
 from acegames.model.arrays import read_only
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
@@ -41,6 +41,7 @@ class Programs:
     choices: Choices
     widest: int  # most rows of a state
     base: Baseline
+    goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
 
     def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
@@ -50,13 +51,16 @@ class Programs:
         cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
         row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
         answers = records.Answers(*room, cell, ptr, row, prob, opened)
-        goal = goal_of(self.concept, self.players, self.base.above[t])
-        choices = self.choices._replace(action=read_only(self.choices.action))
-        mixed, bad, programs = solve_written(written, count, choices, goal, self.widest, answers)
+        if t not in self.goals:
+            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
+        choices = self.choices
+        if choices.action.flags.writeable:  # it has travelled
+            choices = choices._replace(action=read_only(choices.action))
+        mixed, bad, programs = solve_written(written, count, choices, self.goals[t], self.widest, answers)
         used = int(ptr[mixed])
-        found = Mixed(cell[:mixed].copy(), np.diff(ptr[: mixed + 1]), row[:used].copy(), prob[:used].copy())
+        found = Mixed(cell[:mixed].copy(), ptr[1 : mixed + 1] - ptr[:mixed], row[:used].copy(), prob[:used].copy())
         stages = tuple(self._open(written, int(g)) for g in opened[:bad])
-        return Answers(*room, found, stages, programs=programs)
+        return Answers(*room, found, open=stages, programs=programs)
 
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))

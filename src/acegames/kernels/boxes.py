@@ -193,13 +193,16 @@ def box_totals(c, count, place, here, a):
 # -- height maps and reached cells ----------------------------------------------------------------
 
 
+ALL_LINES = 2**62
+
+
 @inner
-def heights(here, step, after, height, c):
-    """The height map (spec 2): for each line its largest feasible place, or -1."""
+def heights(begin, end, here, step, after, height, c):
+    """The height map (spec 2): for each line begin .. end-1 its largest feasible place, or -1."""
     last = step.cost.shape[1] - 1
     for a in range(len(here.states)):
         s = here.states[a]
-        for nth in range(here.line[a + 1] - here.line[a]):
+        for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
             box_totals(c, last, nth, here, a)
             most = -np.int64(2**62)
             for r in range(step.row_ptr[s], step.row_ptr[s + 1]):
@@ -208,16 +211,16 @@ def heights(here, step, after, height, c):
 
 
 @inner
-def reach(here, mark, step, after, next_mark, reward, played, low, high, c):
-    """Mark in next_mark the cells that feasible actions reach from the marked cells.
+def reach(begin, end, here, mark, step, after, next_mark, reward, played, low, high, c):
+    """Mark in next_mark the cells that feasible actions reach from marked ones, line by line.
 
-    low and high (N,) bound the rewards of these actions.
+    low and high (N,) bound the rewards of those of these actions that were not played before.
     """
     last = step.cost.shape[1] - 1
     for a in range(len(here.states)):
         s = here.states[a]
         width = here.size[a, last]
-        for nth in range(here.line[a + 1] - here.line[a]):
+        for nth in range(max(begin - here.line[a], 0), min(end, here.line[a + 1]) - here.line[a]):
             start = here.base[a] + nth * width
             if not any_marked(mark[start : start + width]):
                 continue
@@ -260,32 +263,51 @@ def _mark_each(into, marks):
 
 
 @kernel
-def heights_range(t0, t1, boxes, steps):
-    """`heights` for the layers t1-1 down to t0, into boxes.height."""
+def heights_range(t0, t1, begin, end, boxes, steps):
+    """`heights` of the lines begin .. end-1 of the layers t1-1 down to t0, into boxes.height."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t1 - 1, t0 - 1, -1):
         after = following_at(boxes, t + 1, slot)
         height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
-        heights(boxes_at(boxes, t), steps_at(steps, t), after, height, c)
+        heights(begin, end, boxes_at(boxes, t), steps_at(steps, t), after, height, c)
         leave(after.slot, boxes, t + 1)
 
 
 @kernel
 def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high):
-    """`reach` for the layers t0 .. t1-1; marks become bits. Returns the marks of t1."""
+    """`reach` for the layers t0 .. t1-1, as bits of the layers after them; the marks of t1."""
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     played = np.zeros(len(reward), np.bool_)
     c = np.zeros(steps.cost.shape[1], np.int64)
     for t in range(t0, t1):
         after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
         next_marks = np.zeros(after.base[-1], np.uint8)
-        reach(boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t], c)
+        reach(0, ALL_LINES, boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low[t], high[t], c)
         played[step.row_ptr[0] : step.row_ptr[-1]] = False
         leave(after.slot, boxes, t + 1)
-        pack(marks, bits[bit_start[t] : bit_start[t + 1]])
+        pack(next_marks, bits[bit_start[t + 1] : bit_start[t + 2]])
         marks = next_marks
     return marks
+
+
+@kernel
+def reach_lines(t, begin, end, boxes, steps, marks, next_marks, reward, played, low, high):
+    """`reach` from some lines of one layer, into marks of their own; `played` may be shared."""
+    slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
+    c = np.zeros(steps.cost.shape[1], np.int64)
+    next_marks[:] = 0
+    after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
+    reach(begin, end, boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low, high, c)
+
+
+@kernel
+def join_marks(marks, begin, bits):
+    """Join marks (pieces, cells) into the first row, and as bits, from the cell `begin` on."""
+    end = min(begin + 8 * len(bits), marks.shape[1])
+    for piece in range(1, len(marks)):
+        _mark_each(marks[0, begin:end], marks[piece, begin:end])
+    pack(marks[0, begin:end], bits)
 
 
 # -- bits -----------------------------------------------------------------------------------------
@@ -303,6 +325,16 @@ def pack(marks, bits):
         bits[b] = np.uint8(word)
     for k in range(8 * whole, len(marks)):
         bits[k // 8] |= np.uint8(marks[k] << (k % 8))
+
+
+@kernel
+def count_bits(bits, ones, counts):
+    """How many bits of each block are set; `ones` are those of each byte."""
+    for b in range(len(bits)):
+        total = np.int64(0)
+        for k in range(bits.shape[1]):
+            total += ones[bits[b, k]]
+        counts[b] = total
 
 
 @kernel

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Floats, Ints, pointers
+from acegames.model.arrays import Floats, Ints, pointers, spans
 from acegames.model.game import Layer, MarkovGame
 from acegames.policy.layer import PolicyLayer, action_offsets, answers, project
 from acegames.policy.player_records import marginals
@@ -31,15 +32,15 @@ PURE_ONLY = Mixed(NOTHING, NOTHING, NOTHING, np.zeros(0))
 
 
 def file_layer(
-    space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, mixed: Mixed
+    space: LayerSpace, table: Layer, code: NDArray[Any], value: Floats, *mixed: Mixed
 ) -> tuple[PolicyLayer, Floats | None]:
     """A stored layer and its gross values, from answers by cell or by reached cell.
 
     `code` is as in `PolicyLayer`. `value` has a column per player and, with several players, then
-    another column per player for its gross value.
+    another column per player for its gross value. Mixed strategies may come in several parts.
     """
     assert space.cells is not None
-    at, size, row, prob = mixed
+    at, size, row, prob = _joined(mixed)
     filed = answers(space.cells.number, space.total)
     if len(code) != filed:
         cells = space.cells.listed(space.total)
@@ -54,6 +55,19 @@ def file_layer(
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
     return PolicyLayer(space, table.row_ptr, table.action, code, values, at, pointers(size), row, prob), gross
+
+
+def _joined(parts: Sequence[Mixed]) -> Mixed:
+    """Mixed strategies of several parts in the order of their cells."""
+    parts = [x for x in parts if len(x.at)] or [PURE_ONLY]
+    if len(parts) == 1:
+        return parts[0]
+    at, size, row, prob = (np.concatenate([x[k] for x in parts]) for k in range(4))
+    if (at[1:] > at[:-1]).all():
+        return Mixed(at, size, row, prob)
+    order, start = np.argsort(at, kind="stable"), np.cumsum(size) - size
+    take, _ = spans(start[order], start[order] + size[order])
+    return Mixed(at[order], size[order], row[take], prob[take])
 
 
 def spread(pairs: NDArray[Any], cells: Ints, total: int) -> NDArray[Any]:

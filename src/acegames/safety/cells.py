@@ -40,7 +40,11 @@ class Cells:
     @staticmethod
     def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
         """From the bits of several layers end to end, the k-th in blocks[k] : blocks[k+1]."""
-        counts = pointers(_BITS_SET[bits].sum(axis=1, dtype=np.int64))
+        from acegames.kernels.boxes import count_bits
+
+        present = np.empty(len(bits), dtype=np.int64)
+        count_bits(bits, _BITS_SET, present)
+        counts = pointers(present)
         return [
             Cells(bits[a:b], counts[a : b + 1] - counts[a], None, int(counts[b] - counts[a]))
             for a, b in itertools.pairwise(blocks)

@@ -60,7 +60,12 @@ def _solved(stage: Stage, units: Units) -> Floats:
 
 def _whole(numbers: Floats, times: int) -> Any:
     """The numbers times `times`, rounded down to Python's whole numbers."""
-    return np.frompyfunc(lambda x: math.floor(Fraction(x) * times), 1, 1)(numbers)
+
+    def whole(number: float) -> int:
+        above, below = number.as_integer_ratio()
+        return above * times // below
+
+    return np.frompyfunc(whole, 1, 1)(numbers)
 
 
 def _best_point(program: Program, *, strict: bool = True) -> list[Fraction] | None:
