@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import TooLarge
 from acegames.kernels.records import Place
-from acegames.model.arrays import Ints, pointers
+from acegames.model.arrays import Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.explore import listed
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 
 FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view of the array: kernels are compiled for those only."""
-    array = np.ascontiguousarray(array).view()
-    array.setflags(write=False)
-    return array
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:

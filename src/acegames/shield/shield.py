@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
-from acegames.model.arrays import Bools, Ints
+from acegames.model.arrays import Bools, Ints, frozen
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
@@ -36,7 +36,7 @@ from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import CRITERIA, product_sets
 from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import Sealed, find_safe_sets, frozen, number_pairs, sealed
+from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, sealed
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated

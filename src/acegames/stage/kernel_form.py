@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.kernels.records import Goal
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats, Ints, alike
 
 
 def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats) -> Goal:
@@ -34,20 +34,9 @@ def deviation_table(
     row = np.arange(len(action)) - np.searchsorted(row_group, row_group)
     parts = []
     for i, count in enumerate(counts.tolist()):
-        others = _alike(row_group, np.delete(action, i, axis=1), np.delete(counts, i))
+        others = alike([row_group, *np.delete(action, i, axis=1).T])
         to = np.full((len(action), count), -1, dtype=np.int32)
         if deviates[i]:
             to[others, action[:, i]] = row
         parts.append(to[others])
     return np.hstack(parts)
-
-
-def _alike(group: Ints, action: NDArray[np.int32], counts: Ints) -> Ints:
-    """Number rows (R,) so that those of one group and with equal actions have the same number."""
-    size = int(group.max(initial=0)) + 1
-    for own, count in zip(action.T, counts.tolist(), strict=True):
-        if size * count >= 2**62:
-            group = np.unique(group, return_inverse=True)[1]
-            size = len(group)
-        group, size = group * count + own, size * count
-    return np.unique(group, return_inverse=True)[1]
