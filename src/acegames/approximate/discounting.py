@@ -25,8 +25,6 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
 from acegames.model.tails import Tails
 
-__all__ = ["discount"]
-
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
 LONGEST = 20_000  # steps beyond which a truncated game is refused
 CUT = Fraction(1, 10**9)  # share of epsilon that may be lost by cutting the digits of all costs together

@@ -21,13 +21,12 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.checks import check_choice
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, exact, is_scalar
-from acegames.model.written import unknown
-
-__all__ = ["Rounded", "Rounding", "round_costs"]
+from acegames.model.written import check_known, read_at
 
 MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
 
@@ -83,8 +82,7 @@ def round_costs(
         InvalidOption: naming the constraint and the rule.
     """
     check_game(game)
-    if not isinstance(rounding, str) or rounding not in ("down", "up"):
-        raise InvalidOption(f"rounding: got {rounding!r}, must be 'down' or 'up'")
+    check_choice("rounding", rounding, ("down", "up"))
     for what, flag in (("relative", relative), ("any_budget", any_budget)):
         if not isinstance(flag, bool):
             raise InvalidOption(f"{what}: got {flag!r}, must be True or False")
@@ -98,9 +96,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     labels = game.constraints
     rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
-        for label in epsilon:
-            if label not in labels:
-                raise InvalidOption(f"epsilon: {unknown('constraint', label, labels)}")
+        check_known("constraint", epsilon, labels, "epsilon: ")
         for label in labels:
             if label not in epsilon:
                 raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
@@ -118,10 +114,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
     """An exact number; InvalidOption saying what it must be."""
-    try:
-        amount = exact(value)
-    except ValueError as error:
-        raise InvalidOption(f"{what}: {error}") from None
+    amount: Fraction = read_at(what, exact, value, error=InvalidOption)
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
+from acegames.model.written import read_at
 from acegames.policy.policy import Policy
 from acegames.solving.curve_budgets import chosen
 
@@ -78,10 +80,7 @@ def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, An
     for label in at:
         if label not in [policy.constraints[m] for m in others]:
             raise InvalidOption(f"at: {label!r} is no constraint, or one that an axis shows")
-    try:
-        fixed = np.array(to_units(policy.constraints, policy.tracker.units, at))
-    except ValueError as error:
-        raise InvalidOption(f"at: {error}") from None
+    fixed = np.array(read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption))
     return np.asarray((total[:, others] == fixed[others]).all(axis=1))
 
 

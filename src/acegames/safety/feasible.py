@@ -19,8 +19,6 @@ from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
 
-__all__ = ["Feasibility", "feasibility"]
-
 Spent = tuple[int | float | Fraction, ...]
 
 

@@ -26,7 +26,7 @@ from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
 from acegames.model.arrays import Bools, Ints, frozen
-from acegames.model.checks import UNSAID, first_state
+from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
@@ -40,8 +40,6 @@ from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, seal
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
-
-__all__ = ["Shield"]
 
 
 class Shield(Sealed):
@@ -83,8 +81,7 @@ class Shield(Sealed):
         criterion: str = "largest",
     ) -> None:
         check_game(game)
-        if not isinstance(criterion, str) or criterion not in CRITERIA:
-            raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
+        check_choice("criterion", criterion, CRITERIA)
         within = Within(epsilon, relative, rounding, default="up")
         counted = within.count(game)
         whole = lattice(counted.game)

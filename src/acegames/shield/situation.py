@@ -13,7 +13,7 @@ from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Floats
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.written import unknown
+from acegames.model.written import check_known, unknown
 from acegames.shield.safe_sets import sealed
 
 Chosen = Sequence[Label] | Mapping[Label, Label]
@@ -85,8 +85,7 @@ class Situation:
             raise InvalidOption(f"player {self.game.players[player]!r}: {said}") from None
 
     def _player(self, player: Label) -> int:
-        if player not in self.game.players:
-            raise InvalidOption(unknown("player", player, self.game.players))
+        check_known("player", [player], self.game.players)
         return self.game.players.index(player)
 
     def _given(self, chosen: Chosen) -> dict[int, int]:

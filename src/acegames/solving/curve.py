@@ -33,6 +33,7 @@ from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
+from acegames.model.checks import check_count
 from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.words import number
@@ -40,9 +41,6 @@ from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
-
-__all__ = ["BudgetCurve", "budget_curve"]
-
 
 NAMED = 5  # budgets that a note names, at most
 SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
@@ -156,8 +154,7 @@ def budget_curve(
     check_rewards(game, concept)
     if not game.constraints:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
-    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
-        raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
+    points = check_count("points", points, least=2)
     remarks: tuple[str, ...] = ()
     within = Within(epsilon, relative, rounding)
     rounded = within.rounded(game, any_budget=True)
@@ -168,7 +165,7 @@ def budget_curve(
     scale = Scale(game)
     if budgets is None:
         varied = varied_constraints(scale, constraint)
-        shown, steps = scale.default_budgets(varied, int(points))
+        shown, steps = scale.default_budgets(varied, points)
     else:
         varied, shown = given_budgets(scale, constraint, budgets)
         steps = len(shown)

@@ -14,7 +14,7 @@ from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
-from acegames.model.written import unknown
+from acegames.model.written import check_known, read_at
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.infeasible import infeasible
 
@@ -88,9 +88,7 @@ def _spread(low: int, high: int, most: int) -> list[int]:
 def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:
     """Numbers of the constraints that the option `what` asks for: one, or two if `most` is 2."""
     given = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
-    for label in given:
-        if label not in labels:
-            raise InvalidOption(f"{what}: {unknown('constraint', label, labels)}")
+    check_known("constraint", given, labels, f"{what}: ")
     if not 1 <= len(set(given)) == len(given) <= most:
         rule = "one" if most == 1 else "one or two different ones"
         raise InvalidOption(f"{what}: got {wanted!r}, must be {rule} of {list(labels)!r}")
@@ -133,10 +131,7 @@ def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int
 
 
 def _bound(what: str, value: Any, bounded: bool) -> Bound:
-    try:
-        found = exact_or_inf(value)
-    except ValueError as error:
-        raise InvalidOption(f"{what}: {error}; must be a finite number or inf") from None
+    found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf", InvalidOption)
     if not bounded and found != math.inf:
         raise InvalidOption(f"{what}: got {value!r}, but the game's own is inf at all times, which cannot be shifted")
     return found

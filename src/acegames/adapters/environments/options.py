@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
+from acegames.model.checks import check_choice
 from acegames.model.game import Label, MarkovGame
-from acegames.model.written import show, unknown
+from acegames.model.written import check_known
 from acegames.shield import Shield
 from acegames.system.extras import optional
 
@@ -69,19 +70,6 @@ def read_options(given: Mapping[str, Any]) -> Options:
     """Options by name; InvalidOption for an unknown name."""
     check_known("option", given, [field.name for field in fields(Options)])
     return Options(**given)
-
-
-def check_known(kind: str, given: Iterable[Any], known: Collection[Any], where: str = "") -> None:
-    """InvalidOption for a label that is not among the known ones."""
-    for label in given:
-        if label not in known:
-            raise InvalidOption(where + unknown(kind, label, known))
-
-
-def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
-    """InvalidOption for a word that is not among the known ones."""
-    if not isinstance(given, (str, type(None))) or given not in known:
-        raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
 from acegames.adapters.environments.observing import Layout, Vector
-from acegames.adapters.environments.options import MASKS, Options, check_known
+from acegames.adapters.environments.options import MASKS, Options
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import nearest_float
+from acegames.model.written import check_known
 
 Mask = NDArray[np.int8]
 Masks = tuple[Mask, ...]

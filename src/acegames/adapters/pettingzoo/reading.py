@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
 from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
-from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.budgets import read_budget, warn_of_costless
-from acegames.model.checks import check_horizon, read_initial
+from acegames.model.checks import check_count, check_horizon, read_initial
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.user_functions import check_function
 from acegames.model.written import show
