@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -177,10 +177,7 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         values.append([value for entry in found for value, _ in entry])
         prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
         cells.append((pointers([len(entry) for entry in found]), prob))
-    raw = [
-        _expanded(layer, cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
-        for k, layer in enumerate(game.layers)
-    ]
+    raw = [_expanded(layer, cells, times) for layer, times in zip(game.layers, game.times, strict=True)]
     return rebuilt(game, raw, values, game.horizon)
 
 
@@ -225,5 +222,5 @@ def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawL
         again = owners(each)
         outcome, cost = outcome[again], np.column_stack([cost[again], new])
         prob = np.maximum(prob[again] * shares[new], TINIEST)  # what is possible stays possible
-    row, state = owners(layer.out_ptr)[outcome], owners(layer.row_ptr)
-    return RawLayer(times, state, layer.action, layer.reward, row, prob, layer.next_state[outcome], cost)
+    raw = RawLayer.of(layer, times)
+    return replace(raw, out_row=raw.out_row[outcome], prob=prob, next_state=layer.next_state[outcome], cost=cost)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
-from acegames.model.numbers import Bound, exact_or_inf, is_scalar
+from acegames.model.numbers import Bound, exact_or_inf, is_scalar, plain
 from acegames.model.written import read_at
 
 if TYPE_CHECKING:
@@ -100,6 +100,13 @@ def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
 def _bound(what: str, value: Any) -> Bound:
     found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf")
     return found
+
+
+def own_budget(game: MarkovGame) -> dict[Label, Any]:
+    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
+    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
+    shown = [column[0] if len(set(column)) == 1 else column for column in columns]
+    return dict(zip(game.constraints, shown, strict=True))
 
 
 def costless(game: MarkovGame) -> list[Label]:

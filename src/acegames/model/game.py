@@ -98,6 +98,14 @@ class MarkovGame:
         return tuple(index[label] for index, label in zip(self.action_numbers, action, strict=True))
 
     @cached_property
+    def times(self) -> list[tuple[int, ...]]:
+        """The times at which each layer applies."""
+        found: list[list[int]] = [[] for _ in self.layers]
+        for t, k in enumerate(self.layer_at):
+            found[k].append(t)
+        return list(map(tuple, found))
+
+    @cached_property
     def state_numbers(self) -> dict[Label, int]:
         """Number of each state."""
         return {s: i for i, s in enumerate(self.states)}

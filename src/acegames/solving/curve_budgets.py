@@ -65,7 +65,7 @@ class Scale:
             low, high = int(lowest[:, m].min()), own[m]
             more = self.own[m] != high * self.units[m]  # the game's own budget is shown, though nothing changes there
             steps *= high - low + 1 + more
-            columns[m] = [x * self.units[m] for x in _spread(low, high, each - more)]
+            columns[m] = [x * self.units[m] for x in spread(low, high, each - more)]
             columns[m] += [self.own[m]] * more
         return list(itertools.product(*columns)), steps
 
@@ -79,7 +79,7 @@ class Scale:
         return math.floor(lowest) - 1, math.ceil(highest)
 
 
-def _spread(low: int, high: int, most: int) -> list[int]:
+def spread(low: int, high: int, most: int) -> list[int]:
     """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
     count = min(most, high - low + 1)
     return [low + (high - low) * k // max(1, count - 1) for k in range(count)]

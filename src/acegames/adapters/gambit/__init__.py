@@ -30,6 +30,7 @@ from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
 from acegames.safety.infeasible import infeasible
 from acegames.solving.pipeline import Solution
+from acegames.stage.backend import quantecon_game
 from acegames.system.atomic import write_text
 from acegames.system.extras import optional
 
@@ -123,9 +124,7 @@ class StageGame:
     def to_quantecon(self, *, outside: Any = None) -> Any:
         """A `quantecon.game_theory.NormalFormGame`."""
         theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
-        n, payoffs = len(self.players), self.filled(outside)
-        own_first = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
-        return theory.NormalFormGame([theory.Player(p) for p in own_first])
+        return quantecon_game(theory, self.filled(outside))
 
     def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
         """A game of the one state 0, in which this is played `horizon` times.
