@@ -114,7 +114,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
     """An exact number; InvalidOption saying what it must be."""
-    amount: Fraction = read_at(what, exact, value, error=InvalidOption)
+    amount: Fraction = read_at(what, exact, value, f"; must be {rule}", InvalidOption)
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount

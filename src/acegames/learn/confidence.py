@@ -29,7 +29,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from acegames.errors import InvalidOption
+from acegames.approximate.rounding import read_number
 from acegames.model.checks import check_count
 
 
@@ -69,10 +69,4 @@ def _log_rest(confidence: float, among: int) -> float:
 
 def check_share(what: str, value: Any) -> float:
     """Return a number strictly between 0 and 1; InvalidOption otherwise."""
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = math.nan
-    if isinstance(value, bool) or not 0 < share < 1:
-        raise InvalidOption(f"{what}: got {value!r}, must be a number between 0 and 1, both excluded")
-    return share
+    return float(read_number(what, value, lambda x: 0 < x < 1, "a number between 0 and 1, both excluded"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.confidence import check_share
 from acegames.learn.facts import Cost, Facts, Legal
@@ -87,8 +88,7 @@ class Known:
             given = getattr(self, name)
             if callable(given) or (name == "possible_next" and given is not None):
                 check_function(name, given, ("t", "state", "action"))
-        if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
-            raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
+        read_number("negligible", self.negligible, lambda x: 0 <= x < 1, "a probability of at least 0 and below 1")
         check_share("confidence", self.confidence)
         return self
 

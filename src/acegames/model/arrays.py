@@ -54,6 +54,12 @@ def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
     return order, new
 
 
+def in_pair_order(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
+    """States (Q,) and what is spent in them (Q, M), in lexicographic order."""
+    order = np.lexsort((*spent.T[::-1], state))
+    return state[order], spent[order]
+
+
 def alike(columns: Sequence[NDArray[Any]]) -> Ints:
     """Number rows, given by columns, in lexicographic order; equal rows have the same number."""
     order, new = in_order(columns)

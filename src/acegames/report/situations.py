@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Ints, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
@@ -70,7 +70,7 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     horizon = view.game.horizon
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
-        return Chosen(tuple(_sorted(*view.listed(t)) for t in range(horizon)), number, number)
+        return Chosen(tuple(in_pair_order(*view.listed(t)) for t in range(horizon)), number, number)
     kept: set[Key] = set()
     kinds, often = [], _often(view, visits)
     for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
@@ -104,11 +104,6 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
         some = spread(0, len(state) - 1, 2 + int(len(state) * (wanted + len(kept)) / number))
         found += [key for k in some if (key := (t, int(state[k]), *total[k].tolist())) not in kept]
     return [found[k] for k in spread(0, len(found) - 1, wanted)]
-
-
-def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
-    order = np.lexsort((*total.T[::-1], state))
-    return state[order], total[order]
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:

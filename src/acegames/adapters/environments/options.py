@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
+from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_choice
 from acegames.model.game import Label, MarkovGame
@@ -35,9 +33,8 @@ class Options:
     render_mode: str | None = None
 
     def __post_init__(self) -> None:
-        number = isinstance(self.illegal, (int, float, np.number)) and not isinstance(self.illegal, bool)
-        if self.illegal is not None and not (number and math.isfinite(self.illegal)):
-            raise InvalidOption(f"illegal: got {self.illegal!r}, must be a finite number, or None for an error")
+        if self.illegal is not None:
+            read_number("illegal", self.illegal, lambda x: True, "a finite number, or None for an error")
         check_choice("observation", self.observation, ("dict", "vector"))
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
-from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.errors import BadFile, InvalidOption
 from acegames.model.arrays import Bools, Floats
-from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.numbers import is_scalar
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon
+from acegames.model.from_functions import read_vector
+from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.user_functions import check_function
 from acegames.model.written import read_text
 from acegames.policy.situations import View, stages
@@ -138,7 +140,7 @@ class StageGame:
         return MarkovGame.from_arrays(
             np.ones((1, *self.feasible.shape, 1)),
             np.where(self.feasible[..., None], np.moveaxis(self.payoffs, 0, -1), 0.0)[None],
-            self._costs(cost, budget),
+            self._costs(cost, budget, horizon),
             budget,
             horizon=horizon,
             legal=self.feasible[None],
@@ -147,7 +149,7 @@ class StageGame:
             name=self.title,
         )
 
-    def _costs(self, cost: Costs, budget: Any) -> Any:
+    def _costs(self, cost: Costs, budget: Any, horizon: int) -> Any:
         """Costs as `from_arrays` takes them."""
         shape = self.feasible.shape
         if cost is None:
@@ -156,22 +158,12 @@ class StageGame:
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
         check_function("cost", cost, ("action",))
-        entries = [_entries(cost(joint), joint, budget) for joint in itertools.product(*self.actions)]
-        if len({len(entry) for entry in entries}) > 1:
-            raise InvalidGame("cost: must give the same number of entries for every joint action")
-        return np.array(entries, dtype=object).reshape(1, *shape, -1)
-
-
-def _entries(cost: Any, joint: Labels, budget: Any) -> list[Any]:
-    """What a user's function gives as the cost of a joint action, as a list."""
-    if not isinstance(cost, Mapping):
-        return [cost] if is_scalar(cost) else list(cost)
-    known = list(budget) if isinstance(budget, Mapping) else []
-    strange = [repr(c) for c in cost if c not in known]
-    if strange or not isinstance(budget, Mapping):
-        what = strange[0] if strange else "what is given by constraints"
-        raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
-    return [cost.get(c, 0) for c in known]
+        labels, _ = read_budget(budget, None, check_horizon(horizon))
+        found = [
+            read_vector(cost(joint), labels, lambda entry: entry, place(action=joint), "cost", "constraint")
+            for joint in itertools.product(*self.actions)
+        ]
+        return np.array(found, dtype=object).reshape(1, *shape, len(labels))
 
 
 def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
@@ -221,9 +213,8 @@ def _one_shot(game: MarkovGame) -> StageGame:
     safe = feasibility(game)
     if not safe.feasible:
         raise infeasible(game)
-    start, layer = game.initial[0][0], game.layer(0)
-    joint = set(safe.actions(0, game.states[start], [0] * len(game.constraints)))
-    rows = [r for r in layer.rows(start) if game.joint_action(layer.action[r]) in joint]
+    start, layer = game.states[game.initial[0][0]], game.layer(0)
+    rows = [game.legal(0, start)[joint] for joint in safe.actions(0, start, [0] * len(game.constraints))]
     return _compact(game, layer.action[rows], layer.reward[rows], game.name)
 
 

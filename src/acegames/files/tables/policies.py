@@ -18,7 +18,7 @@ from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, label_cells, read_float
-from acegames.model.arrays import Floats, Ints, owners, spans
+from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import exact
 from acegames.model.table_columns import check_columns
@@ -71,8 +71,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
             total[:, list(dims)] = kept
-        order = np.lexsort((*total.T[::-1], state))
-        yield state[order], total[order]
+        yield in_pair_order(state, total)
 
 
 def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
