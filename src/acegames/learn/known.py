@@ -15,7 +15,7 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, check_optional
 from acegames.model.written import show
 
 
@@ -100,10 +100,8 @@ class Known:
     def facts(self, source: Any) -> Facts:
         """The facts of a source: as the user gives them, else as the source says itself."""
         own, actions, starts = conventions(source), self.actions, self.initial
-        if callable(actions):
-            check_function("actions", actions, ("t", "state"), error=InvalidGame)
-        if self.legal is not None:
-            check_function("legal", self.legal, ("t", "state", "action"), error=InvalidGame)
+        check_optional("actions", actions if callable(actions) else None, ("t", "state"), InvalidGame)
+        check_optional("legal", self.legal, ("t", "state", "action"), InvalidGame)
         listed = check_labels("initial", starts) if isinstance(starts, list) and starts else None
         said: dict[str, Any] = {
             "players": None if self.players is None else check_labels("players", self.players),

@@ -44,7 +44,7 @@ def column_lists(columns: Mapping[Any, Any]) -> dict[Any, list[Any]]:
     for name, column in columns.items():
         array = np.asarray(column) if hasattr(column, "__array__") else None
         if isinstance(column, (str, bytes)) or not isinstance(column, Iterable) or getattr(array, "ndim", 1) == 0:
-            rule = "must be a list of values, one for each line; a single record goes into a list: [{...}]"
+            rule = "must be a list of values; a single record goes into a list: [{...}]"
             raise ValueError(f"column {name!r} is {show(column)}, {rule}")
         found[name] = list(column if array is None else array if array.dtype.kind == "f" else array.tolist())
         first = next(iter(found))

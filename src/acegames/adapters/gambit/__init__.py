@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
-from acegames.errors import BadFile, InvalidOption
+from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Floats
 from acegames.model.budgets import read_budget
 from acegames.model.checks import check_horizon
@@ -34,6 +34,7 @@ from acegames.safety.infeasible import infeasible
 from acegames.solving.pipeline import Solution
 from acegames.stage.backend import quantecon_game
 from acegames.system.atomic import write_text
+from acegames.system.container import naming
 from acegames.system.extras import optional
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
@@ -233,10 +234,8 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
     if isinstance(source, str) and TEXT_BEGINS.match(source):
         found = parse_nfg(source.removeprefix("\ufeff"))
     else:
-        try:
+        with naming(source):
             found = parse_nfg(read_text(source))
-        except BadFile as error:
-            raise BadFile(f"{fspath(source)}: {error}") from None
     return _everywhere(*found).to_game(cost=cost, budget=budget, horizon=horizon)
 
 
