@@ -199,8 +199,6 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
     if not isinstance(cost, RandomCost):
         return [(cost if rule is None else rule.of(cost), 1.0)]
     assert rule is not None
-    if rule.direction == "ignore":
-        return [(Fraction(0), 1.0)]
     return probabilities(cost, rule.cell, rule.direction, rule.lowest)
 
 

@@ -34,7 +34,7 @@ from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
 from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
-from acegames.stage.highs import quiet_highs
+from acegames.stage.highs import quiet_highs, status_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,9 +183,6 @@ class _Program:
         highs = quiet_highs()
         highs.passModel(lp)
         highs.run()
-        status = highs.getModelStatus()
-        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-            raise Infeasible("no policy keeps the budgets, not even on average")
         self._check_solved(highs)
         best = -highs.getInfo().objective_function_value
         every = np.arange(x + y, dtype=np.int32)
@@ -206,7 +203,9 @@ class _Program:
 
     @staticmethod
     def _check_solved(highs: Any) -> None:
-        status = highs.modelStatusToString(highs.getModelStatus())
+        status = status_of(highs)
+        if "infeasible" in status.lower():
+            raise Infeasible("no policy keeps the budgets, not even on average")
         if status != "Optimal":
             raise AceError(f"the program over occupancies was not solved: HiGHS says {status}")
 

@@ -167,13 +167,13 @@ class Shield(Sealed):
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
         """Whether some outcome of a joint action has this cost, as counted, and next state."""
         counted, game = self.feasibility, self.game
-        layer, wanted = counted.game.layer(t), game.action_indices(action)
-        rows = layer.rows(game.state_index(state))
-        for row in (row for row in rows if tuple(layer.action[row].tolist()) == wanted):
-            outs = layer.outcomes(row)
-            fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
-            return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
-        return False
+        layer = counted.game.layer(t)
+        row = layer.row_of(game.state_index(state), game.action_indices(action))
+        if row is None:
+            return False
+        outs = layer.outcomes(row)
+        fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
+        return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
 
     # -- batches, in whole numbers ----------------------------------------------------------------
 

@@ -273,8 +273,6 @@ def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fractio
     )
     later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
-    budgets = [
-        tuple(b if b == math.inf else b + x for b, x in zip(budget, shift, strict=True)) for budget in game.budgets
-    ]
+    budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
     begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets))
     return rebuilt(begun, [first, *later], values, game.horizon + 1)

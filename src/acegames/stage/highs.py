@@ -34,14 +34,16 @@ def quiet_highs(**more: Any) -> Any:
     return highs
 
 
+def status_of(highs: Any) -> str:
+    """What became of the last program, in the words of HiGHS."""
+    return str(highs.modelStatusToString(highs.getModelStatus()))
+
+
 class HighsStageSolver:
     """Solves stages one by one with HiGHS: slow and plain, the oracle of faster solvers."""
 
     def __init__(self) -> None:
-        import highspy
-
         self._highs = quiet_highs(presolve="off")
-        self._optimal = highspy.HighsModelStatus.kOptimal
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
@@ -80,7 +82,7 @@ class HighsStageSolver:
         for level in levels:
             self._highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), -level)
             self._highs.run()
-            if self._highs.getModelStatus() != self._optimal:
+            if status_of(self._highs) != "Optimal":
                 return None
             solution = self._highs.getSolution()
             y, dual = np.array(solution.col_value), -np.array(solution.row_dual)
