@@ -152,7 +152,7 @@ class GameModel:
         """Bounds between the outcomes on the unit interval, the outcomes, and the rewards."""
         game = self.game
         legal = game.legal(t, state) if state in game.states else {}
-        if action not in list(legal):
+        if action not in list(legal):  # a list, because an action may be given that has no hash
             rule = unknown("legal joint action", action, legal or game.states)
             raise InvalidOption(f"{place(t, state)}: {rule}")
         chances, following, costs = zip(*game.outcomes(t, legal[action]), strict=True)
