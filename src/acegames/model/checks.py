@@ -35,7 +35,7 @@ def place(
 
 def check_count(what: str, value: Any, least: int = 1, error: type[AceError] = InvalidOption) -> int:
     """Return a whole number of at least `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise error(f"{what}: got {value!r}, must be a whole number of at least {least}")
     return int(value)
 
