@@ -109,7 +109,8 @@ SAME_SIZE = 1e6
 average), because HIGHS would not see the smaller ones."""
 
 POLICY_SUM = 1e-9
-"""How far from one a stored strategy may sum. Solvers divide by the sum, so more is damage."""
+"""How far from one a strategy may sum, stored or in a table, which has nine written digits. Solvers
+divide by the sum, so more is damage."""
 
 CDF_ROUNDING = 1e-12
 """How far a cumulative distribution function may be off at its bounds, or fall, by rounding."""
@@ -148,15 +149,9 @@ rounding that the verifier allows for itself: over very many steps, adding up in
 changes as much. The same share bounds how far a value may be from the sum of the values that are
 stored for the situations after it."""
 
-TABLE_SUM = 1e-9
-"""How far from one the probabilities of a pair in a policy's table may sum: nine written digits."""
-
-TABLE_PRODUCT = 1e-12
-"""How far a joint probability in a table may be from the product under Nash: writing it rounds."""
-
-ARRAY_PRODUCT = 1e-12
-"""In a game written as arrays, the probabilities of next state and cost must multiply to the
-outcome's up to this: the rounding of a product."""
+WRITTEN_PRODUCT = 1e-12
+"""How far a written probability may be from the product that it stands for: a joint one under Nash
+in a table, an outcome's in a game written as arrays. Multiplying and writing rounds."""
 
 BACKEND_COARSE = 1e-4
 """How far from an equilibrium another library's candidate may be. Newton's method does the rest."""

@@ -143,7 +143,7 @@ def test_an_option_that_is_none_is_named(game):
     with pytest.raises(ace.InvalidOption, match="unknown option 'maks', did you mean 'mask'"):
         adapter.env(game, maks="safe")
     for illegal in ("x", float("nan"), True):
-        with pytest.raises(ace.InvalidOption, match=r"illegal: got .*, must be a finite number"):
+        with pytest.raises(ace.InvalidOption, match=r"illegal: .* must be a finite number"):
             adapter.env(game, illegal=illegal)
 
 

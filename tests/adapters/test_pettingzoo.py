@@ -551,7 +551,7 @@ def test_bad_actions_are_told():
             env.step(actions)
     with pytest.raises(ace.InvalidOption, match="unknown action 'dream'"):
         env.encode(("dare", "dream"))
-    with pytest.raises(ace.InvalidOption, match="one action for each"):
+    with pytest.raises(ace.InvalidOption, match="one action per player"):
         env.encode("dare")
     while env.agents:
         env.step({a: np.array(0) for a in env.agents})

@@ -280,7 +280,7 @@ def test_each_constraint_may_have_its_own_epsilon():
         ({"epsilon": [0.1, 0.2]}, "2 entries"),
         ({"epsilon": {"fule": 1}}, "fule"),
         ({"epsilon": {}}, "no entry"),
-        ({"epsilon": 0.1, "rounding": "sideways"}, "'down' or 'up'"),
+        ({"epsilon": 0.1, "rounding": "sideways"}, "'down', 'up'"),
         ({"epsilon": 0.1, "relative": 1}, "True or False"),
         ({"rounding": "up"}, "epsilon"),
         ({"relative": True}, "epsilon"),

@@ -441,8 +441,8 @@ def test_what_other_programs_made_of_a_file_is_read(folder):
         ({"spent_c": [[1]]}, r"line 0, column 'spent_c': \[1\] is not a number"),
         ({"t": [[0]]}, r"line 0, column 't': \[0\] is not a number"),
         ({"state": [["a"]]}, "line 0, column 'state': unknown state"),
-        ({"probability": 1.0}, "column 'probability': got 1.0, must be a sequence"),
-        ({"probability": "1"}, "column 'probability': got '1', must be a sequence"),
+        ({"probability": 1.0}, "column 'probability' is 1.0, must be a list of values"),
+        ({"probability": "1"}, "column 'probability' is '1', must be a list of values"),
         ({"t": [10**400]}, "line 0, column 't'"),
     ],
 )

@@ -159,7 +159,7 @@ def test_the_largest_outcomes_of_each_next_state():
 
 @pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, "high", True, float("nan")])
 def test_confidence_must_be_a_share(wrong):
-    with pytest.raises(ace.InvalidOption, match=r"confidence: got .*between 0 and 1"):
+    with pytest.raises(ace.InvalidOption, match=r"confidence: .*must be a number between 0 and 1"):
         learn.ruled_out(3, wrong)
     with pytest.raises(ace.InvalidOption, match="confidence"):
         learn.estimate(true_game(), samples_per_pair=2, confidence=wrong)

@@ -19,7 +19,8 @@ from scipy import stats
 import acegames as ace
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidGame, InvalidOption, TooLarge
-from acegames.model.costs.random import RandomCost, probabilities, random_cost, read_cost
+from acegames.model.costs.cells import probabilities
+from acegames.model.costs.random import RandomCost, random_cost, read_cost
 from acegames.model.numbers import TINIEST
 
 F = Fraction

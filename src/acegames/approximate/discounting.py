@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 
 from acegames.approximate.rounding import read_number, rebuilt, upper
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import owners, pointers
+from acegames.model.arrays import pointers
 from acegames.model.assemble import RawLayer
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import LAYER_FIELDS, Layer, MarkovGame, check_game, place
 from acegames.model.tails import Tails
-
-__all__ = ["discount"]
 
 SMALLEST = Fraction(1, 10**100)  # the smallest epsilon, and one over the largest
 LONGEST = 20_000  # steps beyond which a truncated game is refused
@@ -154,7 +152,7 @@ def _truncated(
     game: MarkovGame, rules: Layer, rate: Fraction, cost_rate: Fraction, horizon: int, grain: Fraction
 ) -> MarkovGame:
     """The rules at t = 0 .. horizon-1, with rewards and costs discounted."""
-    owner, row = owners(rules.row_ptr), owners(rules.out_ptr)
+    whole = RawLayer.of(rules, ())
     values: list[list[Any]] = [[] for _ in game.constraints]
     raw = []
     up = down = 1
@@ -164,7 +162,7 @@ def _truncated(
             column += [_times(c, up, down, grain) for c in costs]
         reward = rules.reward * float(rate) ** t
         up, down = up * cost_rate.numerator, down * cost_rate.denominator
-        raw.append(RawLayer((t,), owner, rules.action, reward, row, rules.prob, rules.next_state, rules.cost + offset))
+        raw.append(replace(whole, times=(t,), reward=reward, cost=rules.cost + offset))
     return rebuilt(game, raw, values, horizon)
 
 

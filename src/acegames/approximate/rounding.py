@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,13 +21,12 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.checks import check_choice
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import Layer, MarkovGame, check_game
 from acegames.model.numbers import TINIEST, exact, is_scalar
-from acegames.model.written import unknown
-
-__all__ = ["Rounded", "Rounding", "round_costs"]
+from acegames.model.written import check_known, read_at
 
 MOST_OUTCOMES = 3e7  # of one time after random costs were spread over cells: about two gigabytes
 
@@ -83,8 +82,7 @@ def round_costs(
         InvalidOption: naming the constraint and the rule.
     """
     check_game(game)
-    if not isinstance(rounding, str) or rounding not in ("down", "up"):
-        raise InvalidOption(f"rounding: got {rounding!r}, must be 'down' or 'up'")
+    check_choice("rounding", rounding, ("down", "up"))
     for what, flag in (("relative", relative), ("any_budget", any_budget)):
         if not isinstance(flag, bool):
             raise InvalidOption(f"{what}: got {flag!r}, must be True or False")
@@ -98,9 +96,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
     labels = game.constraints
     rule = (lambda x: x >= 0), "a number of at least 0"
     if isinstance(epsilon, Mapping):
-        for label in epsilon:
-            if label not in labels:
-                raise InvalidOption(f"epsilon: {unknown('constraint', label, labels)}")
+        check_known("constraint", epsilon, labels, "epsilon: ")
         for label in labels:
             if label not in epsilon:
                 raise InvalidOption(f"epsilon: no entry for the constraint {label!r}; 0 leaves its costs as they are")
@@ -118,10 +114,7 @@ def _per_constraint(game: MarkovGame, epsilon: Any) -> list[Fraction]:
 
 def read_number(what: str, value: Any, allowed: Callable[[Fraction], bool], rule: str) -> Fraction:
     """An exact number; InvalidOption saying what it must be."""
-    try:
-        amount = exact(value)
-    except ValueError as error:
-        raise InvalidOption(f"{what}: {error}") from None
+    amount: Fraction = read_at(what, exact, value, f"; must be {rule}", InvalidOption)
     if not allowed(amount) or isinstance(value, (bool, np.bool_)):
         raise InvalidOption(f"{what}: got {value}, must be {rule}")
     return amount
@@ -184,10 +177,7 @@ def rounded_by(game: MarkovGame, rules: tuple[Rounding | None, ...]) -> MarkovGa
         values.append([value for entry in found for value, _ in entry])
         prob = np.array([p for entry in found for _, p in entry], dtype=np.float64)
         cells.append((pointers([len(entry) for entry in found]), prob))
-    raw = [
-        _expanded(layer, cells, tuple(t for t, at in enumerate(game.layer_at) if at == k))
-        for k, layer in enumerate(game.layers)
-    ]
+    raw = [_expanded(layer, cells, times) for layer, times in zip(game.layers, game.times, strict=True)]
     return rebuilt(game, raw, values, game.horizon)
 
 
@@ -209,8 +199,6 @@ def _counted(cost: Cost, rule: Rounding | None) -> list[tuple[Fraction, float]]:
     if not isinstance(cost, RandomCost):
         return [(cost if rule is None else rule.of(cost), 1.0)]
     assert rule is not None
-    if rule.direction == "ignore":
-        return [(Fraction(0), 1.0)]
     return probabilities(cost, rule.cell, rule.direction, rule.lowest)
 
 
@@ -232,5 +220,5 @@ def _expanded(layer: Layer, cells: list[_Cells], times: tuple[int, ...]) -> RawL
         again = owners(each)
         outcome, cost = outcome[again], np.column_stack([cost[again], new])
         prob = np.maximum(prob[again] * shares[new], TINIEST)  # what is possible stays possible
-    row, state = owners(layer.out_ptr)[outcome], owners(layer.row_ptr)
-    return RawLayer(times, state, layer.action, layer.reward, row, prob, layer.next_state[outcome], cost)
+    raw = RawLayer.of(layer, times)
+    return replace(raw, out_row=raw.out_row[outcome], prob=prob, next_state=layer.next_state[outcome], cost=cost)

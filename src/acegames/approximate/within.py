@@ -11,8 +11,6 @@ from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, is_scalar, plain
 
-__all__ = ["Within"]
-
 
 @dataclass(frozen=True)
 class Within:

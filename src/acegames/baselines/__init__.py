@@ -15,14 +15,5 @@ from acegames.baselines.average import ExpectedBudgets, expected_budgets
 from acegames.baselines.comparison import Compared, Comparison, compare
 from acegames.baselines.team import TeamOptimum, team_game, team_optimum, without_budgets
 
-__all__ = [
-    "Compared",
-    "Comparison",
-    "ExpectedBudgets",
-    "TeamOptimum",
-    "compare",
-    "expected_budgets",
-    "team_game",
-    "team_optimum",
-    "without_budgets",
-]
+__all__ = ["Compared", "Comparison", "ExpectedBudgets", "TeamOptimum", "compare", "expected_budgets"]
+__all__ += ["team_game", "team_optimum", "without_budgets"]

@@ -32,8 +32,9 @@ from acegames.errors import AceError, Infeasible, InvalidOption, UnknownPair
 from acegames.model.arrays import Floats, owners, pointers, spans
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.game import JointAction, Label, Layer, MarkovGame, place, reachable_states
-from acegames.numerics import AVERAGE_KEPT, HIGHS, LP_CERTIFICATE, SAME_SIZE, SUPPORT
+from acegames.numerics import AVERAGE_KEPT, LP_CERTIFICATE, SAME_SIZE, SUPPORT
 from acegames.policy.tracker import CostTracker
+from acegames.stage.highs import quiet_highs, status_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,15 +180,9 @@ class _Program:
         lp.a_matrix_.start_ = np.searchsorted(key // (x + y), np.arange(len(right) + 1)).astype(np.int32)
         lp.a_matrix_.index_ = (key % (x + y)).astype(np.int32)
         lp.a_matrix_.value_ = np.bincount(group, weights=value).astype(np.float64)
-        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
-        for option, setting in {"output_flag": False, "threads": 1, "solver": "simplex", **tight}.items():
-            highs.setOptionValue(option, setting)
+        highs = quiet_highs()
         highs.passModel(lp)
         highs.run()
-        status = highs.getModelStatus()
-        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-            raise Infeasible("no policy keeps the budgets, not even on average")
         self._check_solved(highs)
         best = -highs.getInfo().objective_function_value
         every = np.arange(x + y, dtype=np.int32)
@@ -208,7 +203,9 @@ class _Program:
 
     @staticmethod
     def _check_solved(highs: Any) -> None:
-        status = highs.modelStatusToString(highs.getModelStatus())
+        status = status_of(highs)
+        if "infeasible" in status.lower():
+            raise Infeasible("no policy keeps the budgets, not even on average")
         if status != "Optimal":
             raise AceError(f"the program over occupancies was not solved: HiGHS says {status}")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from acegames.errors import AceError
 from acegames.model.game import MarkovGame
-from acegames.model.written import unknown
+from acegames.model.written import check_known
 
 __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
 
@@ -60,10 +60,7 @@ def get(name: str, **parameters: Any) -> MarkovGame:
         UnknownGame: no game has this name.
         TypeError: the game has no such parameter.
     """
-    known = describe(name).parameters
-    for key in parameters:
-        if key not in known:
-            raise TypeError(f"{name}: {unknown('parameter', key, known)}")
+    check_known("parameter", parameters, describe(name).parameters, f"{name}: ", TypeError)
     game: MarkovGame = _module(name).build(**parameters)
     return game
 
@@ -86,6 +83,5 @@ def describe(name: str) -> CatalogEntry:
 
 
 def _module(name: str) -> ModuleType:
-    if name not in _NAMES:
-        raise UnknownGame(unknown("catalog game", name, _NAMES))
+    check_known("catalog game", [name], _NAMES, error=UnknownGame)
     return importlib.import_module(f"{__name__}.{name}")

@@ -10,9 +10,10 @@ from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, by_label, err, escape, out, own_budget, table, working
+from acegames.cli.screen import Answer, by_label, err, escape, out, table, working
 from acegames.cli.tables import certificate_data
 from acegames.files.stated import as_stated, check_played
+from acegames.model.budgets import own_budget
 from acegames.model.words import number
 
 

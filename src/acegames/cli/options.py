@@ -15,7 +15,7 @@ import acegames as ace
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
 from acegames.files.formats import endings, holds_game
-from acegames.model.written import read_exact
+from acegames.model.written import read_at, read_exact
 
 
 def games(incomplete: str) -> list[str]:
@@ -209,7 +209,4 @@ def discounted(
 
 
 def _exact(option: str, text: str) -> Any:
-    try:
-        return read_exact(text)
-    except ValueError as error:
-        raise ace.InvalidOption(f"{option} {text}: {error}") from None
+    return read_at(f"{option} {text}", read_exact, text, error=ace.InvalidOption)

@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.model.numbers import plain
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -125,13 +124,6 @@ def by_label(labels: Iterable[Any], values: Iterable[Any]) -> dict[str, Any]:
     known = list(labels)
     alike = len({str(x) for x in known}) < len(known)
     return dict(zip(map(repr if alike else str, known), values, strict=True))
-
-
-def own_budget(game: ace.MarkovGame) -> dict[Any, Any]:
-    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
-    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
-    shown = [column[0] if len(set(column)) == 1 else column for column in columns]
-    return dict(zip(game.constraints, shown, strict=True))
 
 
 def print_json(value: Any) -> None:

@@ -11,8 +11,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import acegames as ace
-from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, own_budget, table
+from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, table
 from acegames.cli.text_plot import plot_frontier
+from acegames.model.budgets import own_budget
 from acegames.model.numbers import exact, nearest_float
 from acegames.model.words import number, rounded_up
 from acegames.solving.curve import SCHEDULE

@@ -12,8 +12,6 @@ from rich.text import Text
 
 from acegames.model.arrays import Floats, Ints
 
-__all__ = ["plot_frontier"]
-
 COLUMNS, ROWS = 61, 16  # the most that a plot takes, without its axes
 FAR = 2.0  # times the frontier's own extent
 MARKS = {

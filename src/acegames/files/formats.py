@@ -13,12 +13,12 @@ from os import PathLike
 from pathlib import Path
 
 from acegames.adapters import gambit
-from acegames.errors import BadFile, InvalidGame, InvalidOption, TooLarge
+from acegames.errors import BadFile, InvalidOption
 from acegames.files import tables
 from acegames.files.games import load_archive, load_text, save_archive, save_text
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
-from acegames.system.container import MAGIC
+from acegames.system.container import MAGIC, naming
 
 Source = str | PathLike[str]
 
@@ -97,18 +97,13 @@ def load(path: Source) -> MarkovGame:
         TooLarge: the file asks for more memory than there is, or than a file may ask for.
     """
     name, found = os.fspath(path), format_of(path)
-    try:
+    with naming(path):
         if (found is None or found.kind == SOLUTION) and not _looks_like_archive(name):
             raise BadFile(_not_known(name) if found is None else "not a solution file, or damaged or truncated")
         reader = load_archive if found is None else found.load
         if reader is None:
             raise BadFile(_not_known(name))
         return reader(path)
-    except (BadFile, InvalidGame, TooLarge) as error:
-        message = str(error)
-        raise type(error)(message if message.startswith(name) else f"{name}: {message}") from None
-    except MemoryError:
-        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
 
 
 def save(game: MarkovGame, path: Source) -> None:

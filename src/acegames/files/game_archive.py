@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile, InvalidGame, TooLarge
-from acegames.files.game_data import (
-    Settings,
-    check_file_horizon,
-    check_list,
-    head_from_data,
-    head_to_data,
-    with_tails,
-)
+from acegames.files.game_data import Settings, check_file_horizon, check_list, head_from_data, head_to_data, with_tails
 from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.arrays import Ints, owners
 from acegames.model.assemble import Names, RawLayer, assemble
@@ -127,20 +120,14 @@ def _raw_layer(
         for column, end in zip(np.atleast_2d(field[name].T), ends, strict=True):
             if len(column) and (column.min() < 0 or column.max() >= end):
                 raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
-    return RawLayer(
-        times=times,
-        row_state=_owners("row_ptr", field["row_ptr"], rows, known),
-        row_action=field["action"],
-        reward=field["reward"],
-        out_row=_owners("out_ptr", field["out_ptr"], outcomes, known),
-        prob=field["prob"],
-        next_state=field["next_state"],
-        cost=field["cost"],
-    )
+    state, row = _owners("row_ptr", field, rows, known), _owners("out_ptr", field, outcomes, known)
+    outs = (field[name] for name in ("prob", "next_state", "cost"))
+    return RawLayer(times, state, field["action"], field["reward"], row, *outs)
 
 
-def _owners(name: str, ptr: NDArray[Any], total: int, known: dict[Any, Ints]) -> Ints:
+def _owners(name: str, field: dict[str, NDArray[Any]], total: int, known: dict[Any, Ints]) -> Ints:
     """The owner of each entry, found once for layers that share their pointers."""
+    ptr = field[name]
     key = (id(ptr), total)
     if key not in known:
         if ptr[0] != 0 or ptr[-1] != total or (ptr[1:] < ptr[:-1]).any():

@@ -6,7 +6,7 @@ text. Text files have the *document*, for people: states by label, budgets by co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,14 +19,15 @@ from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
 from acegames.model.written import (
     check_keys,
+    check_known,
     label_from_data,
     label_to_data,
     labels_from_data,
+    read_at,
     read_bound,
     read_exact,
     read_probability,
     show,
-    unknown,
     write_number,
 )
 from acegames.policy.policy import Policy
@@ -157,8 +158,7 @@ def _labels(what: str, data: Any) -> tuple[Label, ...]:
 
 def look_up(where: str, kind: str, label: Any, index: Mapping[Label, int]) -> int:
     """Return the number of a label; InvalidGame where it is unknown."""
-    if label not in index:
-        raise InvalidGame(f"{where}: {unknown(kind, label, index)}")
+    check_known(kind, [label], index, f"{where}: ", InvalidGame)
     return index[label]
 
 
@@ -170,14 +170,6 @@ def in_order(
     for label, entry in given.items():
         found[look_up(where, kind, label, index)] = entry
     return found
-
-
-def read_at(where: str, read: Callable[[Any], Any], value: Any, rule: str = "") -> Any:
-    """Return what `read` makes of a value; InvalidGame where it raises ValueError."""
-    try:
-        return read(value)
-    except ValueError as error:
-        raise InvalidGame(f"{where}: {error}{rule}") from None
 
 
 # -- the document: text files ----------------------------------------------------------------------
@@ -253,9 +245,8 @@ def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[
     check_file_horizon(horizon, 0 if whole_rows else len(entries))
     if not isinstance(data, Mapping):
         return read_budget(_bounds("budget", data, 2), labels, horizon)
-    known = dict.fromkeys(data if labels is None else labels, 0)
-    for label in data:
-        look_up("budget", "constraint", label, known)
+    known = dict.fromkeys(data if labels is None else labels)
+    check_known("constraint", data, known, "budget: ", InvalidGame)
     keys = [label_from_data("budget", label) for label in data]
     return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
 

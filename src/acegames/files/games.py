@@ -29,7 +29,7 @@ from acegames.files.write_rules import rules_document
 from acegames.model.assemble import assemble
 from acegames.model.checks import check_labels, read_initial
 from acegames.model.game import MarkovGame
-from acegames.model.written import check_keys, read_text, show, unknown
+from acegames.model.written import check_keys, check_known, read_text, show
 from acegames.system.atomic import Path as AnyPath
 from acegames.system.atomic import write_text
 from acegames.system.container import Below, read_archive
@@ -120,9 +120,7 @@ def _by_rules(document: Mapping[str, Any], settings: Settings) -> MarkovGame:
         states = dict.fromkeys([*initial, *mentioned_states(document["rules"])])
         settings = replace(settings, states=check_labels("states", states))
     words = Vocabulary(settings.names, settings.horizon, states_listed=listed)
-    for state in initial:
-        if state not in words.states:
-            raise InvalidGame(f"initial: {unknown('state', state, words.states)}")
+    check_known("state", initial, words.states, "initial: ", InvalidGame)
     default_legal = document.get("default_legal", True)
     if not isinstance(default_legal, bool):
         raise InvalidGame(f"default_legal: {show(default_legal)}, must be true or false")

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.files.game_data import in_order, look_up, read_at
+from acegames.files.game_data import in_order, look_up
 from acegames.files.written_costs import NAME, is_written_distribution, read_written_cost
 from acegames.model.assemble import Names
 from acegames.model.checks import Label, check_hashes
@@ -23,6 +23,7 @@ from acegames.model.written import (
     check_keys,
     label_from_data,
     labels_from_data,
+    read_at,
     read_float,
     read_probability,
     show,

@@ -52,9 +52,6 @@ class _Writer:
         self.game = game
         self.states = [label_to_data("states", s) for s in game.states]
         self.costs = [[write_cost(c, write_number) for c in values] for values in game.cost_values]
-        self.times: list[list[int]] = [[] for _ in game.layers]
-        for t, k in enumerate(game.layer_at):
-            self.times[k].append(t)
 
     def when(self, place: tuple[int, ...], layers: LayerSet) -> dict[str, Any]:
         state, *acts = place
@@ -62,7 +59,7 @@ class _Writer:
         condition = {"state": _condition(self.game.states[state]), "action": list(map(_condition, labels))}
         if len(layers) == len(self.game.layers):
             return condition
-        spans = _spans(sorted(t for k in layers for t in self.times[k]))
+        spans = _spans(sorted(t for k in layers for t in self.game.times[k]))
         return {"t": spans[0] if len(spans) == 1 else spans, **condition}
 
     def outcomes(self, key: Any) -> dict[str, Any]:

@@ -16,11 +16,10 @@ from fractions import Fraction
 from typing import Any
 
 from acegames.errors import InvalidGame
-from acegames.files.game_data import read_at
 from acegames.model.costs.distributions import named, parameter_names, parameters
 from acegames.model.costs.random import Cost, RandomCost, random_cost
 from acegames.model.numbers import text
-from acegames.model.written import check_keys, read_exact, read_float, show, unknown
+from acegames.model.written import check_keys, read_at, read_exact, read_float, show, unknown
 from acegames.system.limits import DISCRETE_COUNT
 
 NAME, TIMES = "distribution", "times"

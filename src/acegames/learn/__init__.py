@@ -28,25 +28,6 @@ from acegames.learn.safe_policy import SafePolicy, SafeRunner, safe_policy
 from acegames.learn.sources import GameEnv, GameModel, game_env, game_model
 from acegames.learn.tally import Key
 
-__all__ = [
-    "END",
-    "Empirical",
-    "Episodes",
-    "Exploration",
-    "GameEnv",
-    "GameModel",
-    "Key",
-    "Known",
-    "PairSupport",
-    "PolicySupport",
-    "SafePolicy",
-    "SafeRunner",
-    "estimate",
-    "explore",
-    "game_env",
-    "game_model",
-    "rollout",
-    "ruled_out",
-    "safe_policy",
-    "samples_needed",
-]
+__all__ = ["END", "Empirical", "Episodes", "Exploration", "GameEnv", "GameModel", "Key", "Known", "PairSupport"]
+__all__ += ["PolicySupport", "SafePolicy", "SafeRunner", "estimate", "explore", "game_env", "game_model"]
+__all__ += ["rollout", "ruled_out", "safe_policy", "samples_needed"]

@@ -29,7 +29,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from acegames.errors import InvalidOption
+from acegames.approximate.rounding import read_number
+from acegames.model.checks import check_count
 
 
 def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
@@ -37,48 +38,35 @@ def ruled_out(samples: int, confidence: float = 0.95, *, among: int = 1) -> floa
 
     With `among` = k the statement holds for k pairs at once (a union bound over 1 - confidence).
     """
-    check_share("confidence", confidence)
-    check_count("among", among)
-    if samples < 1:
-        return 1.0
-    return -math.expm1(math.log((1 - confidence) / among) / samples)
+    rest = _log_rest(confidence, among)
+    return 1.0 if samples < 1 else -math.expm1(rest / samples)
 
 
 def uncovered(largest: Sequence[int], samples: int, confidence: float = 0.95, *, among: int = 1) -> float:
     """Bound on Pr U; `largest` holds n_1 ... n_k, the counts of the k largest outcomes seen."""
-    check_share("confidence", confidence)
-    check_count("among", among)
-    k = len(largest)
+    rest, k = _log_rest(confidence, among), len(largest)
     if samples <= k:
         return 1.0
     choices = math.log(math.comb(samples, k)) - sum(map(math.log, largest))
-    return -math.expm1((math.log((1 - confidence) / among) - k * math.log(2) - choices) / (samples - k))
+    return -math.expm1((rest - k * math.log(2) - choices) / (samples - k))
 
 
 def samples_needed(probability: float, confidence: float = 0.95, *, among: int = 1) -> int:
     """Fewest samples that rule out an unseen outcome of this probability, at the confidence."""
-    check_share("confidence", confidence)
+    rest = _log_rest(confidence, among)
     check_share("probability", probability)
-    check_count("among", among)
-    count = max(1, math.ceil(math.log((1 - confidence) / among) / math.log1p(-probability)))
+    count = max(1, math.ceil(rest / math.log1p(-probability)))
     while ruled_out(count, confidence, among=among) > probability:  # the quotient of two logarithms was rounded
         count += 1
     return count
 
 
+def _log_rest(confidence: float, among: int) -> float:
+    """The logarithm of the part of 1 - confidence that one of `among` pairs has."""
+    check_share("confidence", confidence)
+    return math.log((1 - confidence) / check_count("among", among))
+
+
 def check_share(what: str, value: Any) -> float:
     """Return a number strictly between 0 and 1; InvalidOption otherwise."""
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = math.nan
-    if isinstance(value, bool) or not 0 < share < 1:
-        raise InvalidOption(f"{what}: got {value!r}, must be a number between 0 and 1, both excluded")
-    return share
-
-
-def check_count(what: str, value: Any) -> int:
-    """Return a whole number of at least 1; InvalidOption otherwise."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise InvalidOption(f"{what}: got {value!r}, must be a whole number of at least 1")
-    return int(value)
+    return float(read_number(what, value, lambda x: 0 < x < 1, "a number between 0 and 1, both excluded"))

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidGame, InvalidOption
-from acegames.learn.confidence import check_count
 from acegames.learn.empirical import Empirical
 from acegames.learn.facts import END
 from acegames.learn.known import Known
 from acegames.learn.sources import GameModel, ModelWorld, World, is_env, world_of
 from acegames.learn.tally import Sample, Tally, read_samples
+from acegames.model.checks import check_count
 from acegames.model.game import JointAction, Label, MarkovGame, place
 
 

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from acegames.learn.confidence import check_count, check_share, samples_needed
+from acegames.learn.confidence import check_share, samples_needed
 from acegames.learn.empirical import Empirical
 from acegames.learn.estimating import play_episode, sample_everywhere
 from acegames.learn.known import Known
 from acegames.learn.sources import EnvWorld, GameModel, ModelWorld, world_of
 from acegames.learn.tally import Key, Tally
+from acegames.model.checks import check_count
 from acegames.model.game import JointAction, Label, MarkovGame
 
 

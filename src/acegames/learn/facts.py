@@ -91,13 +91,10 @@ class Facts:
 
 def facts_of(game: MarkovGame) -> Facts:
     """The facts of a known game."""
-    tables: list[dict[Label, tuple[JointAction, ...]]] = [
-        {s: tuple(game.joint_action(layer.action[r]) for r in layer.rows(i)) for i, s in enumerate(game.states)}
-        for layer in game.layers
-    ]
+    tables = [{s: game.legal(times[0], s) for s in game.states} for times in game.times]
 
-    def here(t: int, state: Label) -> tuple[JointAction, ...]:
-        return tables[game.layer_at[t]].get(state, ())
+    def here(t: int, state: Label) -> dict[JointAction, int]:
+        return tables[game.layer_at[t]].get(state, {})
 
     return Facts(
         *(game.players, game.constraints, game.budgets, game.horizon),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.learn.confidence import check_share
 from acegames.learn.facts import Cost, Facts, Legal
@@ -14,7 +15,7 @@ from acegames.model.budgets import read_budget
 from acegames.model.checks import check_horizon, check_labels, plain_label, read_initial
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, check_optional
 from acegames.model.written import show
 
 
@@ -87,8 +88,7 @@ class Known:
             given = getattr(self, name)
             if callable(given) or (name == "possible_next" and given is not None):
                 check_function(name, given, ("t", "state", "action"))
-        if isinstance(self.negligible, bool) or not 0 <= self.negligible < 1:
-            raise InvalidOption(f"negligible: got {self.negligible!r}, must be a probability of at least 0 and below 1")
+        read_number("negligible", self.negligible, lambda x: 0 <= x < 1, "a probability of at least 0 and below 1")
         check_share("confidence", self.confidence)
         return self
 
@@ -100,10 +100,8 @@ class Known:
     def facts(self, source: Any) -> Facts:
         """The facts of a source: as the user gives them, else as the source says itself."""
         own, actions, starts = conventions(source), self.actions, self.initial
-        if callable(actions):
-            check_function("actions", actions, ("t", "state"), error=InvalidGame)
-        if self.legal is not None:
-            check_function("legal", self.legal, ("t", "state", "action"), error=InvalidGame)
+        check_optional("actions", actions if callable(actions) else None, ("t", "state"), InvalidGame)
+        check_optional("legal", self.legal, ("t", "state", "action"), InvalidGame)
         listed = check_labels("initial", starts) if isinstance(starts, list) and starts else None
         said: dict[str, Any] = {
             "players": None if self.players is None else check_labels("players", self.players),

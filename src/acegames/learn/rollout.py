@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, Facts, facts_of
 from acegames.learn.safe_policy import SafePolicy, SafeRunner
 from acegames.learn.sources import GameModel, World, conventions, world_of
+from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,12 @@ from acegames.approximate.rounding import Rounding, rounded_by
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import drawn
 from acegames.model.amounts import LARGEST, read_amounts
+from acegames.model.arrays import in_pair_order
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import plain
 from acegames.model.user_functions import check_function
+from acegames.model.written import read_at
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import CostTracker, Spent
 from acegames.safety.feasible import Feasibility, feasibility
@@ -72,10 +75,8 @@ class SafePolicy:
     def counted(self, t: int, state: Label, spent: Any) -> Spent:
         """What `spent` is read as: itself if it is feasible, else a larger spending."""
         units = self.feasibility.lattice.units
-        try:
-            amounts = read_amounts(self.game.constraints, spent)
-        except (ValueError, TypeError) as error:
-            raise UnknownPair(f"t={t!r}, state {state!r}, spent {spent!r}: {error}") from None
+        where = f"t={t!r}, state {state!r}, spent {spent!r}"
+        amounts = read_at(where, partial(read_amounts, self.game.constraints), spent, error=UnknownPair)
         whole = [math.ceil(x / u) for x, u in zip(amounts, units, strict=True)]
         # no feasible total exceeds LARGEST
         at_least = np.array([min(max(w, -LARGEST), LARGEST) for w in whole], dtype=np.int64)
@@ -98,9 +99,7 @@ class SafePolicy:
         if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t < self.game.horizon:
             raise UnknownPair(f"t={t!r}: must be a whole number between 0 and {self.game.horizon - 1}")
         if t not in self._cache:
-            state, spent = self.feasibility.listed(int(t))
-            order = np.lexsort((*spent.T[::-1], state))
-            state, spent = state[order], spent[order]
+            state, spent = in_pair_order(*self.feasibility.listed(int(t)))
             first = np.flatnonzero(np.diff(state, prepend=-1))
             parts = np.split(spent, first[1:])
             self._cache[t] = {self.game.states[int(state[k])]: part for k, part in zip(first, parts, strict=True)}

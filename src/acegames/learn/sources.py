@@ -124,7 +124,10 @@ def conventions(source: Any) -> Facts:
 
 
 class GameModel:
-    """Draws from a known game: `model(t, state, action, rng) -> (next_state, cost, rewards)`."""
+    """Draws from a known game: `model(t, state, action, rng) -> (next_state, cost, rewards)`.
+
+    `noise` is the standard deviation of normal noise on each reward.
+    """
 
     def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
         check_game(game)
@@ -148,25 +151,20 @@ class GameModel:
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[list[float], list[Any], tuple[float, ...]]:
         """Bounds between the outcomes on the unit interval, the outcomes, and the rewards."""
-        game, layer = self.game, self.game.layer(t)
-        rows = layer.rows(game.state_index(state)) if state in game.states else range(0)
-        legal = [game.joint_action(layer.action[row]) for row in rows]
-        if action not in legal:
+        game = self.game
+        legal = game.legal(t, state) if state in game.states else {}
+        if action not in list(legal):  # a list, because an action may be given that has no hash
             rule = unknown("legal joint action", action, legal or game.states)
             raise InvalidOption(f"{place(t, state)}: {rule}")
-        row = rows[legal.index(action)]
-        outs = layer.outcomes(row)
-        found = []
-        for following, codes in zip(layer.next_state[outs], layer.cost[outs].tolist(), strict=True):
-            costs = [(c, v[k]) for c, v, k in zip(game.constraints, game.cost_values, codes, strict=True)]
-            found.append((game.states[int(following)], costs))
-        return np.cumsum(layer.prob[outs])[:-1].tolist(), found, tuple(layer.reward[row].tolist())
+        chances, following, costs = zip(*game.outcomes(t, legal[action]), strict=True)
+        found = [(s, list(zip(game.constraints, cost, strict=True))) for s, cost in zip(following, costs, strict=True)]
+        return np.cumsum(chances)[:-1].tolist(), found, tuple(game.layer(t).reward[legal[action]].tolist())
 
 
 class GameEnv:
     """A known game as an environment with PettingZoo's parallel interface.
 
-    Every agent observes the state and is told all costs.
+    Every agent observes the state and is told all costs; `noise` is as in `GameModel`.
     """
 
     def __init__(self, game: MarkovGame, noise: float = 0.0) -> None:
@@ -203,14 +201,5 @@ class GameEnv:
         return dict.fromkeys(self.possible_agents, value)
 
 
-def game_model(game: MarkovGame, *, noise: float = 0.0) -> GameModel:
-    """A known game as a generative model, to try out learning.
-
-    `noise` is the standard deviation of normal noise on each reward.
-    """
-    return GameModel(game, noise)
-
-
-def game_env(game: MarkovGame, *, noise: float = 0.0) -> GameEnv:
-    """A known game as a parallel environment of PettingZoo; `noise` as in `game_model`."""
-    return GameEnv(game, noise)
+game_model, game_env = GameModel, GameEnv
+"""A known game as a generative model and as an environment, to try out learning."""

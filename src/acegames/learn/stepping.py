@@ -12,7 +12,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.game import Label
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, check_optional
 from acegames.model.written import show
 
 
@@ -44,10 +44,8 @@ def check_env(env: Any, state: Any, cost: Any, takes: str) -> None:
     """InvalidOption where reset, step, `state` or `cost` cannot be called as they will be."""
     check_function("env.reset", env.reset, keywords=("seed",))
     check_function("env.step", env.step, ("actions",))
-    if state is not None:
-        check_function("state", state, ("env", "observations"))
-    if callable(cost):
-        check_function("cost", cost, (takes,))
+    check_optional("state", state, ("env", "observations"))
+    check_optional("cost", cost if callable(cost) else None, (takes,))
 
 
 def reset_env(env: Any, seed: int | None) -> tuple[Any, Any]:

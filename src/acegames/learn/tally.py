@@ -13,8 +13,8 @@ from acegames.errors import InvalidGame
 from acegames.learn.facts import END, Cost, Facts
 from acegames.model.checks import plain_label
 from acegames.model.game import JointAction, Label, place
-from acegames.model.table_columns import columns_of
-from acegames.model.written import show, unknown
+from acegames.model.table_columns import column_lists, columns_of
+from acegames.model.written import read_at, show, unknown
 
 LARGEST_REWARD = 1e140
 """The standard errors of mean rewards square and add up rewards; up to here floats can do that."""
@@ -178,7 +178,8 @@ def read_samples(samples: Any, facts: Facts, stationary: bool | None) -> Tally:
 def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
     """Samples from each accepted form."""
     if (columns := columns_of(given)) is not None:
-        given = _records(columns)
+        lists = read_at("samples", column_lists, columns)
+        given = (dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True))
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         rule = "must be a table, or records with state, action, next_state, cost, reward"
         raise InvalidGame(f"samples: got {show(given)}, {rule}")
@@ -190,28 +191,6 @@ def _samples(given: Any, facts: Facts) -> Iterator[Sample]:
         else:
             rule = "must be a mapping, or ([t,] state, action, next_state, cost, reward)"
             raise InvalidGame(f"sample {number}: {show(sample)}, {rule}")
-
-
-def _records(columns: dict[Any, Any]) -> Iterator[dict[Any, Any]]:
-    lists = {name: _entries(name, column) for name, column in columns.items()}
-    first = next(iter(lists), None)
-    for name, column in lists.items():
-        if len(column) != len(lists[first]):
-            other = f"column {first!r} has {len(lists[first])}"
-            raise InvalidGame(f"samples: column {name!r} has {len(column)} lines, {other}")
-    for values in zip(*lists.values(), strict=True):
-        yield dict(zip(lists, values, strict=True))
-
-
-def _entries(name: Any, column: Any) -> list[Any]:
-    """A column as a list; floats keep their type, so that 0.1 is one tenth in float32 too."""
-    if isinstance(column, (list, tuple)):
-        return list(column)
-    array = np.asarray(column)
-    if array.ndim == 0:
-        rule = "must be a list of values; a single record goes into a list: [{...}]"
-        raise InvalidGame(f"samples: column {name!r} is {show(column)}, {rule}")
-    return list(array) if array.dtype.kind == "f" else list(array.tolist())
 
 
 def _from_record(where: str, record: Mapping[Any, Any], facts: Facts) -> Sample:

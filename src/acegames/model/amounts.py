@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from acegames.errors import UnknownPair
 from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
-from acegames.model.written import unknown
+from acegames.model.written import check_known, unknown
 
 LARGEST = 2**61
 """Totals stay below this; a total plus the kernels' mark for "none", 2**62, fits into int64."""
@@ -34,9 +34,7 @@ def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, 
         ValueError: naming the value and the rule.
     """
     if isinstance(amounts, Mapping):
-        strange = [c for c in amounts if c not in constraints]
-        if strange:
-            raise ValueError(unknown("constraint", strange[0], constraints))
+        check_known("constraint", amounts, constraints, error=ValueError)
         given = [amounts.get(c, 0) for c in constraints]
     else:
         given = [amounts] if is_scalar(amounts) else list(amounts)

@@ -20,6 +20,13 @@ _SAMPLE, _FEW = 2**16, 2**10
 """Entries of a column that are looked at together or first, and different ones that are few."""
 
 
+def frozen(array: Any) -> NDArray[Any]:
+    """A read-only view, as the arrays of a game are: kernels are compiled for those only."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
+
+
 def pointers(lengths: ArrayLike) -> Ints:
     """Where each list begins, and where the last one ends."""
     lengths = np.asarray(lengths)
@@ -48,6 +55,20 @@ def in_order(columns: Sequence[NDArray[Any]]) -> tuple[Ints, Bools]:
     for column in columns if key is None else [key]:
         new[1:] |= column[order[1:]] != column[order[:-1]]
     return order, new
+
+
+def in_pair_order(state: Ints, spent: Ints) -> tuple[Ints, Ints]:
+    """States (Q,) and what is spent in them (Q, M), in lexicographic order."""
+    order = np.lexsort((*spent.T[::-1], state))
+    return state[order], spent[order]
+
+
+def alike(columns: Sequence[NDArray[Any]]) -> Ints:
+    """Number rows, given by columns, in lexicographic order; equal rows have the same number."""
+    order, new = in_order(columns)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return number
 
 
 def are_in_order(columns: Sequence[NDArray[Any]]) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Ints, are_in_order, distinct, in_order
+from acegames.model.arrays import Ints, are_in_order, distinct, in_order, owners
 from acegames.model.budgets import Budgets
 from acegames.model.checks import Label, initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
@@ -47,6 +47,12 @@ class RawLayer:
     next_state: NDArray[Any]  # (K,)
     cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`
     own: bool = False  # whether `assemble` may keep the arrays and change them; they have the types of `Layer`
+
+    @staticmethod
+    def of(layer: Layer, times: tuple[int, ...]) -> RawLayer:
+        """A layer of a game, to be changed."""
+        rows, outcomes = (layer.action, layer.reward), (layer.prob, layer.next_state, layer.cost)
+        return RawLayer(times, owners(layer.row_ptr), *rows, owners(layer.out_ptr), *outcomes)
 
 
 class Names(NamedTuple):

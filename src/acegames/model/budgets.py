@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
-from acegames.model.numbers import Bound, exact_or_inf, is_scalar
+from acegames.model.numbers import Bound, exact_or_inf, is_scalar, plain
+from acegames.model.written import read_at
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
-
-__all__ = ["AtEnd", "Budgets", "almost_sure", "costless", "costless_sentence", "is_almost_sure", "read_budget"]
-__all__ += ["warn_of_costless"]
 
 Budgets = tuple[tuple[Bound, ...], ...]
 """H rows of M: the bound on the cumulative cost after acting at t."""
@@ -100,10 +98,15 @@ def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
 
 
 def _bound(what: str, value: Any) -> Bound:
-    try:
-        return exact_or_inf(value)
-    except ValueError as error:
-        raise InvalidGame(f"{what}: {error}; must be a finite number or inf") from None
+    found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf")
+    return found
+
+
+def own_budget(game: MarkovGame) -> dict[Label, Any]:
+    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
+    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
+    shown = [column[0] if len(set(column)) == 1 else column for column in columns]
+    return dict(zip(game.constraints, shown, strict=True))
 
 
 def costless(game: MarkovGame) -> list[Label]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from acegames.errors import InvalidGame, InvalidOption, UnknownPair
+from acegames.errors import AceError, InvalidGame, InvalidOption, UnknownPair
 from acegames.model.numbers import probability
-from acegames.model.written import show, unknown
+from acegames.model.written import check_known, show
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
 from acegames.system.limits import SAME_HASH
 
@@ -33,11 +33,22 @@ def place(
     return ", ".join(parts)
 
 
+def check_count(what: str, value: Any, least: int = 1, error: type[AceError] = InvalidOption) -> int:
+    """Return a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise error(f"{what}: got {value!r}, must be a whole number of at least {least}")
+    return int(value)
+
+
 def check_horizon(horizon: Any) -> int:
     """Return the horizon as an int of at least one."""
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)) or horizon < 1:
-        raise InvalidGame(f"horizon: got {horizon!r}, must be a whole number of at least 1")
-    return int(horizon)
+    return check_count("horizon", horizon, error=InvalidGame)
+
+
+def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
+    """InvalidOption for a word that is not among the known ones."""
+    if not isinstance(given, (str, type(None))) or given not in known:
+        raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
 def check_labels(kind: str, labels: Iterable[Any]) -> tuple[Label, ...]:
@@ -100,9 +111,7 @@ def read_initial(initial: Any) -> dict[Label, float]:
 def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[int, float], ...]:
     """Return (state index, probability) pairs that sum to 1, sorted."""
     start, index = read_initial(initial), {s: i for i, s in enumerate(states)}
-    for state in start:
-        if state not in index:
-            raise InvalidGame(f"initial: {unknown('state', state, states)}")
+    check_known("state", start, index, "initial: ", InvalidGame)
     total = math.fsum(start.values())
     if abs(total - 1) > PROBABILITY_SUM:
         raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")

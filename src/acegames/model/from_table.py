@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats, Ints, alike
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import read_budget
 from acegames.model.checks import Label, check_horizon, check_labels
@@ -76,7 +76,7 @@ def game_from_table(
     keys, next_state = places(happen), by_state.number(happen, "next_state")
     keys = keys if worth is happen else np.concatenate([keys, places(worth)])
     names = Names(who, by_state.labels(), tuple(index.labels() for index in by_action), limits)
-    joint = _joint_numbers(names, keys)
+    joint = alike(list(keys.T))
     L = happen.length
     spoken = _Lines(names, happen.times(horizon), keys[:L], joint[:L])
     valued = spoken if worth is happen else _Lines(names, worth.times(horizon), keys[L:], joint[L:])
@@ -89,14 +89,6 @@ def game_from_table(
     layers = _raw_layers(horizon, spoken, valued, reward, outcome)
     values = [found for found, _ in costs]
     return assemble(names, layers, values, horizon=horizon, initial=initial, budgets=budgets, name=name)
-
-
-def _joint_numbers(names: Names, keys: Ints) -> Ints:
-    """Return one number per line, equal where state and joint action are, small by renumbering."""
-    joint = keys[:, 0]
-    for i, labels in enumerate(names.actions):
-        _, joint = np.unique(joint * len(labels) + keys[:, 1 + i], return_inverse=True)
-    return joint.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True)

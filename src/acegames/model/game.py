@@ -89,6 +89,18 @@ class MarkovGame:
         """Labels of a joint action given by one index per player."""
         return tuple(labels[int(i)] for labels, i in zip(self.actions, indices, strict=True))
 
+    def legal(self, t: int, state: Label) -> dict[JointAction, int]:
+        """The legal joint actions of a state, with their rows; KeyError for an unknown state."""
+        layer = self.layer(t)
+        return {self.joint_action(layer.action[row]): row for row in layer.rows(self.state_index(state))}
+
+    def outcomes(self, t: int, row: int) -> list[tuple[float, Label, tuple[Cost, ...]]]:
+        """Probability, next state and cost of each outcome of a row."""
+        layer, outs = self.layer(t), self.layer(t).outcomes(row)
+        costs = [tuple(v[k] for v, k in zip(self.cost_values, code, strict=True)) for code in layer.cost[outs].tolist()]
+        following = [self.states[s] for s in layer.next_state[outs].tolist()]
+        return list(zip(layer.prob[outs].tolist(), following, costs, strict=True))
+
     def place(self, t: int, row: int) -> str:
         """Time, state and joint action of a row for an error message."""
         state = int(np.searchsorted(self.layer(t).row_ptr, row, "right")) - 1
@@ -97,6 +109,14 @@ class MarkovGame:
     def action_indices(self, action: Sequence[Label]) -> tuple[int, ...]:
         """Indices of a joint action given by labels; KeyError when a label is unknown."""
         return tuple(index[label] for index, label in zip(self.action_numbers, action, strict=True))
+
+    @cached_property
+    def times(self) -> list[tuple[int, ...]]:
+        """The times at which each layer applies."""
+        found: list[list[int]] = [[] for _ in self.layers]
+        for t, k in enumerate(self.layer_at):
+            found[k].append(t)
+        return list(map(tuple, found))
 
     @cached_property
     def state_numbers(self) -> dict[Label, int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import TooLarge
 from acegames.model.arrays import Bools
@@ -50,6 +50,12 @@ class Layer:
     def rows(self, state: int) -> range:
         """Rows (legal joint actions) of a state."""
         return range(int(self.row_ptr[state]), int(self.row_ptr[state + 1]))
+
+    def row_of(self, state: int, action: ArrayLike) -> int | None:
+        """The row of a joint action, given by indices; None where it is not legal."""
+        rows = self.rows(state)
+        found = np.flatnonzero((self.action[rows.start : rows.stop] == action).all(axis=1))
+        return rows[found[0]] if len(found) else None
 
     def outcomes(self, row: int) -> slice:
         """Outcomes of a row, as a slice of `prob`, `next_state` and `cost`."""

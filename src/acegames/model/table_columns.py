@@ -35,6 +35,25 @@ def columns_of(table: Any) -> dict[Any, Any] | None:
     return dict(table) if isinstance(table, Mapping) else None
 
 
+def column_lists(columns: Mapping[Any, Any]) -> dict[Any, list[Any]]:
+    """Columns as lists of one length; ValueError for others.
+
+    The floats of arrays keep their type, so that 0.1 is one tenth in float32 too.
+    """
+    found: dict[Any, list[Any]] = {}
+    for name, column in columns.items():
+        array = np.asarray(column) if hasattr(column, "__array__") else None
+        if isinstance(column, (str, bytes)) or not isinstance(column, Iterable) or getattr(array, "ndim", 1) == 0:
+            rule = "must be a list of values; a single record goes into a list: [{...}]"
+            raise ValueError(f"column {name!r} is {show(column)}, {rule}")
+        found[name] = list(column if array is None else array if array.dtype.kind == "f" else array.tolist())
+        first = next(iter(found))
+        if len(found[name]) != len(found[first]):
+            other = f"column {first!r} has {len(found[first])}"
+            raise ValueError(f"column {name!r} has {len(found[name])} lines, {other}")
+    return found
+
+
 class NumberedTable(dict[str, Any]):
     """{column: values} read from a file, with the number of each line in it for messages."""
 

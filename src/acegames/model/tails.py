@@ -33,11 +33,5 @@ class Tails:
 
     def to_data(self) -> dict[str, Any]:
         """As plain data for a file."""
-        return {
-            "gamma": str(self.gamma),
-            "cost_gamma": str(self.cost_gamma),
-            "epsilon": str(self.epsilon),
-            "reward": list(self.reward),
-            "gain": list(self.gain),
-            "cost": [str(c) for c in self.cost],
-        }
+        rates = {name: str(getattr(self, name)) for name in ("gamma", "cost_gamma", "epsilon")}
+        return {**rates, "reward": list(self.reward), "gain": list(self.gain), "cost": [str(c) for c in self.cost]}

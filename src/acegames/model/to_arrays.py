@@ -13,7 +13,7 @@ from acegames.model.arrays import Ints, owners, pointers
 from acegames.model.checks import place
 from acegames.model.layers import Layer
 from acegames.model.to_table import check_no_tails, numbers, rest_of
-from acegames.numerics import ARRAY_PRODUCT
+from acegames.numerics import WRITTEN_PRODUCT
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -69,7 +69,7 @@ def _dense(game: MarkovGame, k: int, rank: Ints, widest: int) -> dict[str, NDArr
     one_state = ((moves > 0).sum(axis=1) == 1) & ~one_cost
     chances[one_cost], moves[one_state] = chances[one_cost] > 0, moves[one_state] > 0
     whole = np.diff(layer.out_ptr) == (moves > 0).sum(axis=1) * (chances > 0).sum(axis=1)
-    apart = np.abs(moves[row, layer.next_state] * chances[row, rank] - layer.prob) > ARRAY_PRODUCT * layer.prob
+    apart = np.abs(moves[row, layer.next_state] * chances[row, rank] - layer.prob) > WRITTEN_PRODUCT * layer.prob
     wrong = np.union1d(np.flatnonzero(~whole), row[apart])
     if len(wrong):
         spot = game.place(game.layer_at.index(k), int(wrong[0]))

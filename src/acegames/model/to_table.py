@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption
+from acegames.model.budgets import own_budget
 from acegames.model.costs.random import Cost
 from acegames.model.numbers import plain
 from acegames.model.table_columns import check_columns, cost_columns
@@ -77,13 +78,7 @@ def rest_of(game: MarkovGame) -> dict[str, Any]:
         "actions": game.actions,
         "name": game.name,
     }
-    if game.constraints:
-        found["constraints"] = game.constraints
-        found["budget"] = {
-            label: plain(schedule[0]) if len(set(schedule)) == 1 else [plain(b) for b in schedule]
-            for label, schedule in zip(game.constraints, zip(*game.budgets, strict=True), strict=True)
-        }
-    return found
+    return found | ({"constraints": game.constraints, "budget": own_budget(game)} if game.constraints else {})
 
 
 def check_no_tails(game: MarkovGame) -> None:

@@ -44,6 +44,12 @@ def check_function(
         raise error(f"{name}: {told}; it must accept these arguments") from None
 
 
+def check_optional(name: str, function: Any, takes: Sequence[str], error: type[AceError] = InvalidOption) -> None:
+    """`check_function` where a function is given."""
+    if function is not None:
+        check_function(name, function, takes, error=error)
+
+
 def does_without_first(function: Any, takes: Sequence[str]) -> bool:
     """Whether a function needs all of these but the first, and does not call its own first so."""
     try:

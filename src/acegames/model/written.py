@@ -9,12 +9,12 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from acegames.errors import BadFile, InvalidGame
+from acegames.errors import AceError, BadFile, InvalidGame, InvalidOption
 from acegames.model.numbers import Bound, exact, plain, probability, text
 from acegames.system.limits import DECIMAL_LENGTH, LABEL_NESTING, TEXT_BYTES
 
@@ -70,13 +70,30 @@ def unknown(kind: str, value: Any, known: Iterable[Any]) -> str:
     return f"unknown {kind} {show(value)}, there are {', '.join(shown) or 'none'}"
 
 
+def check_known(
+    kind: str, given: Iterable[Any], known: Collection[Any], where: str = "", error: type[Exception] = InvalidOption
+) -> None:
+    """Raise an error for the first label that is not among the known ones."""
+    for label in given:
+        if label not in known:
+            raise error(where + unknown(kind, label, known))
+
+
+def read_at(
+    where: str, read: Callable[[Any], Any], value: Any, rule: str = "", error: type[AceError] = InvalidGame
+) -> Any:
+    """Return what `read` makes of a value; an error that says where if it raises ValueError."""
+    try:
+        return read(value)
+    except ValueError as wrong:
+        raise error(f"{where}: {wrong}{rule}") from None
+
+
 def check_keys(where: str, given: Any, known: Sequence[str], required: Sequence[str] = ()) -> None:
     """Raise InvalidGame unless `given` is a mapping with known keys and all the required ones."""
     if not isinstance(given, Mapping):
         raise InvalidGame(f"{where}: {show(given)}, must be a mapping with keys among {', '.join(known)}")
-    for key in given:
-        if key not in known:
-            raise InvalidGame(f"{where}: {unknown('key', key, known)}")
+    check_known("key", given, known, f"{where}: ", InvalidGame)
     missing = [key for key in required if key not in given]
     if missing:
         raise InvalidGame(f"{where}: the key {missing[0]!r} is missing")

@@ -37,9 +37,8 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
     """
     found = feasibility(of) if isinstance(of, MarkovGame) else of
     labels = found.game.constraints
-    own = [
-        next((float(b) for b in reversed(s) if b != math.inf), math.inf) for s in zip(*found.game.budgets, strict=True)
-    ]
+    schedules = zip(*found.game.budgets, strict=True)
+    own = [next((float(b) for b in reversed(schedule) if b != math.inf), math.inf) for schedule in schedules]
     bounded = [c for c, b in zip(labels, own, strict=True) if b != math.inf]
     axes = chosen("constraints", labels, bounded[:2] if constraints is None else constraints, most=2)
     for m in axes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, place
+from acegames.model.written import check_known, read_at
 from acegames.policy.layer import PolicyLayer, project
 from acegames.policy.policy import Policy
 from acegames.solving.curve_budgets import chosen
@@ -80,13 +82,8 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
 def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, Any]) -> NDArray[np.bool_]:
     """Which spendings have the amounts `at` in the constraints that no axis shows."""
     others = [m for m in range(len(policy.constraints)) if m not in axes]
-    for label in at:
-        if label not in [policy.constraints[m] for m in others]:
-            raise InvalidOption(f"at: {label!r} is no constraint, or one that an axis shows")
-    try:
-        fixed = np.array(to_units(policy.constraints, policy.tracker.units, at))
-    except ValueError as error:
-        raise InvalidOption(f"at: {error}") from None
+    check_known("constraint besides those of the axes", at, [policy.constraints[m] for m in others], "at: ")
+    fixed = np.array(read_at("at", partial(to_units, policy.constraints, policy.tracker.units), at, "", InvalidOption))
     return np.asarray((total[:, others] == fixed[others]).all(axis=1))
 
 

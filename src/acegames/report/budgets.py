@@ -8,8 +8,8 @@ from acegames.errors import AceError, TooLarge
 from acegames.model.words import called, shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
-from acegames.report.situations import evenly
 from acegames.safety.frontier import Frontier
+from acegames.solving.curve_budgets import spread
 from acegames.solving.pipeline import Solution
 
 MOST_PAIRS = 400_000
@@ -39,7 +39,7 @@ def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str,
     if frontier is None:
         return {"rows": [], "note": note, "number": 0}
     rows, said = frontier.at_root(), []
-    kept = evenly(len(rows), MOST_MINIMAL)
+    kept = spread(0, len(rows) - 1, MOST_MINIMAL)
     if len(kept) < len(rows):
         said.append(f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread.")
     if len(set(view.game.budgets)) > 1:

@@ -39,10 +39,9 @@ def episode_data(view: View, rollouts: Rollouts, episodes: dict[int, str]) -> li
     found = []
     for e, title in episodes.items():
         rewards = []
-        for t in range(view.game.horizon):
-            layer, s = view.game.layer(t), int(rollouts.state[e, t])
-            row = next(r for r in layer.rows(s) if (layer.action[r] == rollouts.action[e, t]).all())
-            rewards.append([shown(x) for x in layer.reward[row]])
+        for t, (s, action) in enumerate(zip(rollouts.state[e], rollouts.action[e], strict=False)):
+            layer = view.game.layer(t)
+            rewards.append([shown(x) for x in layer.reward[layer.row_of(s, action)]])
         entry = {
             "title": title,
             "state": rollouts.state[e].tolist(),

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.arrays import Ints
+from acegames.model.arrays import Ints, in_pair_order
 from acegames.model.words import shown
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
 from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
 from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier
+from acegames.solving.curve_budgets import spread
 
 Key = tuple[int, ...]  # t, state, whole units spent
 CELLS_PER_SITUATION = 10
@@ -69,13 +70,13 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     horizon = view.game.horizon
     number = sum(view.number(t) for t in range(horizon))
     if number <= most:
-        return Chosen(tuple(_sorted(*view.listed(t)) for t in range(horizon)), number, number)
+        return Chosen(tuple(in_pair_order(*view.listed(t)) for t in range(horizon)), number, number)
     kept: set[Key] = set()
     kinds, often = [], _often(view, visits)
     for (share, every, some), keys in zip(SHARES, [*first, _extremes(view, visits), often], strict=True):
         others = [key for key in dict.fromkeys(keys) if key not in kept]
         room = min(most - len(kept), max(1, int(share * most)))
-        kept |= set(others[:room] if keys is often else (others[k] for k in evenly(len(others), room)))
+        kept |= set(others[:room] if keys is often else (others[k] for k in spread(0, len(others) - 1, room)))
         if room and others:
             kinds.append(every if len(others) <= room else some)
     before = len(kept)
@@ -85,11 +86,6 @@ def choose(view: View, most: int, first: Sequence[list[Key]], visits: dict[Key, 
     table = np.array(sorted(kept), dtype=np.int64).reshape(len(kept), 2 + len(view.game.constraints))
     at = np.split(table[:, 1:], np.searchsorted(table[:, 0], range(1, horizon)))
     return Chosen(tuple((part[:, 0], part[:, 1:]) for part in at), number, len(kept), tuple(kinds))
-
-
-def evenly(number: int, most: int) -> list[int]:
-    """At most so many of the numbers 0 .. number - 1, evenly spread."""
-    return np.unique(np.linspace(0, number - 1, min(most, number), dtype=np.int64)).tolist()  # type: ignore[no-any-return]
 
 
 def _often(view: View, visits: dict[Key, int]) -> list[Key]:
@@ -105,14 +101,9 @@ def _spread(view: View, wanted: int, kept: set[Key], number: int) -> list[Key]:
     found: list[Key] = []
     for t in range(view.game.horizon if wanted else 0):
         state, total = view.listed(t)
-        some = evenly(len(state), 2 + int(len(state) * (wanted + len(kept)) / number))
+        some = spread(0, len(state) - 1, 2 + int(len(state) * (wanted + len(kept)) / number))
         found += [key for k in some if (key := (t, int(state[k]), *total[k].tolist())) not in kept]
-    return [found[k] for k in evenly(len(found), wanted)]
-
-
-def _sorted(state: Ints, total: Ints) -> tuple[Ints, Ints]:
-    order = np.lexsort((*total.T[::-1], state))
-    return state[order], total[order]
+    return [found[k] for k in spread(0, len(found) - 1, wanted)]
 
 
 def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
@@ -203,8 +194,8 @@ def _coarser(total: Ints, most: int) -> Ints:
         kept: Ints = total[(place % stride == 0).all(axis=1)]
         if 0 < len(kept) <= most:
             return kept
-    spread: Ints = total[evenly(len(total), most)]
-    return spread
+    some: Ints = total[spread(0, len(total) - 1, most)]
+    return some
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import WEIGHTED, Concept
-from acegames.model.budgets import is_almost_sure
-from acegames.model.numbers import plain
+from acegames.model.budgets import is_almost_sure, own_budget
 from acegames.model.words import called, shown, spelled
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
@@ -54,23 +53,18 @@ def _game_words(view: View) -> str:
     states = f"{len(game.states):,} state{'s' * (len(game.states) != 1)}"
     players = ", ".join(map(called, game.players))
     who = f"{len(game.players)} players ({players})" if len(game.players) > 1 else f"one player ({players})"
-    limits = ", ".join(f"{called(c)} {_limit(schedule)}" for c, schedule in _schedules(view))
+    limits = ", ".join(f"{called(c)} {_limit(budget)}" for c, budget in own_budget(game).items())
     budgets = f"hard budgets: {limits}" if limits else "no budgets"
     return f"{name}{who}, {states}, {game.horizon} step{'s' * (game.horizon != 1)}, {budgets}."
 
 
-def _schedules(view: View) -> list[tuple[Any, list[Any]]]:
-    columns = [[plain(b) for b in column] for column in zip(*view.game.budgets, strict=True)]
-    return list(zip(view.game.constraints, columns, strict=True))
-
-
-def _limit(schedule: list[Any]) -> str:
+def _limit(budget: Any) -> str:
     """A budget in words."""
-    if len(set(schedule)) == 1:
-        return "without limit" if schedule[0] == np.inf else _text(schedule[0])
-    if is_almost_sure(schedule):
-        return f"{_text(schedule[-1])} at the end"
-    listed = list(map(_text, schedule))
+    if not isinstance(budget, list):
+        return "without limit" if budget == np.inf else _text(budget)
+    if is_almost_sure(budget):
+        return f"{_text(budget[-1])} at the end"
+    listed = list(map(_text, budget))
     return "by step " + ", ".join(listed if len(listed) <= 8 else [*listed[:4], "…", *listed[-3:]])
 
 
@@ -108,10 +102,10 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
     """Worst spending against budget, the tightest first; of a schedule, over simulated episodes."""
     budgets = budget_table(view)
     found: list[tuple[float, int, dict[str, Any]]] = []
-    for m, (label, schedule) in enumerate(_schedules(view)):
+    for m, (label, budget) in enumerate(own_budget(view.game).items()):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
-        entry = {"constraint": m, "budget": _limit(schedule), "worst": shown(worst), "slack": None, "used": None}
-        if len(set(schedule)) == 1 and np.isfinite(limits[0]):
+        entry = {"constraint": m, "budget": _limit(budget), "worst": shown(worst), "slack": None, "used": None}
+        if not isinstance(budget, list) and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
             tight = _left(limits[0] - worst, limits[0], worst)

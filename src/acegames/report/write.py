@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
-from acegames.learn.confidence import check_count
+from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.words import called, shown
 from acegames.policy.on_demand import count_pairs

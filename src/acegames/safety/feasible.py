@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair, to_units
+from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
 from acegames.safety.explore import explore
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
-
-__all__ = ["Feasibility", "feasibility"]
 
 Spent = tuple[int | float | Fraction, ...]
 
@@ -48,12 +47,9 @@ class Feasibility:
 
     def states(self, t: int) -> list[tuple[Label, Spent]]:
         """FS_t: the (state, spent) that feasible policies reach at time t (H: at the end)."""
-        state, spent = self.listed(t)
-        order = np.lexsort((*spent.T[::-1], state))
-        return [
-            (self.game.states[s], self.lattice.spent(c))
-            for s, c in zip(state[order].tolist(), spent[order].tolist(), strict=True)
-        ]
+        state, spent = in_pair_order(*self.listed(t))
+        pairs = zip(state.tolist(), spent.tolist(), strict=True)
+        return [(self.game.states[s], self.lattice.spent(c)) for s, c in pairs]
 
     def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """FS_t by indices, in no particular order: states (Q,) and spent whole units (Q, M)."""

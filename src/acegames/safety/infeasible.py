@@ -10,8 +10,6 @@ from acegames.model.numbers import plain_array
 from acegames.model.words import number
 from acegames.safety.frontier import Frontier
 
-__all__ = ["infeasible", "infeasible_as_counted"]
-
 
 def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     """The error for a game without a feasible policy; `how` says how costs were counted."""

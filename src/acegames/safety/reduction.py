@@ -22,8 +22,6 @@ from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
 from acegames.safety.infeasible import infeasible
 
-__all__ = ["LiftedPolicy", "Reduction", "reduce"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reduction:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
-from acegames.model.arrays import Floats, Ints, pointers
+from acegames.model.arrays import Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
 from acegames.safety.cells import Cells, LayerSpace, number_boxes
 from acegames.safety.lattice import Lattice
@@ -54,11 +54,11 @@ class Tables:
         rows = pointers([len(x.reward) for x in game.layers])
         outs = pointers([len(x.prob) for x in game.layers])
         return Tables(
-            row_ptr=_frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
+            row_ptr=frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
             out_ptr=_joined([x.out_ptr[:-1] + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
             **{f: _joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")},
-            cost=_frozen(costs),
-            layer_at=_frozen(np.array(game.layer_at, dtype=np.int64)),
+            cost=frozen(costs),
+            layer_at=frozen(np.array(game.layer_at, dtype=np.int64)),
         )
 
     @cached_property
@@ -72,14 +72,7 @@ class Tables:
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    return _frozen(parts[0] if len(parts) == 1 else np.concatenate(parts))
-
-
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Read-only, as the game's own arrays are: writable arrays would compile kernels again."""
-    array = np.ascontiguousarray(array)
-    array.setflags(write=False)
-    return array
+    return frozen(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +201,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     states = np.empty(boxes, np.int64)
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
     lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
-    start = forward_bounds(initial, steps._replace(cost=_frozen(costs)), states, least, most)
+    start = forward_bounds(initial, steps._replace(cost=frozen(costs)), states, least, most)
     low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
     backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
@@ -219,7 +212,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     space = Space(
         game,
         tuple(dims[k] for k in order) if dims else (),
-        replace(tables, cost=_frozen(kept[:, order])),
+        replace(tables, cost=frozen(kept[:, order])),
         np.ascontiguousarray(budget[:, order]),
         start,
         states[playable],

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.model.arrays import Bools, Ints
+from acegames.model.arrays import Bools, Ints, alike
 
 Actions = NDArray[np.int32]  # (E, N) joint actions, in lexicographic order
 Sets = tuple[Bools, ...]  # N masks
@@ -72,8 +72,7 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bo
 def _kinds(allowed: Bools, player: int) -> Ints:
     """The kind of each action: those of a kind are safe with the same actions of the others."""
     rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
-    seen: dict[bytes, int] = {}
-    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows], dtype=np.int64)
+    return alike(list(rows.T))
 
 
 def _cells(kinds: list[int]) -> float:

@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import TooLarge
 from acegames.kernels.records import Place
-from acegames.model.arrays import Ints, pointers
-from acegames.model.game import MarkovGame
+from acegames.model.arrays import Ints, frozen, pointers
 from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
-from acegames.system.machine import available_memory
+from acegames.system.machine import check_memory
 
 if TYPE_CHECKING:
     from acegames.kernels.safe_sets import Sets
@@ -31,13 +29,6 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 
 FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view of the array: kernels are compiled for those only."""
-    array = np.ascontiguousarray(array).view()
-    array.setflags(write=False)
-    return array
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
@@ -105,12 +96,11 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     """Find the safe joint actions of every pair; TooLarge where four bytes for each do not fit."""
     game = space.game
     number = int(first[-1])
-    if 4 * number > available_memory():
-        raise TooLarge(
-            f"shield: {number:,} safe situations take {4 * number / 2**30:.3g} GiB, more than can be used; "
-            "coarser costs, fewer constraints or smaller budgets would help"
-        )
-    blocks, lists = _action_lists(game)
+    advice = "coarser costs, fewer constraints or smaller budgets would help"
+    check_memory(f"shield: {number:,} safe situations", 4 * number, advice)
+    # which list of joint actions each state of each layer has, (L, S), and the distinct lists
+    of, lists = _distinct(layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr))
+    blocks = of.reshape(len(game.layers), len(game.states))
     code = np.empty(number, dtype=np.int32)
     rows = space.tables.widest[0]
     known = _with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), max(FIRST_SETS, 2 * rows), 0)
@@ -151,12 +141,6 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
         return dense_sets, [0, 0, 0], len(here.states), layer
     assert here.cells.keys is not None and after.keys is not None
     return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
-
-
-def _action_lists(game: MarkovGame) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
-    """Which list of joint actions each state of each layer has, (L, S); and the distinct lists."""
-    of, lists = _distinct(layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr))
-    return of.reshape(len(game.layers), len(game.states)), lists
 
 
 def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from acegames.approximate.within import Within
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import read_pair
-from acegames.model.arrays import Bools, Ints
-from acegames.model.checks import UNSAID, first_state
+from acegames.model.arrays import Bools, Ints, frozen
+from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
@@ -36,12 +36,10 @@ from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
 from acegames.shield.product_sets import CRITERIA, product_sets
 from acegames.shield.runner import ShieldRunner
-from acegames.shield.safe_sets import Sealed, find_safe_sets, frozen, number_pairs, sealed
+from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, sealed
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
-
-__all__ = ["Shield"]
 
 
 class Shield(Sealed):
@@ -83,8 +81,7 @@ class Shield(Sealed):
         criterion: str = "largest",
     ) -> None:
         check_game(game)
-        if not isinstance(criterion, str) or criterion not in CRITERIA:
-            raise InvalidOption(f"criterion: got {criterion!r}, must be one of {list(CRITERIA)!r}")
+        check_choice("criterion", criterion, CRITERIA)
         within = Within(epsilon, relative, rounding, default="up")
         counted = within.count(game)
         whole = lattice(counted.game)
@@ -170,13 +167,13 @@ class Shield(Sealed):
     def explains(self, t: int, state: Label, action: Sequence[Label], cost: Any, next_state: Label = UNSAID) -> bool:
         """Whether some outcome of a joint action has this cost, as counted, and next state."""
         counted, game = self.feasibility, self.game
-        layer, wanted = counted.game.layer(t), game.action_indices(action)
-        rows = layer.rows(game.state_index(state))
-        for row in (row for row in rows if tuple(layer.action[row].tolist()) == wanted):
-            outs = layer.outcomes(row)
-            fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
-            return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
-        return False
+        layer = counted.game.layer(t)
+        row = layer.row_of(game.state_index(state), game.action_indices(action))
+        if row is None:
+            return False
+        outs = layer.outcomes(row)
+        fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
+        return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
 
     # -- batches, in whole numbers ----------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Floats
 from acegames.model.checks import UNSAID
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.written import unknown
+from acegames.model.written import check_known, unknown
 from acegames.shield.safe_sets import sealed
 
 Chosen = Sequence[Label] | Mapping[Label, Label]
@@ -43,7 +43,7 @@ class Situation:
 
     def allows(self, action: Sequence[Label]) -> bool:
         """Whether a joint action is safe."""
-        return bool((self.safe == self._indices(action)).all(axis=1).any())
+        return bool((self.safe == joint_indices(self.game, action)).all(axis=1).any())
 
     def turn(self, chosen: Chosen, player: Label) -> Bools:
         """The next player's actions that complete what was chosen to a safe joint action."""
@@ -63,7 +63,7 @@ class Situation:
 
     def repair(self, action: Sequence[Label], prefer: Any) -> JointAction:
         """The safe joint action in which the fewest players change; of several the preferred."""
-        nearest = self.nearest(self._indices(action))
+        nearest = self.nearest(np.array(joint_indices(self.game, action)))
         return self.game.joint_action(nearest[int(np.argmax(self._scores(prefer, nearest)))])
 
     def nearest(self, action: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -71,22 +71,8 @@ class Situation:
         changed = (self.safe != action).sum(axis=1)
         return np.asarray(self.safe[changed == changed.min()])
 
-    def _indices(self, action: Sequence[Label]) -> NDArray[np.int64]:
-        players = self.game.players
-        if not _listed(action) or len(action) != len(players):
-            raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
-        return np.array([self._index(i, a) for i, a in enumerate(action)], dtype=np.int64)
-
-    def _index(self, player: int, action: Label) -> int:
-        try:
-            return self.game.action_numbers[player][action]
-        except (KeyError, TypeError):
-            said = unknown("action", action, self.game.actions[player])
-            raise InvalidOption(f"player {self.game.players[player]!r}: {said}") from None
-
     def _player(self, player: Label) -> int:
-        if player not in self.game.players:
-            raise InvalidOption(unknown("player", player, self.game.players))
+        check_known("player", [player], self.game.players)
         return self.game.players.index(player)
 
     def _given(self, chosen: Chosen) -> dict[int, int]:
@@ -99,7 +85,7 @@ class Situation:
         else:
             rule = f"must be the actions of the first of the players {list(players)!r}, or {{player: action}}"
             raise InvalidOption(f"chosen: got {chosen!r}, {rule}")
-        return {i: self._index(i, a) for i, a in given.items()}
+        return {i: _index(self.game, i, a) for i, a in given.items()}
 
     def _scores(self, prefer: Any, safe: NDArray[np.int32]) -> Floats:
         """The score of each joint action."""
@@ -136,6 +122,22 @@ class Situation:
 
     def __str__(self) -> str:
         return f"{place(self.t, self.state)}, spent {self.spent!r}"
+
+
+def joint_indices(game: MarkovGame, action: Sequence[Label]) -> tuple[int, ...]:
+    """The numbers of a joint action given by labels; InvalidOption where it is none."""
+    players = game.players
+    if not _listed(action) or len(action) != len(players):
+        raise InvalidOption(f"action {action!r}: must be one action per player {list(players)!r}, in this order")
+    return tuple(_index(game, i, a) for i, a in enumerate(action))
+
+
+def _index(game: MarkovGame, player: int, action: Label) -> int:
+    try:
+        return game.action_numbers[player][action]
+    except (KeyError, TypeError):
+        said = unknown("action", action, game.actions[player])
+        raise InvalidOption(f"player {game.players[player]!r}: {said}") from None
 
 
 def _listed(given: Any) -> bool:

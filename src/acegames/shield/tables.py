@@ -13,7 +13,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Bools, Ints, owners
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
-from acegames.system.machine import available_memory
+from acegames.system.machine import check_memory
 
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
 PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
@@ -28,11 +28,9 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
     if len(shape) >= MOST_AXES:
         raise TooLarge(f"{what}: arrays have at most {MOST_AXES} axes, there are {len(shape)} players; {DO_WITHOUT}")
     size = number * math.prod(shape) * entry
-    if size > ALWAYS_FINE and size > available_memory():
-        raise TooLarge(
-            f"{what}: {number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players take {size / 2**30:.3g} GiB, more "
-            f"than can be used; {DO_WITHOUT}"
-        )
+    if size > ALWAYS_FINE:
+        entries = f"{number:,} times the {math.prod(shape):,} joint actions of {len(shape)} players"
+        check_memory(f"{what}: {entries}", size, DO_WITHOUT)
 
 
 def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:

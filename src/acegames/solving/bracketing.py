@@ -17,8 +17,6 @@ from acegames.solving.pipeline import solve
 from acegames.solving.solution import Solution
 from acegames.system.deprecation import deprecated
 
-__all__ = ["Bracket", "bracket"]
-
 
 @dataclass(frozen=True, eq=False)
 class Bracket:

@@ -27,22 +27,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.approximate.rounding import rebuilt
 from acegames.approximate.within import Within
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
-from acegames.model.game import Label, Layer, MarkovGame, exact_costs, place
+from acegames.model.assemble import RawLayer
+from acegames.model.checks import check_count
+from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.words import number
 from acegames.policy.layer import project
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
-
-__all__ = ["BudgetCurve", "budget_curve"]
-
 
 NAMED = 5  # budgets that a note names, at most
 SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
@@ -156,8 +156,7 @@ def budget_curve(
     check_rewards(game, concept)
     if not game.constraints:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
-    if isinstance(points, bool) or not isinstance(points, (int, np.integer)) or points < 2:
-        raise InvalidOption(f"points: got {points!r}, must be a whole number of at least 2")
+    points = check_count("points", points, least=2)
     remarks: tuple[str, ...] = ()
     within = Within(epsilon, relative, rounding)
     rounded = within.rounded(game, any_budget=True)
@@ -168,7 +167,7 @@ def budget_curve(
     scale = Scale(game)
     if budgets is None:
         varied = varied_constraints(scale, constraint)
-        shown, steps = scale.default_budgets(varied, int(points))
+        shown, steps = scale.default_budgets(varied, points)
     else:
         varied, shown = given_budgets(scale, constraint, budgets)
         steps = len(shown)
@@ -258,37 +257,22 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
 def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fraction]]) -> MarkovGame:
     """The game under the budget `top` after a step in which chance spends one of `spent`."""
     game, costs = scale.game, exact_costs(scale.game)
-    values = [sorted({*known, *column}) for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
-    code = [{v: k for k, v in enumerate(column)} for column in values]
-    new = [np.array([c[v] for v in known], dtype=np.int32) for known, c in zip(costs, code, strict=True)]
-    later = [
-        replace(layer, cost=np.column_stack([column[layer.cost[:, m]] for m, column in enumerate(new)]))
-        for layer in game.layers
-    ]
-    outcomes = sorted(
-        (s, tuple(c[x] for c, x in zip(code, budget, strict=True)), p / len(spent))
-        for budget in spent
-        for s, p in game.initial
+    values = [[*known, *column] for known, column in zip(costs, zip(*spent, strict=True), strict=True)]
+    start, chance = (np.array(x) for x in zip(*game.initial, strict=True))
+    codes = np.arange(len(spent))[:, None] + [len(known) for known in costs]
+    nobody = np.zeros((1, len(game.players)))
+    first = RawLayer(
+        times=(0,),
+        row_state=np.array([0]),
+        row_action=nobody.astype(np.int64),
+        reward=nobody,
+        out_row=np.zeros(len(spent) * len(start), dtype=np.int64),
+        prob=np.tile(chance, len(spent)) / len(spent),
+        next_state=np.tile(start, len(spent)),
+        cost=np.repeat(codes, len(start), axis=0),
     )
-    first = Layer(
-        row_ptr=np.array([0] + [1] * len(game.states), dtype=np.int64),
-        action=np.zeros((1, len(game.players)), dtype=np.int32),
-        reward=np.zeros((1, len(game.players))),
-        out_ptr=np.array([0, len(outcomes)], dtype=np.int64),
-        prob=np.array([p for *_, p in outcomes]),
-        next_state=np.array([s for s, *_ in outcomes], dtype=np.int32),
-        cost=np.array([c for _, c, _ in outcomes], dtype=np.int32),
-    )
+    later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
-    budgets = [
-        tuple(b if b == math.inf else b + x for b, x in zip(budget, shift, strict=True)) for budget in game.budgets
-    ]
-    return replace(
-        game,
-        horizon=game.horizon + 1,
-        initial=((0, 1.0),),
-        budgets=((math.inf,) * len(top), *budgets),
-        cost_values=tuple(map(tuple, values)),
-        layers=(first, *later),
-        layer_at=(0, *(k + 1 for k in game.layer_at)),
-    )
+    budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
+    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets))
+    return rebuilt(begun, [first, *later], values, game.horizon + 1)

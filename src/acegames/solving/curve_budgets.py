@@ -14,7 +14,7 @@ from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
-from acegames.model.written import unknown
+from acegames.model.written import check_known, read_at
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.infeasible import infeasible
 
@@ -65,7 +65,7 @@ class Scale:
             low, high = int(lowest[:, m].min()), own[m]
             more = self.own[m] != high * self.units[m]  # the game's own budget is shown, though nothing changes there
             steps *= high - low + 1 + more
-            columns[m] = [x * self.units[m] for x in _spread(low, high, each - more)]
+            columns[m] = [x * self.units[m] for x in spread(low, high, each - more)]
             columns[m] += [self.own[m]] * more
         return list(itertools.product(*columns)), steps
 
@@ -79,7 +79,7 @@ class Scale:
         return math.floor(lowest) - 1, math.ceil(highest)
 
 
-def _spread(low: int, high: int, most: int) -> list[int]:
+def spread(low: int, high: int, most: int) -> list[int]:
     """All whole numbers from low to high, or `most` of them, evenly, both ends included."""
     count = min(most, high - low + 1)
     return [low + (high - low) * k // max(1, count - 1) for k in range(count)]
@@ -88,9 +88,7 @@ def _spread(low: int, high: int, most: int) -> list[int]:
 def chosen(what: str, labels: Sequence[Label], wanted: Any, *, most: int) -> list[int]:
     """Numbers of the constraints that the option `what` asks for: one, or two if `most` is 2."""
     given = [wanted] if wanted in labels or is_scalar(wanted) else list(wanted)
-    for label in given:
-        if label not in labels:
-            raise InvalidOption(f"{what}: {unknown('constraint', label, labels)}")
+    check_known("constraint", given, labels, f"{what}: ")
     if not 1 <= len(set(given)) == len(given) <= most:
         rule = "one" if most == 1 else "one or two different ones"
         raise InvalidOption(f"{what}: got {wanted!r}, must be {rule} of {list(labels)!r}")
@@ -133,10 +131,7 @@ def given_budgets(scale: Scale, constraint: Any, budgets: Any) -> tuple[list[int
 
 
 def _bound(what: str, value: Any, bounded: bool) -> Bound:
-    try:
-        found = exact_or_inf(value)
-    except ValueError as error:
-        raise InvalidOption(f"{what}: {error}; must be a finite number or inf") from None
+    found: Bound = read_at(what, exact_or_inf, value, "; must be a finite number or inf", InvalidOption)
     if not bounded and found != math.inf:
         raise InvalidOption(f"{what}: got {value!r}, but the game's own is inf at all times, which cannot be shifted")
     return found

@@ -12,8 +12,6 @@ from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, plain
 from acegames.model.words import constraint_called, rounded_up, to_digits
 
-__all__ = ["Guarantee"]
-
 Number = int | float | Fraction
 
 

@@ -19,7 +19,7 @@ from acegames.engines.forecast import Estimate
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_function, check_optional
 from acegames.policy.policy import build_policy
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
@@ -125,8 +125,7 @@ def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, chec
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
         stored = [] if checkpoint is None else ["store"]
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
-    if progress is not None:
-        check_function("progress", progress, ("progress",))
+    check_optional("progress", progress, ("progress",))
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
         raise InvalidOption(f"checkpoint: got {checkpoint!r:.60}, must be the path of a folder")
     return asked

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from acegames.report import Written
     from acegames.solving.curve import BudgetCurve
 
-__all__ = ["Solution", "Stats"]
-
 
 @dataclass(frozen=True)
 class Stats:

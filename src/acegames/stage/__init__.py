@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from acegames.concepts import Concept
 from acegames.errors import TooLarge
 
-__all__ = ["Stage", "StageBatch", "StageSolver", "StageStrategies"]
-
 
 class Stage(NamedTuple):
     """One stage game, and the concept that is asked for; the fields are as in `StageBatch`."""

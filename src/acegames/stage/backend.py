@@ -161,19 +161,19 @@ def _indifferent(payoffs: Floats, start: Profile, support: list[NDArray[np.int64
 def _of_quantecon(payoffs: Floats, every: bool) -> Iterator[Sequence[Any]]:
     theory = load("quantecon")
     if len(payoffs) == 2:
-        game = _quantecon_game(theory, payoffs)
+        game = quantecon_game(theory, payoffs)
         if every:
             yield from theory.support_enumeration(game)
         yield theory.lemke_howson(game)
         return
     rng = np.random.default_rng(0)
     for k in range(STARTS):
-        game = _quantecon_game(theory, payoffs + (k % 2) * BACKEND_SHAKE * rng.random(payoffs.shape))
+        game = quantecon_game(theory, payoffs + (k % 2) * BACKEND_SHAKE * rng.random(payoffs.shape))
         begin = tuple(int(rng.integers(m)) if k else 0 for m in payoffs.shape[1:])
         yield theory.mclennan_tourky(game, init=begin, epsilon=BACKEND_COARSE, max_iter=STEPS)
 
 
-def _quantecon_game(theory: Any, payoffs: Floats) -> Any:
+def quantecon_game(theory: Any, payoffs: Floats) -> Any:
     """The game. Each player's own axis comes first, then those of later players, cyclically."""
     n = len(payoffs)
     turned = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]

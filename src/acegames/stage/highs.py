@@ -23,24 +23,27 @@ from acegames.stage.program import Program, deviation_rows, stage_program
 from acegames.stage.units import finer_units, first_units
 
 
+def quiet_highs(**more: Any) -> Any:
+    """HiGHS with tight tolerances and one thread, which prints nothing; `more` are its options."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    tight = {"primal_feasibility_tolerance": HIGHS, "dual_feasibility_tolerance": HIGHS}
+    for option, value in {"output_flag": False, "threads": 1, "solver": "simplex", **tight, **more}.items():
+        highs.setOptionValue(option, value)
+    return highs
+
+
+def status_of(highs: Any) -> str:
+    """What became of the last program, in the words of HiGHS."""
+    return str(highs.modelStatusToString(highs.getModelStatus()))
+
+
 class HighsStageSolver:
     """Solves stages one by one with HiGHS: slow and plain, the oracle of faster solvers."""
 
     def __init__(self) -> None:
-        import highspy
-
-        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        options: dict[str, Any] = {
-            "output_flag": False,
-            "presolve": "off",
-            "solver": "simplex",
-            "threads": 1,
-            "primal_feasibility_tolerance": HIGHS,
-            "dual_feasibility_tolerance": HIGHS,
-        }
-        for option, value in options.items():
-            self._highs.setOptionValue(option, value)
-        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._highs = quiet_highs(presolve="off")
 
     def solve(self, batch: StageBatch, concept: Concept, players: tuple[Hashable, ...]) -> StageStrategies:
         """Return an equilibrium of each stage; the exact search finds Nash equilibria."""
@@ -79,7 +82,7 @@ class HighsStageSolver:
         for level in levels:
             self._highs.changeColsCost(columns, np.arange(columns, dtype=np.int32), -level)
             self._highs.run()
-            if self._highs.getModelStatus() != self._optimal:
+            if status_of(self._highs) != "Optimal":
                 return None
             solution = self._highs.getSolution()
             y, dual = np.array(solution.col_value), -np.array(solution.row_dual)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.kernels.records import Goal
-from acegames.model.arrays import Floats, Ints
+from acegames.model.arrays import Floats, Ints, alike
 
 
 def goal_of(concept: Concept, players: tuple[Hashable, ...], baseline: Floats) -> Goal:
@@ -35,7 +35,7 @@ def deviation_table(
     table = np.empty((len(action), int(counts.sum())), dtype=np.int32)
     column = 0
     for i, count in enumerate(counts.tolist()):
-        others = _alike(row_group, np.delete(action, i, axis=1), np.delete(counts, i))
+        others = alike([row_group, *np.delete(action, i, axis=1).T])
         to = np.full((int(others.max(initial=-1)) + 1, count), -1, dtype=np.int32)
         if deviates[i]:
             to[others, action[:, i]] = row
@@ -43,14 +43,3 @@ def deviation_table(
             table[:, column] = to[others, target]
             column += 1
     return table
-
-
-def _alike(group: Ints, action: NDArray[np.int32], counts: Ints) -> Ints:
-    """Number rows (R,) so that those of one group and with equal actions have the same number."""
-    size = int(group.max(initial=0)) + 1
-    for own, count in zip(action.T, counts.tolist(), strict=True):
-        if size * count >= 2**62:
-            group = np.unique(group, return_inverse=True)[1]
-            size = len(group)
-        group, size = group * count + own, size * count
-    return np.unique(group, return_inverse=True)[1]

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.errors import TooLarge
 from acegames.kernels.records import Choices, Written
-from acegames.model.arrays import Floats, Ints, owners
+from acegames.model.arrays import Floats, Ints, frozen, owners
 from acegames.stage import Stage
 from acegames.stage.kernel_form import goal_of
 from acegames.stage.nash_exact import from_backend, is_product, joint, solve_nash_exactly
@@ -55,10 +54,9 @@ def solve_stages(
         mixed_prob=np.empty(entries),
     )
     goal = goal_of(concept, players, baseline)
-    goal = goal._replace(terms=_fixed(goal.terms))
-    searched = kernel.solve_nash(
-        Written(*map(_fixed, stages)), Choices(*map(_fixed, choices)), goal, SUPPORT_PAIRS, solved
-    )
+    goal = goal._replace(terms=frozen(goal.terms))
+    given = Written(*map(frozen, stages)), Choices(*map(frozen, choices))
+    searched = kernel.solve_nash(*given, goal, SUPPORT_PAIRS, solved)
     values, status, pure, ptr, action, prob = solved
     mixed = (ptr, action[: ptr[-1]].copy(), prob[: ptr[-1]].copy())
     found = Mixtures(values[:, :n], values[:, n:], pure, *mixed, int(searched), 0, (), ())
@@ -80,13 +78,6 @@ def _for_backend(stages: Written, choices: Choices, concept: Concept) -> Any:
         return False
     actions = (choices.action[stages.row[a:b]] for a, b in itertools.pairwise(stages.ptr.tolist()))
     return np.array([len(action) > 1 and is_product(action) for action in actions], dtype=bool)
-
-
-def _fixed(array: Any) -> NDArray[Any]:
-    """A read-only view; for writable arrays the kernel would be compiled a second time."""
-    view = np.ascontiguousarray(array).view()
-    view.setflags(write=False)
-    return view
 
 
 def _repaired(

@@ -34,7 +34,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.errors import AceError, BadFile, MissingExtra, TooLarge
+from acegames.errors import AceError, BadFile, InvalidGame, MissingExtra, TooLarge
 from acegames.system.atomic import Path, writing
 from acegames.system.headers import Arrays, check_kind, check_version, described, header_bytes, read_header
 from acegames.system.limits import HEADER
@@ -76,27 +76,35 @@ def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str,
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in what is said to be wrong with its content; no memory for it is TooLarge."""
+    name = os.fspath(path)
+    try:
+        yield
+    except (BadFile, InvalidGame, TooLarge) as error:
+        raise type(error)(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
+    except MemoryError:
+        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
+
+
+@contextmanager
 def damage_of(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong with a file's content into BadFile or TooLarge, naming the file.
 
     Errors of opening a file (missing, a folder, no permission) pass through.
     """
-    name = os.fspath(path)
-    try:
-        yield
-    except MissingExtra:
-        raise
-    except (BadFile, TooLarge) as error:
-        raise type(error)(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
-    except AceError as error:
-        raise BadFile(f"{name}: {error}") from None
-    except MemoryError:
-        raise TooLarge(f"{name}: the machine has not enough memory for what is in it") from None
-    except Exception as error:  # json, zipfile, zlib and numpy raise a dozen kinds of errors
-        if isinstance(error, OSError) and error.filename is not None:
-            raise  # a file that cannot be opened
-        reason = str(error) or type(error).__name__
-        raise BadFile(f"{name}: not an archive, or damaged or truncated ({reason})") from None
+    with naming(path):
+        try:
+            yield
+        except (BadFile, MemoryError, MissingExtra, TooLarge):
+            raise
+        except AceError as error:
+            raise BadFile(str(error)) from None
+        except Exception as error:  # json, zipfile, zlib and numpy raise a dozen kinds of errors
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # a file that cannot be opened
+            reason = str(error) or type(error).__name__
+            raise BadFile(f"not an archive, or damaged or truncated ({reason})") from None
 
 
 # -- writing a block

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from acegames.errors import TooLarge
+
 UNKNOWN_MEMORY = 8 * 2**30  # bytes, assumed where the system does not say
 CGROUP = "/sys/fs/cgroup/memory."
 
@@ -18,6 +20,12 @@ def available_memory() -> int:
         return free
     reclaimable = _number(f"{CGROUP}stat", "inactive_file ") or 0
     return min(free, max(limit - used + reclaimable, 0))
+
+
+def check_memory(what: str, size: int, advice: str) -> None:
+    """TooLarge where something of this size, in bytes, does not fit."""
+    if size > available_memory():
+        raise TooLarge(f"{what} take {size / 2**30:.3g} GiB, more than can be used; {advice}")
 
 
 def processors() -> int:

@@ -69,7 +69,7 @@ class Alike:
             named[block] = found
             return True
 
-        if not all(self._threads.each(len(keys), work)) or not np.array_equal(named, named[first][owner]):
+        if not all(self._threads.over(len(keys), work)) or not np.array_equal(named, named[first][owner]):
             return False
         others = np.flatnonzero(first[owner] != np.arange(len(keys)))
         some = np.random.default_rng([t, len(others)]).choice(others, size=max(1, _COMPARED // len(self._keys)))

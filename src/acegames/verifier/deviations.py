@@ -148,7 +148,7 @@ class _Judge:
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]
-        judged = self.threads.each(len(every), work)
+        judged = self.threads.over(len(every), work)
         sentences: list[str] = []
         for start, (faults, _) in zip(starts, judged, strict=True):
             self.n_faults += len(faults)

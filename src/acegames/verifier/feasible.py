@@ -66,7 +66,7 @@ def _marked(packed: Packed, t: int, keys: Ints, table: Table, threads: Threads) 
     def work(block: slice) -> None:
         kernels.expand(keys[block], time, table, np.int64(BELOW), np.zeros(2, dtype=np.int64))
 
-    threads.each(len(keys), work)
+    threads.over(len(keys), work)
     return np.flatnonzero(table.number >= 0)
 
 
@@ -99,7 +99,7 @@ def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> None:
         ) -> None:
             kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
 
-        threads.each(len(keys), work)
+        threads.over(len(keys), work)
         layers[t] = keys[alive.view(bool)]
 
 
@@ -120,7 +120,7 @@ def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads) -> list
                 keys[block], time, table, packed.targets(), safe, reached
             )  # sets bytes to 1, in any order
 
-        threads.each(len(keys), work)
+        threads.over(len(keys), work)
         rows = np.flatnonzero(safe)
         safe_rows.append(rows if packed.unrolled is None else np.unique(packed.unrolled.row[t][rows]))
         layers[t + 1] = layers[t + 1][reached.view(bool)]

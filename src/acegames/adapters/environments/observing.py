@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import bounds_in_force
+from acegames.approximate.rounding import upper
 from acegames.errors import InvalidOption
+from acegames.model.arrays import frozen
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import Label, MarkovGame
 from acegames.model.numbers import nearest_float
@@ -66,9 +68,7 @@ def _table(game: MarkovGame, features: Callable[[Any], Any]) -> NDArray[np.float
     if rows.dtype != np.float64 or not np.isfinite(rows).all():
         raise InvalidOption("features: must give as many finite numbers for every state")
     largest = np.abs(rows).max(axis=0)
-    table = (rows / np.where(largest > 0, largest, 1.0)).astype(np.float32)
-    table.flags.writeable = False
-    return table
+    return frozen((rows / np.where(largest > 0, largest, 1.0)).astype(np.float32))
 
 
 def _scale(game: MarkovGame, m: int) -> float:
@@ -77,19 +77,12 @@ def _scale(game: MarkovGame, m: int) -> float:
     Before acting at t at most t times the largest cost was spent, and at most the bound before; at
     least t times the least. A bound that no play can meet counts as the most that can be spent.
     """
-    costs = [_ends(value) for value in game.cost_values[m]]
-    least, most = min(0.0, *(low for low, _ in costs)), max(0.0, *(high for _, high in costs))
+    costs = game.cost_values[m]
+    least = min(0.0, *(nearest_float(c.upper - c.depth if isinstance(c, RandomCost) else c) for c in costs))
+    most = max(0.0, *(nearest_float(upper(c)) for c in costs))
     found = [0.0]
     for t, bounds in enumerate(bounds_in_force(game)):
         before = math.inf if t == 0 else nearest_float(game.budgets[t - 1][m])
         bound = min(nearest_float(bounds[m]), most * game.horizon)
         found += [abs(bound - t * least), abs(bound - min(t * most, before))]
     return max(found) or max(most, -least) or 1.0
-
-
-def _ends(cost: Any) -> tuple[float, float]:
-    """The least and the largest cost that practically occurs."""
-    if not isinstance(cost, RandomCost):
-        return nearest_float(cost), nearest_float(cost)
-    low = cost.upper - cost.depth if isinstance(cost.lower, float) else cost.lower
-    return float(low), float(cost.upper)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
+from acegames.approximate.rounding import read_number
 from acegames.errors import InvalidOption
+from acegames.model.checks import check_choice
 from acegames.model.game import Label, MarkovGame
-from acegames.model.written import show, unknown
+from acegames.model.written import check_known
 from acegames.shield import Shield
 from acegames.system.extras import optional
 
@@ -34,9 +33,8 @@ class Options:
     render_mode: str | None = None
 
     def __post_init__(self) -> None:
-        number = isinstance(self.illegal, (int, float, np.number)) and not isinstance(self.illegal, bool)
-        if self.illegal is not None and not (number and math.isfinite(self.illegal)):
-            raise InvalidOption(f"illegal: got {self.illegal!r}, must be a finite number, or None for an error")
+        if self.illegal is not None:
+            read_number("illegal", self.illegal, lambda x: True, "a finite number, or None for an error")
         check_choice("observation", self.observation, ("dict", "vector"))
         check_choice("render_mode", self.render_mode, (None, *RENDER_MODES))
         if self.render_mode == "rgb_array":
@@ -69,19 +67,6 @@ def read_options(given: Mapping[str, Any]) -> Options:
     """Options by name; InvalidOption for an unknown name."""
     check_known("option", given, [field.name for field in fields(Options)])
     return Options(**given)
-
-
-def check_known(kind: str, given: Iterable[Any], known: Collection[Any], where: str = "") -> None:
-    """InvalidOption for a label that is not among the known ones."""
-    for label in given:
-        if label not in known:
-            raise InvalidOption(where + unknown(kind, label, known))
-
-
-def check_choice(what: str, given: Any, known: Sequence[str | None]) -> None:
-    """InvalidOption for a word that is not among the known ones."""
-    if not isinstance(given, (str, type(None))) or given not in known:
-        raise InvalidOption(f"{what}: got {show(given)}, must be one of {', '.join(map(repr, known))}")
 
 
 def metadata(game: MarkovGame | None = None) -> dict[str, Any]:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from acegames.adapters.environments.episode import Action, Amounts, Episode
 from acegames.adapters.environments.observing import Layout, Vector
-from acegames.adapters.environments.options import MASKS, Options, check_known
+from acegames.adapters.environments.options import MASKS, Options
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.model.numbers import nearest_float
+from acegames.shield.situation import joint_indices
 
 Mask = NDArray[np.int8]
 Masks = tuple[Mask, ...]
@@ -166,11 +167,7 @@ class Play:
 
     def encode(self, action: Sequence[Label]) -> Action:
         """Numbers of a joint action given in the words of the game."""
-        if isinstance(action, str) or len(action) != len(self.game.players):
-            raise InvalidOption(f"action {action!r}: must be one action for each of the players {self.game.players!r}")
-        for label, known in zip(action, self.game.actions, strict=True):
-            check_known("action", [label], known, f"action {action!r}: ")
-        return self.game.action_indices(action)
+        return joint_indices(self.game, action)
 
     def decode(self, action: Sequence[Any]) -> JointAction:
         """A joint action in the words of the game, given by numbers."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.gambit.nfg import format_nfg, parse_nfg
-from acegames.errors import BadFile, InvalidGame, InvalidOption
+from acegames.errors import InvalidOption
 from acegames.model.arrays import Bools, Floats
-from acegames.model.game import Label, MarkovGame, check_game
-from acegames.model.numbers import is_scalar
+from acegames.model.budgets import read_budget
+from acegames.model.checks import check_horizon
+from acegames.model.from_functions import read_vector
+from acegames.model.game import Label, MarkovGame, check_game, place
 from acegames.model.user_functions import check_function
 from acegames.model.written import read_text
 from acegames.policy.situations import View, stages
 from acegames.safety.feasible import feasibility
 from acegames.safety.infeasible import infeasible
 from acegames.solving.pipeline import Solution
+from acegames.stage.backend import quantecon_game
 from acegames.system.atomic import write_text
+from acegames.system.container import naming
 from acegames.system.extras import optional
 
 __all__ = ["StageGame", "from_gambit", "from_nashpy", "from_quantecon", "read_nfg", "stage_game", "write_nfg"]
@@ -123,9 +127,7 @@ class StageGame:
     def to_quantecon(self, *, outside: Any = None) -> Any:
         """A `quantecon.game_theory.NormalFormGame`."""
         theory = optional("quantecon.game_theory", "games of QuantEcon", "quantecon")
-        n, payoffs = len(self.players), self.filled(outside)
-        own_first = [np.ascontiguousarray(np.transpose(p, (*range(i, n), *range(i)))) for i, p in enumerate(payoffs)]
-        return theory.NormalFormGame([theory.Player(p) for p in own_first])
+        return quantecon_game(theory, self.filled(outside))
 
     def to_game(self, *, cost: Costs = None, budget: Any = None, horizon: int = 1) -> MarkovGame:
         """A game of the one state 0, in which this is played `horizon` times.
@@ -139,7 +141,7 @@ class StageGame:
         return MarkovGame.from_arrays(
             np.ones((1, *self.feasible.shape, 1)),
             np.where(self.feasible[..., None], np.moveaxis(self.payoffs, 0, -1), 0.0)[None],
-            self._costs(cost, budget),
+            self._costs(cost, budget, horizon),
             budget,
             horizon=horizon,
             legal=self.feasible[None],
@@ -148,7 +150,7 @@ class StageGame:
             name=self.title,
         )
 
-    def _costs(self, cost: Costs, budget: Any) -> Any:
+    def _costs(self, cost: Costs, budget: Any, horizon: int) -> Any:
         """Costs as `from_arrays` takes them."""
         shape = self.feasible.shape
         if cost is None:
@@ -157,22 +159,12 @@ class StageGame:
             given = np.array(cost, dtype=object) if isinstance(cost, (list, tuple)) else np.asarray(cost)
             return given.reshape(1, *given.shape, *(1,) * (given.ndim == len(shape)))
         check_function("cost", cost, ("action",))
-        entries = [_entries(cost(joint), joint, budget) for joint in itertools.product(*self.actions)]
-        if len({len(entry) for entry in entries}) > 1:
-            raise InvalidGame("cost: must give the same number of entries for every joint action")
-        return np.array(entries, dtype=object).reshape(1, *shape, -1)
-
-
-def _entries(cost: Any, joint: Labels, budget: Any) -> list[Any]:
-    """What a user's function gives as the cost of a joint action, as a list."""
-    if not isinstance(cost, Mapping):
-        return [cost] if is_scalar(cost) else list(cost)
-    known = list(budget) if isinstance(budget, Mapping) else []
-    strange = [repr(c) for c in cost if c not in known]
-    if strange or not isinstance(budget, Mapping):
-        what = strange[0] if strange else "what is given by constraints"
-        raise InvalidGame(f"cost: action {joint!r}: {what} has no budget; give budget={{constraint: number}}")
-    return [cost.get(c, 0) for c in known]
+        labels, _ = read_budget(budget, None, check_horizon(horizon))
+        found = [
+            read_vector(cost(joint), labels, lambda entry: entry, place(action=joint), "cost", "constraint")
+            for joint in itertools.product(*self.actions)
+        ]
+        return np.array(found, dtype=object).reshape(1, *shape, len(labels))
 
 
 def stage_game(solution: Solution, t: int, state: Label, spent: Any) -> StageGame:
@@ -222,9 +214,8 @@ def _one_shot(game: MarkovGame) -> StageGame:
     safe = feasibility(game)
     if not safe.feasible:
         raise infeasible(game)
-    start, layer = game.initial[0][0], game.layer(0)
-    joint = set(safe.actions(0, game.states[start], [0] * len(game.constraints)))
-    rows = [r for r in layer.rows(start) if game.joint_action(layer.action[r]) in joint]
+    start, layer = game.states[game.initial[0][0]], game.layer(0)
+    rows = [game.legal(0, start)[joint] for joint in safe.actions(0, start, [0] * len(game.constraints))]
     return _compact(game, layer.action[rows], layer.reward[rows], game.name)
 
 
@@ -243,10 +234,8 @@ def read_nfg(source: str | PathLike[str], *, cost: Costs = None, budget: Any = N
     if isinstance(source, str) and TEXT_BEGINS.match(source):
         found = parse_nfg(source.removeprefix("\ufeff"))
     else:
-        try:
+        with naming(source):
             found = parse_nfg(read_text(source))
-        except BadFile as error:
-            raise BadFile(f"{fspath(source)}: {error}") from None
     return _everywhere(*found).to_game(cost=cost, budget=budget, horizon=horizon)
 
 

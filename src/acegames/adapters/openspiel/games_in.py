@@ -24,7 +24,7 @@ from acegames.model.checks import check_horizon, plain_label
 from acegames.model.costs.random import is_distribution
 from acegames.model.game import JointAction, Label, MarkovGame, place
 from acegames.model.numbers import is_scalar
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_optional
 from acegames.numerics import TIE
 
 Cost = Callable[[Any, JointAction, Any], Any]
@@ -79,8 +79,7 @@ def from_openspiel(
     reading.check_kind(game)
     if (cost is None) != (budget is None):
         raise InvalidOption("from_openspiel: give cost and budget together, or neither for a game without budgets")
-    if cost is not None:
-        check_function("cost", cost, ("state", "action", "after"))
+    check_optional("cost", cost, ("state", "action", "after"))
     trusted = key is None and cost is None
     walk = _Walk(game, cost, reading.label_rule(game, key), limit, ways=1 if trusted else WAYS_COMPARED)
     stages = walk.stages(None if horizon is None else check_horizon(horizon))

@@ -173,12 +173,10 @@ class _Plan:
     def _costs(self, t: int, label: Label, action: JointAction) -> dict[Label, set[tuple[Cost, ...]]]:
         """The possible costs of a joint action on the way to each next state."""
         assert self.game is not None
-        game, layer, wanted = self.game, self.game.layer(t), self.game.action_indices(action)
-        rows = [r for r in layer.rows(game.state_index(label)) if tuple(layer.action[r].tolist()) == wanted]
+        row = self.game.legal(t, label).get(action)
         found: dict[Label, set[tuple[Cost, ...]]] = defaultdict(set)
-        for outs in map(layer.outcomes, rows):
-            for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
-                found[game.states[nxt]].add(tuple(v[c] for v, c in zip(game.cost_values, codes, strict=True)))
+        for _, following, cost in () if row is None else self.game.outcomes(t, row):
+            found[following].add(cost)
         return found
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from acegames.errors import InvalidGame, InvalidOption
 from acegames.model.game import Label
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_optional
 from acegames.system.extras import optional
 
 Key = Callable[[Any], Label]
@@ -66,8 +66,7 @@ def check_kind(game: Any) -> None:
 
 def label_rule(game: Any, key: Key | None) -> Key:
     """The function that labels the states of a game."""
-    if key is not None:
-        check_function("key", key, ("state",))
+    check_optional("key", key, ("state",))
     return key or LABELLED_BY.get(game.get_type().short_name, lambda state: str(state.history_str()) or "start")
 
 

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 from acegames.adapters.pettingzoo.conventions import Conventions, CostRule
 from acegames.adapters.pettingzoo.places import Places
 from acegames.errors import InvalidOption, TooLarge
-from acegames.learn.confidence import check_count
 from acegames.learn.facts import END, NO_ACTION
 from acegames.learn.stepping import agents_of, reset_env, step_env
 from acegames.model.budgets import read_budget, warn_of_costless
-from acegames.model.checks import check_horizon, read_initial
+from acegames.model.checks import check_count, check_horizon, read_initial
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.user_functions import check_function
+from acegames.model.user_functions import check_optional
 from acegames.model.written import show
 
 FEW, SEEDS = 8, 1000
@@ -130,11 +129,9 @@ def from_parallel_env(
     rules = Conventions(env, labels, state, cost)
     check_count("repeats", repeats)
     check_count("most", most)
-    if set_state is not None:
-        check_function("set_state", set_state, ("env", "state"))
-    for what, function in (("legal", legal), ("chances", chances if callable(chances) else None)):
-        if function is not None:
-            check_function(what, function, ("t", "state", "action"))
+    check_optional("set_state", set_state, ("env", "state"))
+    check_optional("legal", legal, ("t", "state", "action"))
+    check_optional("chances", chances if callable(chances) else None, ("t", "state", "action"))
     stationary = stationary or set_state is not None
     reader = _Reader(rules, Places(env, set_state), horizon, stationary, chances or [(1.0, None)], repeats, most)
     game = MarkovGame.from_functions(
@@ -324,6 +321,5 @@ def _chances(where: str, listed: Any) -> list[Chance]:
             f"{where}: chances {show(listed)}, must be (probability, function of the environment) pairs"
         )
     for _, force in found:
-        if force is not None:
-            check_function(f"{where}: force in chances", force, ("env",))
+        check_optional(f"{where}: force in chances", force, ("env",))
     return found

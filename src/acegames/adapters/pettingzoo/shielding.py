@@ -22,15 +22,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo.utils import BaseParallelWrapper
 
-from acegames.adapters.environments.options import check_choice, check_known
 from acegames.adapters.pettingzoo.conventions import MASK, Conventions, CostRule
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
 from acegames.model.amounts import read_amounts
+from acegames.model.checks import check_choice
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
-from acegames.model.written import show
+from acegames.model.written import check_known, show
 from acegames.policy.tracker import Spent
 from acegames.shield import Shield, ShieldRunner
 from acegames.shield.product_sets import product_sets

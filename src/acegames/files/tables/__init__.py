@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
-from acegames.concepts import CCE, Concept
+from acegames.concepts import CCE, Concept, check_concept
 from acegames.errors import BadFile, InvalidOption
 from acegames.files.game_data import head_from_data, head_to_data, with_tails
 from acegames.files.tables.csv_parquet import (
@@ -40,9 +39,9 @@ from acegames.files.written_costs import read_written_cost, write_cost
 from acegames.model.assemble import Names
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
-from acegames.model.table_columns import NumberedTable, columns_of, cost_columns
+from acegames.model.table_columns import NumberedTable, column_lists, columns_of, cost_columns
 from acegames.model.to_table import column_names, table_pieces
-from acegames.model.written import label_to_data, show, write_number
+from acegames.model.written import label_to_data, read_at, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution
@@ -100,9 +99,7 @@ def read_policy(
         InvalidOption: the table is no policy; names the line or the place, the value and the rule.
     """
     check_game(game)
-    chosen = CCE() if concept is None else concept
-    if not isinstance(chosen, Concept):
-        raise InvalidOption(f"concept: got {concept!r:.60}, must be CE(...), CCE(...) or Nash(...)")
+    chosen = CCE() if concept is None else check_concept(concept)
     if tracker is not None and not isinstance(tracker, CostTracker):
         raise InvalidOption(f"tracker: got {tracker!r:.60}, must be a CostTracker such as solution.policy.tracker")
     if isinstance(table, (str, PathLike)):
@@ -112,7 +109,9 @@ def read_policy(
     columns = columns_of(table)
     if columns is None:
         raise InvalidOption(f"table: got {type(table).__name__}, must be a path, a data frame or {{column: values}}")
-    return policy_from_pieces(iter([_piece(columns)]), game, chosen, tracker, in_file=False)
+    lists = read_at("table", column_lists, {str(name): column for name, column in columns.items()}, "", InvalidOption)
+    piece = Piece(lists, range(max(map(len, lists.values()), default=0)))
+    return policy_from_pieces(iter([piece]), game, chosen, tracker, in_file=False)
 
 
 def game_frame(game: MarkovGame) -> Any:
@@ -221,20 +220,6 @@ def _translated(piece: Piece, names: Names) -> NumberedTable:
 
 def _read_cost(value: Any) -> Any:
     return read_written_cost(strict_json(value) if isinstance(value, str) and value.startswith("{") else value)
-
-
-def _piece(columns: Mapping[Any, Any]) -> Piece:
-    """A table in memory as one piece."""
-    found: dict[str, list[Any]] = {}
-    for name, given in columns.items():
-        values = given.tolist() if hasattr(given, "tolist") else given
-        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise InvalidOption(f"column {str(name)!r}: got {show(given)}, must be a sequence, one value for each line")
-        found[str(name)] = list(values)
-    for one, other in itertools.pairwise(found):
-        if len(found[one]) != len(found[other]):
-            raise InvalidOption(f"column {other!r} has {len(found[other])} lines, column {one!r} has {len(found[one])}")
-    return Piece(found, range(max(map(len, found.values()), default=0)))
 
 
 def _beside(path: Source) -> str:

@@ -18,13 +18,13 @@ from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.errors import InvalidOption, TooLarge
 from acegames.files.tables.csv_parquet import CHUNK, Known, Piece, label_cells, read_float
-from acegames.model.arrays import Floats, Ints, owners, spans
+from acegames.model.arrays import Floats, Ints, in_pair_order, owners, spans
 from acegames.model.game import Layer, MarkovGame, place
 from acegames.model.numbers import exact
 from acegames.model.table_columns import check_columns
 from acegames.model.to_table import objects
 from acegames.model.written import read_exact, show, write_number
-from acegames.numerics import TABLE_PRODUCT, TABLE_SUM
+from acegames.numerics import POLICY_SUM, WRITTEN_PRODUCT
 from acegames.policy.filing import by_player, file_layer, smallest_boxes, strategies_of
 from acegames.policy.layer import PolicyLayer, action_offsets, project
 from acegames.policy.player_records import RowIndex, marginals
@@ -71,8 +71,7 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
             total[:, list(dims)] = kept
-        order = np.lexsort((*total.T[::-1], state))
-        yield state[order], total[order]
+        yield in_pair_order(state, total)
 
 
 def _amounts(policy: Policy, m: int) -> Callable[[Ints], NDArray[Any]]:
@@ -147,7 +146,7 @@ def _read(pieces: Iterator[Piece], game: MarkovGame, whole: Lattice, *, in_file:
 
     def chance(value: Any) -> float:
         p = read_float(value)
-        if not 0 <= p <= 1 + TABLE_SUM:
+        if not 0 <= p <= 1 + POLICY_SUM:
             raise ValueError(f"{p}, must be between 0 and 1")
         return p
 
@@ -225,7 +224,7 @@ class _Builder:
         new = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))
         first = np.flatnonzero(new)
         ptr, sums = np.append(first, len(row)), np.add.reduceat(lines.prob, first)
-        if len(bad := np.flatnonzero(~(np.abs(sums - 1) <= TABLE_SUM))):
+        if len(bad := np.flatnonzero(~(np.abs(sums - 1) <= POLICY_SUM))):
             problem = f"the probabilities sum to {sums[bad[0]]:.12g}, must sum to 1"
             raise self._wrong(lines, first[bad[0]], problem)
         _, once = np.unique(np.cumsum(new) * len(table.action) + row, return_index=True)
@@ -234,7 +233,7 @@ class _Builder:
         if self.independent and len(bad := _joined(ptr, lines, offsets)):
             problem = (
                 "the players do not draw independently, as they do under Nash: the probabilities are not the products "
-                f"of the players' own (up to {TABLE_PRODUCT:g}); give the concept CE() or CCE()"
+                f"of the players' own (up to {WRITTEN_PRODUCT:g}); give the concept CE() or CCE()"
             )
             raise self._wrong(lines, first[bad[0]], problem)
         return row, ptr
@@ -271,5 +270,5 @@ def _joined(ptr: Ints, lines: _Lines, offsets: Ints) -> Ints:
         product *= share[np.searchsorted(owner * numbers + number, pair * numbers + offsets[i] + action)]
     size = np.zeros((len(ptr) - 1, len(offsets) - 1))
     np.add.at(size, (owner, np.searchsorted(offsets, number, side="right") - 1), 1)
-    off = np.maximum.reduceat(np.abs(product - lines.prob), ptr[:-1]) > TABLE_PRODUCT
+    off = np.maximum.reduceat(np.abs(product - lines.prob), ptr[:-1]) > WRITTEN_PRODUCT
     return np.flatnonzero(off | (size.prod(axis=1) != np.diff(ptr)))

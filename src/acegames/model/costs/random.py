@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.costs import distributions
-from acegames.model.costs.cells import probabilities
 from acegames.model.costs.distributions import describe, evaluate
 from acegames.model.numbers import Bound, exact, largest_float, text
+from acegames.model.written import read_at
 from acegames.numerics import CDF_ROUNDING, RARE
-
-__all__ = ["Cost", "RandomCost", "cost_order", "cost_text", "probabilities", "random_cost", "read_cost"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,10 +247,7 @@ def _stated(source: Any, which: str, given: Any, known: Bound) -> Bound:
     """A bound that the user states, checked against what the object says of itself."""
     if given is None:
         return known
-    try:
-        bound = exact(given)
-    except ValueError as error:
-        raise InvalidGame(f"{which}: {error}") from None
+    bound: Fraction = read_at(which, exact, given)
     excluded = bound < known if which == "upper" else bound > known
     if not isinstance(known, float) or math.isnan(known):
         if excluded:
