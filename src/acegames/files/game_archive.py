@@ -121,8 +121,8 @@ def _raw_layer(
             if len(column) and (column.min() < 0 or column.max() >= end):
                 raise BadFile(f"the array {name} has entries outside 0..{end - 1}")
     state, row = _owners("row_ptr", field, rows, known), _owners("out_ptr", field, outcomes, known)
-    outs = (field[name] for name in ("prob", "next_state", "cost"))
-    return RawLayer(times, state, field["action"], field["reward"], row, *outs)
+    prob, next_state, cost = (field[name] for name in ("prob", "next_state", "cost"))
+    return RawLayer(times, state, field["action"], field["reward"], row, prob, next_state, cost)
 
 
 def _owners(name: str, field: dict[str, NDArray[Any]], total: int, known: dict[Any, Ints]) -> Ints:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -24,7 +24,7 @@ class Team:
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._helpers: list[Thread] = []
 
-    def __enter__(self) -> Team:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
