@@ -17,13 +17,15 @@ from acegames.model.budgets import own_budget
 from acegames.model.words import number
 
 
-def verify(file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None) -> Answer:
+def verify(
+    file: opt.SolutionFile, against: opt.Against = None, tol: opt.Tol = None, threads: opt.Threads = None
+) -> Answer:
     """Check a policy independently of the solver: every budget, and every player's best safe
     deviation. Exit code 1 if it fails.
     """
     model, policy, stated = opt.read_policy(file, against)
     with working("checking"):
-        certificate = ace.verify(model, policy, policy.concept, tol=tol)
+        certificate = ace.verify(model, policy, policy.concept, tol=tol, engine=ace.LocalEngine(threads))
         if stated is not None:
             certificate = as_stated(certificate, stated.values)
     out.print(escape(str(certificate)))

@@ -75,6 +75,7 @@ _GAMMA = "Play forever, rewards and costs discounted by this per step; needs --e
 Gamma = Annotated[str | None, Option(metavar="NUMBER", help=_GAMMA)]
 CostGamma = Annotated[str | None, Option(metavar="NUMBER", help="Discount of costs, if another one.")]
 _TOL = "Largest gain from a deviation that is accepted anywhere; by default 1e-8 of what is at stake."
+Threads = Annotated[int | None, Option(min=1, help="Threads; all processors by default.")]
 Tol = Annotated[float | None, Option(min=0, help=_TOL)]
 Episodes = Annotated[int, Option(min=1, help="How many episodes to play.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object, for machines.")]

@@ -34,7 +34,7 @@ def solve(
     cost_gamma: opt.CostGamma = None,
     verify: Annotated[bool, Option(help="Check the answer independently before writing it.")] = True,
     engine: Annotated[str, Option(help="local (compiled, the default) or reference (plain, slow).")] = "local",
-    threads: Annotated[int | None, Option(min=1, help="Threads; all processors by default.")] = None,
+    threads: opt.Threads = None,
     memory: Annotated[
         str | None, Option(help="Refuse games that need more, e.g. 4GB; by default the free memory.")
     ] = None,

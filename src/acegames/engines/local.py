@@ -154,7 +154,7 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
         run = RUN_ALONE
     stages: StageSolver
     if len(players) > 1 and concept.product:
-        announce("nash", "solve_nash")
+        announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
         if isinstance(concept, Nash) and concept.backend is not None:
             from acegames.stage.backend import load
 

@@ -52,6 +52,7 @@ from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
 from acegames.numerics import VERIFY
+from acegames.system.announce import announce
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
 from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
@@ -104,6 +105,7 @@ def verify(
         n, m = _unknown(len(game.players)), _unknown(len(game.constraints))
         nothing = Evaluated(pairs=0, values=n, gains=None, faults=[], n_faults=0, worst=None)
         return _certificate(game, concept, tol, nonsense, ["unclear"] * len(m), m, nothing, Walked(m, m, None))
+    announce("acegames.verifier.kernels", "judge", "verifier's kernels", 8)
     counted = Counted.of(game, rules)
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
