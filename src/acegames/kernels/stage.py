@@ -22,7 +22,7 @@ from acegames.kernels import simplex
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
-from acegames.system.compiled import copied, inlined, inner, making
+from acegames.system.compiled import copied, inlined, making
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 # units below their best in which players are compared where there are outliers: first, and then
@@ -212,7 +212,7 @@ def gains_alone(a, i, stage):
 # -- by programs ----------------------------------------------------------------------------------
 
 
-@inner
+@copied
 def _by_programs(stage, goal, work):
     """Linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit

@@ -35,8 +35,10 @@ nothing, the search runs again without either.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -145,7 +147,7 @@ def _solved(stage: Stage, units: Units) -> list[Mixture] | None:
 
 def _as_floats(mixture: Mixture) -> dict[int, float]:
     """Round at the very end, to a mixture that sums to one."""
-    total = sum(float(p) for p in mixture.values())
+    total = functools.reduce(operator.add, map(float, mixture.values()))  # `sum` is another from Python 3.12 on
     return {a: float(p) / total for a, p in sorted(mixture.items())}
 
 
