@@ -787,3 +787,28 @@ def test_a_lookup_may_write_into_what_it_is_asked():
     game = spending(100)
     found = verify(game, Writing(game, lambda t, c: 0, lambda t: 0))
     assert "spent (3,): action (7,) has probability 1 and is not legal" in str(found), str(found)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_what_is_compared_does_not_depend_on_threads(monkeypatch, wrong):
+    """Now and then `lookup` contradicts `distribution`, or fails: which pair is named depends on what is drawn."""
+
+    class Wavering(Declaring):
+        thread_safe = True
+
+        def distribution(self, t, state, spent):
+            return {(0 if wrong or spent[0] % 11 != 3 else 1,): 1.0}
+
+        def lookup(self, t, state, total):
+            if wrong and (total == 580).any():
+                raise KeyError
+            return super().lookup(t, state, total)
+
+    game = spending(10**6, most=300)
+    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 512)
+    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 64)
+    said = {
+        verify(game, Wavering(game, lambda t, c: 0, lambda t: 0), engine=ace.LocalEngine(threads=n)).problems
+        for n in (1, 2, 5, 16)
+    }
+    assert len(said) == 1 and "`lookup` does not say" in str(said), said
