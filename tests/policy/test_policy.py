@@ -757,3 +757,22 @@ def test_an_initial_state_may_be_called_none():
         policy.start()
     with pytest.raises(ace.UnknownPair, match="'elsewhere' is not an initial state"):
         policy.start(state="elsewhere")
+
+
+@pytest.mark.parametrize("spoiled", ["no record", "too few codes", "a record beyond the end"])
+def test_answers_that_are_not_stored_are_an_error(spoiled):
+    """Compiled code does not notice an index out of bounds by itself, and would read and write anywhere."""
+    solved = ace.solve(chicken(), ace.CE())
+    layer = solved.policy.layers[0]
+    if spoiled == "no record":
+        layer = replace(
+            layer, code=np.zeros_like(layer.code), mixed_pair=layer.mixed_pair[:0], mixed_ptr=np.zeros(1, int)
+        )
+    elif spoiled == "too few codes":
+        layer = replace(layer, code=layer.code[:0])
+    else:
+        mixed = np.zeros_like(layer.code), np.arange(len(layer.code)), np.arange(len(layer.code) + 1) + 10**9
+        layer = replace(layer, code=mixed[0], mixed_pair=mixed[1], mixed_ptr=mixed[2])
+    policy = replace(solved.policy, layers=(layer, *solved.policy.layers[1:]))
+    found = ace.verify(solved.game, policy)
+    assert not found.ok and "failed with IndexError" in str(found), str(found)

@@ -81,3 +81,19 @@ def test_threads_are_begun_for_work_only_and_end_with_the_team():
         team.each(str, range(10))
         assert threading.active_count() == before + 3
     assert threading.active_count() == before
+
+
+def test_an_interrupt_while_threads_begin_is_passed_on_and_leaves_none_behind(monkeypatch):
+    begin, begun, before = threading.Thread.start, [], threading.active_count()
+
+    def start(thread):
+        begun.append(thread)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(KeyboardInterrupt), Team(5) as team:
+        team.each(lambda k: k, range(100))
+    begun[0].join(timeout=30)
+    assert threading.active_count() == before

@@ -16,6 +16,7 @@ from acegames import CCE, CE
 from acegames.cli import bench
 from acegames.model.numbers import exact
 from acegames.verifier import kernels, verify
+from acegames.verifier.bulk import _well_formed
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
@@ -689,3 +690,125 @@ def test_more_faults_than_are_shown_are_counted(passes):
     assert "more situations" in plain.problems[-1]
     assert_same(plain, compiled)
     assert compiled.max_spent.tolist() == [36.0]
+
+
+class Declaring:
+    """A policy that plays as it is told, and says itself where it answers alike."""
+
+    concept, thread_safe = CCE(), True
+    tracker = SimpleNamespace(units=[Fraction(1)])
+
+    def __init__(self, game, play, alike):
+        self.states, self.actions, self.play, self.said = game.states, game.actions, play, alike
+
+    def distribution(self, t, state, spent):
+        return {(self.play(t, spent[0]),): 1.0}
+
+    def lookup(self, t, state, total):
+        played = [[self.play(t, c)] for c in total[:, 0].tolist()]
+        return np.arange(len(state) + 1), np.array(played, dtype=np.int64), np.ones(len(state))
+
+    def alike(self, t):
+        return np.full((1, 1), self.said(t), dtype=np.int64)
+
+    def pairs(self, t, state, total):
+        return np.zeros(len(state), dtype=np.int64)
+
+
+def spending(budget, most=1):
+    """One player and state; an action costs one more than its number, and brings as much before the last step."""
+    return ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=3,
+        initial="s",
+        budget=budget,
+        actions=lambda t, s: [list(range(most + 1))],
+        outcomes=lambda t, s, a: [(1.0, "s", a[0] + 1)],
+        reward=lambda t, s, a: [float(a[0]) if t < 2 else 0.0],
+    )
+
+
+@pytest.mark.parametrize("low", [np.iinfo(np.int64).min, -(2**62), -1])
+def test_nothing_that_a_policy_declares_alike_makes_room_in_a_budget(low):
+    """It breaks the budget after spending 2, not after spending 1; the least integer wrapped around to the largest."""
+    game = spending(4)
+    policy = Declaring(game, lambda t, c: int(t < 2), lambda t: low if t == 2 else 2**62)
+    found = verify(game, policy)
+    assert not found.ok and "over its budget of 4" in str(found), str(found)
+
+
+def test_who_overrides_what_is_alike_is_asked_everywhere():
+    class Other(Declaring):
+        def alike(self, t):
+            return np.full((1, 1), 2**62, dtype=np.int64)
+
+    class Own(Declaring):
+        thread_safe = False
+
+    game = spending(100)
+    said, other, own = (kind(game, lambda t, c: 1, lambda t: 2**62) for kind in (Declaring, Other, Own))
+    units = Units(game)
+    assert Reader(game, said, units).declared() is not None and Reader(game, said, units).thread_safe
+    assert Reader(game, other, units).declared() is None
+    assert not Reader(game, own, units).thread_safe
+    vars(own)["pairs"] = lambda t, state, total: total[:, 0]
+    assert Reader(game, own, units).declared() is None
+
+
+@pytest.mark.parametrize("number", [2**32, -(2**32), 2**31])
+def test_actions_of_a_lookup_do_not_wrap_around(number):
+    class Far(Declaring):
+        def distribution(self, t, state, spent):
+            return {(0,): 1.0}
+
+        def lookup(self, t, state, total):
+            return super().lookup(t, state, total)
+
+    game = spending(100)
+    found = verify(game, Far(game, lambda t, c: number, lambda t: 0))
+    assert "`lookup` does not say" in str(found), str(found)
+
+
+def test_pointers_of_a_lookup_do_not_wrap_around():
+    assert not _well_formed(
+        np.array([0, 127, -2, 125], dtype=np.int8), np.zeros((125, 1), dtype=np.int32), np.ones(125), 3, 1
+    )
+
+
+def test_a_lookup_may_write_into_what_it_is_asked():
+    class Writing(Declaring):
+        def distribution(self, t, state, spent):
+            return {(7 if spent[0] == 3 else 0,): 1.0}
+
+        def lookup(self, t, state, total):
+            total[:] = 2
+            raise KeyError
+
+    game = spending(100)
+    found = verify(game, Writing(game, lambda t, c: 0, lambda t: 0))
+    assert "spent (3,): action (7,) has probability 1 and is not legal" in str(found), str(found)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_what_is_compared_does_not_depend_on_threads(monkeypatch, wrong):
+    """Now and then `lookup` contradicts `distribution`, or fails: which pair is named depends on what is drawn."""
+
+    class Wavering(Declaring):
+        thread_safe = True
+
+        def distribution(self, t, state, spent):
+            return {(0 if wrong or spent[0] % 11 != 3 else 1,): 1.0}
+
+        def lookup(self, t, state, total):
+            if wrong and (total == 580).any():
+                raise KeyError
+            return super().lookup(t, state, total)
+
+    game = spending(10**6, most=300)
+    monkeypatch.setattr("acegames.verifier.threads._LARGEST", 512)
+    monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 64)
+    said = {
+        verify(game, Wavering(game, lambda t, c: 0, lambda t: 0), engine=ace.LocalEngine(threads=n)).problems
+        for n in (1, 2, 5, 16)
+    }
+    assert len(said) == 1 and "`lookup` does not say" in str(said), said

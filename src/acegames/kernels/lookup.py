@@ -57,6 +57,8 @@ def find_pairs(table, state, total, found):
                 found[q] = cell if by_cell else rank
             continue
         block, byte, bit = cell // (8 * width), cell % (8 * width) // 8, cell % 8
+        if not 0 <= block < len(bits):
+            continue
         own = bits[block, byte]
         if (own >> bit) & 1:
             rank = counts[block]
@@ -66,16 +68,27 @@ def find_pairs(table, state, total, found):
 
 
 @kernel
-def count_entries(code, mixed_pair, mixed_ptr, pair, ptr, record):
-    """Pointers (Q+1,) to the entries of each pair, and the record (Q,) of mixed ones, else -1."""
+def count_entries(code, mixed_pair, mixed_ptr, entries, pair, ptr, record):
+    """Pointers (Q+1,) to the entries of each pair, and the record (Q,) of mixed ones, else -1.
+
+    Return the first pair whose answer is not among what is stored, else -1.
+    """
     ptr[0] = 0
     for q in range(len(pair)):
         record[q] = -1
         size = np.int64(1)
+        if not 0 <= pair[q] < len(code):
+            return pair[q]
         if code[pair[q]] == 0:
             record[q] = np.searchsorted(mixed_pair, pair[q])
-            size = mixed_ptr[record[q] + 1] - mixed_ptr[record[q]]
+            if record[q] >= len(mixed_pair) or record[q] + 1 >= len(mixed_ptr):
+                return pair[q]
+            begin, end = mixed_ptr[record[q]], mixed_ptr[record[q] + 1]
+            size = end - begin
+            if not 0 <= begin <= end <= entries:
+                return pair[q]
         ptr[q + 1] = ptr[q] + size
+    return np.int64(-1)
 
 
 @kernel

@@ -77,7 +77,10 @@ class PolicyLayer:
 
         code, mixed_pair, mixed_ptr, mixed_row, mixed_prob, row_ptr = self._fixed
         ptr, record = np.empty(len(pair) + 1, dtype=np.int64), np.empty(len(pair), dtype=np.int64)
-        lookup.count_entries(code, mixed_pair, mixed_ptr, pair, ptr, record)
+        entries = min(len(mixed_row), len(mixed_prob))
+        missing = lookup.count_entries(code, mixed_pair, mixed_ptr, entries, pair, ptr, record)
+        if missing >= 0:
+            raise IndexError(f"pair {missing} is out of bounds")
         row, prob = np.empty(int(ptr[-1]), dtype=np.int64), np.empty(int(ptr[-1]))
         lookup.fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob)
         return ptr, row, prob

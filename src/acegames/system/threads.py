@@ -28,10 +28,10 @@ class Team:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for _ in self._helpers:
-            self._tasks.put(None)
+        self._tasks.put(None)  # each helper that ends passes it on
         for helper in self._helpers:
-            helper.join()
+            with suppress(RuntimeError):  # it could not be started, or that was interrupted
+                helper.join()
 
     def each(self, function: Callable[[P], R], pieces: Sequence[P]) -> list[R]:
         """The function of each piece, begun in their order, so long ones should come first.
@@ -80,6 +80,7 @@ class Team:
     def _help(self) -> None:
         while _done(self._tasks.get()):
             pass
+        self._tasks.put(None)
 
 
 def _done(task: Callable[[], None] | None) -> bool:

@@ -24,7 +24,8 @@ class Bulk:
 
     def __init__(self, game: MarkovGame, policy: Any, ratios: list[Fraction]) -> None:
         self.game, self.policy, self.ratios = game, policy, ratios  # units of the policy per unit of ours
-        self.thread_safe = vars(_owner(policy)).get("thread_safe") is True  # `lookup` may be asked by several threads
+        said = (vars(_owner(policy)).get("thread_safe"), getattr(policy, "thread_safe", None))
+        self.thread_safe = said == (True, True)  # `lookup` may be asked by several threads
 
     @staticmethod
     def of(game: MarkovGame, policy: Any, units: Units) -> Bulk | None:
@@ -48,9 +49,12 @@ class Bulk:
 
         None where it does not say.
         """
-        if not {"alike", "pairs"} <= set(vars(_owner(self.policy) or object)) or any(
-            ratio != 1 for ratio in self.ratios
-        ):
+        own = vars(_owner(self.policy) or object)
+        same = all(
+            name in own and getattr(getattr(self.policy, name, None), "__func__", None) is own[name]
+            for name in ("alike", "pairs")  # others may say nothing of what `lookup` answers
+        )
+        if not same or any(ratio != 1 for ratio in self.ratios):
             return None
         try:
             found = [np.asarray(self.policy.alike(t)) for t in range(self.game.horizon)]
@@ -73,6 +77,7 @@ class Bulk:
         total = in_units(spent, self.ratios)
         if total is None:
             return None
+        total = total.copy() if total is spent else total  # the policy may write into what it is given
         from acegames.verifier.kernels import read_rows
 
         try:
@@ -126,5 +131,6 @@ def _well_formed(ptr: NDArray[Any], action: NDArray[Any], prob: NDArray[Any], pa
         and action.shape == (len(prob), players)
         and ptr[0] == 0
         and ptr[-1] == len(prob)
-        and (np.diff(ptr) > 0).all()
+        and (ptr[1:] > ptr[:-1]).all()  # not of differences, which wrap around in short integers
+        and (not action.size or (action.min() >= 0 and action.max() < 2**31))
     )

@@ -30,7 +30,9 @@ class Ceilings:
         end: Ints = np.full((len(game.states), len(game.constraints)), units.beyond, dtype=units.dtype)
         self.at: list[Ints] = [end] * (game.horizon + 1)
         for t in reversed(range(game.horizon)):
-            self.at[t] = self._before(t) if cut is None else np.minimum(self._before(t), cut[t])
+            self.at[t] = self._before(t)
+            if cut is not None:  # however low that is: differences must stay within 64 bits
+                self.at[t] = np.minimum(self.at[t], np.maximum(cut[t], -units.beyond - 1))
 
     def rows(self, t: int) -> Ints:
         """The most that may have been spent before each row at time t, (R, M)."""

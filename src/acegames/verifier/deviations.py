@@ -142,9 +142,13 @@ class _Judge:
         found = self.nothing(len(every))
         found.ahead.fill(np.iinfo(np.int64).min)
 
+        runs = self.threads.runs(len(every))
+        compared = np.concatenate([run.start + self.reader.some(t, run.stop - run.start) for run in runs])
+
         def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
-            faults = self._block(t, every[block], time, table, following, part, compare=self.threads.is_first(block))
+            mine = compared[(compared >= block.start) & (compared < block.stop)] - block.start
+            faults = self._block(t, every[block], time, table, following, part, mine)
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]
@@ -161,12 +165,12 @@ class _Judge:
         return found
 
     def _block(
-        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known, *, compare: bool
+        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known, compared: Ints
     ) -> Faults:
         """Ask the policy and write what is found; return what it is at fault in."""
         from acegames.verifier import kernels
 
-        answers = self.reader.read(t, *self.packed.unpack(t, keys), compare=compare)
+        answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
         shift, row = self.packed.shift(t, keys), answers.row
         if self.packed.unrolled is not None:
             row = row + np.repeat(shift, np.diff(answers.ptr))

@@ -98,12 +98,19 @@ class Reader:
         """Return the number of the policy's stored answer at each pair; None where any has none."""
         return None if self._bulk is None else self._bulk.named(t, state, spent)
 
-    def read(self, t: int, state: Ints, spent: Ints, *, compare: bool = True) -> Answers:
+    def some(self, t: int, pairs: int) -> Ints:
+        """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
+        rng = np.random.default_rng([t, pairs])
+        return rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+
+    def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
 
-        `compare` some answers of `lookup` with those of `distribution`.
+        At pairs of these numbers, or else at some, `lookup` is compared with `distribution`.
         """
-        answers = self._read(t, state, spent, compare)
+        if compared is None:
+            compared = self.some(t, len(state)) if len(state) else np.zeros(0, dtype=np.int64)
+        answers = self._read(t, state, spent, compared)
         wrong = correlated(self.game.layer(t).action, answers) if self.product else None
         if wrong is not None:
             p, action, prob, apart = wrong
@@ -116,17 +123,16 @@ class Reader:
                 self.correlation = min(self.correlation or ((t, *pair), sentence), ((t, *pair), sentence))
         return answers
 
-    def _read(self, t: int, state: Ints, spent: Ints, compare: bool) -> Answers:
+    def _read(self, t: int, state: Ints, spent: Ints, compared: Ints) -> Answers:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
         if found is not None:
             answers = Answers(*found, {})
-            if compare:
-                self._compare(t, state, spent, answers)
+            self._compare(t, state, spent, answers, compared)
             return answers
         if self._bulk is not None and len(state) > _SINGLY:
-            half = len(state) // 2
-            parts = (slice(half), slice(half, None))
-            return _joined(*(self._read(t, state[part], spent[part], compare) for part in parts))
+            half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
+            one = self._read(t, state[:half], spent[:half], compared[compared < half])
+            return _joined(one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half))
         answers = self._read_singly(t, state, spent)
         if self._bulk is not None and len(state) and not answers.faults:
             self._note(t, int(state[0]), tuple(spent[0].tolist()), "or beside it")
@@ -147,10 +153,9 @@ class Reader:
         ptr = offsets(np.array(count, dtype=np.int64))
         return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
-    def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers) -> None:
+    def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers, compared: Ints) -> None:
         """Ask again, singly, at a few pairs."""
-        rng = np.random.default_rng([t, int(state[0]), len(state)])
-        for p in rng.integers(len(state), size=max(1, _COMPARED // self.game.horizon)).tolist():
+        for p in compared.tolist():
             pair = int(state[p]), tuple(spent[p].tolist())
             single = self.ask(t, *pair)
             span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))

@@ -30,9 +30,9 @@ class Threads(Team):
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
-    def is_first(self, block: slice) -> bool:
-        """Whether a block is the first of those that make up a largest one."""
-        return bool(block.start % _LARGEST == 0)
+    def runs(self, length: int) -> list[slice]:
+        """Cut so many pairs into the largest blocks, however many threads there are."""
+        return [slice(start, min(start + _LARGEST, length)) for start in range(0, length, _LARGEST)]
 
     def over(self, length: int, work: Callable[[slice], T]) -> list[T]:
         """Do the work on every block, the first one alone; return what it gives, in order."""
