@@ -554,8 +554,8 @@ def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
 class Declares:
     """A policy that says what a solved one says, and declares as told which spendings are alike."""
 
-    def __init__(self, policy, alike=None, pairs=None):
-        self.policy, self._alike, self._pairs = policy, alike, pairs
+    def __init__(self, policy, alike=None):
+        self.policy, self._alike = policy, alike
         self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
         self.concept, self.game_digest = policy.concept, policy.game_digest
 
@@ -567,9 +567,6 @@ class Declares:
 
     def alike(self, t):
         return self.policy.alike(t) if self._alike is None else self._alike(t)
-
-    def pairs(self, t, state, total):
-        return self.policy.pairs(t, state, total) if self._pairs is None else self._pairs(t, state, total)
 
 
 @pytest.fixture
@@ -605,13 +602,7 @@ def test_pairs_from_which_no_budget_can_bind_are_judged_once(judged, seed):
 
 LIES = {
     "everything is alike": {"alike": lambda t: np.full((3, 2), 2**62)},
-    "under one name": {
-        "alike": lambda t: np.full((3, 2), 2**62),
-        "pairs": lambda t, s, c: np.zeros(len(s), dtype=np.int64),
-    },
-    "no name": {"pairs": lambda t, s, c: np.full(len(s), -1)},
     "fails": {"alike": lambda t: 1 // 0},
-    "names fail": {"pairs": lambda t, s, c: 1 // 0},
     "another shape": {"alike": lambda t: np.full((1, 2), 2**62)},
     "no numbers": {"alike": lambda t: np.full((3, 2), np.inf)},
 }
@@ -643,9 +634,6 @@ def test_spendings_that_are_not_answered_alike_are_all_judged(judged):
 
         def alike(self, t):
             return np.full((3, 2), 2**62)
-
-        def pairs(self, t, state, total):
-            return np.zeros(len(state), dtype=np.int64)
 
     found = verify(game, Claims(game, answer), CE())
     assert judged[0] >= found.pairs
@@ -711,9 +699,6 @@ class Declaring:
     def alike(self, t):
         return np.full((1, 1), self.said(t), dtype=np.int64)
 
-    def pairs(self, t, state, total):
-        return np.zeros(len(state), dtype=np.int64)
-
 
 def spending(budget, most=1):
     """One player and state; an action costs one more than its number, and brings as much before the last step."""
@@ -737,22 +722,30 @@ def test_nothing_that_a_policy_declares_alike_makes_room_in_a_budget(low):
     assert not found.ok and "over its budget of 4" in str(found), str(found)
 
 
-def test_who_overrides_what_is_alike_is_asked_everywhere():
+def test_what_is_declared_alike_is_read_everywhere(judged):
+    """Whoever declares it: all answers are compared before some are left out."""
+
     class Other(Declaring):
         def alike(self, t):
             return np.full((1, 1), 2**62, dtype=np.int64)
 
+    game = spending(100)
+    by_spending = Other(game, lambda t, c: int(t < 2 and c != 2), lambda t: 0)
+    found = verify(game, by_spending)
+    assert judged[0] >= found.pairs
+    assert found.problems == verify(game, Declaring(game, by_spending.play, lambda t: -(2**62))).problems != ()
+    judged[0] = 0
+    assert verify(game, Other(game, lambda t, c: 1, lambda t: 0)).ok
+    assert judged[0] < found.pairs
+
+
+def test_a_class_that_is_not_safe_for_threads_is_asked_by_one():
     class Own(Declaring):
         thread_safe = False
 
     game = spending(100)
-    said, other, own = (kind(game, lambda t, c: 1, lambda t: 2**62) for kind in (Declaring, Other, Own))
-    units = Units(game)
-    assert Reader(game, said, units).declared() is not None and Reader(game, said, units).thread_safe
-    assert Reader(game, other, units).declared() is None
-    assert not Reader(game, own, units).thread_safe
-    vars(own)["pairs"] = lambda t, state, total: total[:, 0]
-    assert Reader(game, own, units).declared() is None
+    said, own = (kind(game, lambda t, c: 1, lambda t: 2**62) for kind in (Declaring, Own))
+    assert Reader(game, said, Units(game)).thread_safe and not Reader(game, own, Units(game)).thread_safe
 
 
 @pytest.mark.parametrize("number", [2**32, -(2**32), 2**31])

@@ -158,7 +158,7 @@ class Policy:
     def alike(self, t: int) -> Ints:
         """Up to what spending (S, M), in whole units, answers are alike, constraint by constraint.
 
-        A state's spendings that differ only below that have the same number in `pairs`.
+        A state's spendings that differ only below that have the same answer, where there is one.
         """
         space = self.layers[t].space
         found = np.full((len(self.states), len(self.constraints)), 2**62, dtype=np.int64)

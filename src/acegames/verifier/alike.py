@@ -7,8 +7,8 @@
 Whoever has spent no more than that of a constraint can never break its budget, whatever is played,
 and the policy says that it answers there as at the floor itself. So such pairs have the same
 numbers, and one of them is judged for all. The bounds are the verifier's own. What the policy says
-is not believed: it must name the same stored answer for every one of them (`policy.pairs`) and, at
-some, be seen to answer so; or every pair is judged.
+is not believed: its answers at all of them are read and compared, and if any differs every pair is
+judged.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.threads import Threads
-
-_COMPARED = 64
-"""Pairs, about, that are asked to see whether they are answered as the one that is judged."""
 
 
 class Contradicted(Exception):
@@ -43,7 +40,7 @@ class Alike:
         """Return the pairs to judge (C,), in order, and the number of each pair's own (P,).
 
         Raises:
-            Contradicted: the policy names other answers for pairs that it declares alike.
+            Contradicted: the policy has other answers at pairs that it declares alike.
         """
         from acegames.verifier import kernels
 
@@ -54,27 +51,17 @@ class Alike:
         floor = np.minimum(self._floors[t], packed.low + packed.size - 1) - packed.low
         count = kernels.classify(keys, packed.span, packed.size, floor, packed.table(len(keys)), first, owner)
         first = first[:count]
-        if count < len(keys) and not self._named_alike(t, keys, first, owner):
+        others = np.flatnonzero(first[owner] != np.arange(len(keys)))
+        if not self._answered_alike(t, keys[others], keys[first[owner[others]]]):
             raise Contradicted
         return first, owner
 
-    def _named_alike(self, t: int, keys: Ints, first: Ints, owner: Ints) -> bool:
-        """Whether the policy names the same stored answer for all pairs of a class."""
-        named = np.empty(len(keys), dtype=np.int64)
+    def _answered_alike(self, t: int, keys: Ints, instead: Ints) -> bool:
+        """Whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
-            found = self._reader.named(t, *self._packed.unpack(t, keys[block]))
-            if found is None:
-                return False
-            named[block] = found
-            return True
+            both = (self._reader.in_bulk(t, *self._packed.unpack(t, x[block])) for x in (keys, instead))
+            one, two = both
+            return one is not None and two is not None and all(map(np.array_equal, one, two))
 
-        if not all(self._threads.over(len(keys), work)) or not np.array_equal(named, named[first][owner]):
-            return False
-        others = np.flatnonzero(first[owner] != np.arange(len(keys)))
-        some = np.random.default_rng([t, len(others)]).choice(others, size=max(1, _COMPARED // len(self._keys)))
-        for p in some.tolist():
-            one, two = (self._packed.pair(t, keys, int(q)) for q in (p, first[owner[p]]))
-            if self._reader.ask(t, *one)[:2] != self._reader.ask(t, *two)[:2]:
-                return False
-        return True
+        return all(self._threads.over(len(keys), work))

@@ -94,9 +94,9 @@ class Reader:
         """Return up to where the policy says that it answers alike, (S, M) at each time."""
         return None if self._bulk is None else self._bulk.declared()
 
-    def named(self, t: int, state: Ints, spent: Ints) -> Ints | None:
-        """Return the number of the policy's stored answer at each pair; None where any has none."""
-        return None if self._bulk is None else self._bulk.named(t, state, spent)
+    def in_bulk(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
+        """Return pointers, rows and probabilities; None where they cannot be had at once."""
+        return None if self._bulk is None else self._bulk.read(t, state, spent)
 
     def some(self, t: int, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
