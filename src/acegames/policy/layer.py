@@ -113,11 +113,9 @@ class PolicyLayer:
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
     def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Pointers, rows of `action` and probabilities of mixed pairs."""
-        ptr, row, prob = self.records(pair)
-        if self.offsets is None:
-            return ptr, np.repeat(self.row_ptr[state], np.diff(ptr)) + row, prob
-        ptr, action, prob = joint_actions(ptr, row, prob, self.offsets)
+        """Pointers, rows of `action` and probabilities of mixed pairs of a product."""
+        assert self.offsets is not None
+        ptr, action, prob = joint_actions(*self.records(pair), self.offsets)
         return ptr, self._row_index.find(np.repeat(state, np.diff(ptr)), action), prob
 
     @cached_property

@@ -60,8 +60,7 @@ class Alike:
         """Whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
-            both = (self._reader.in_bulk(t, *self._packed.unpack(t, x[block])) for x in (keys, instead))
-            one, two = both
+            one, two = (self._reader.in_bulk(t, *self._packed.unpack(t, x[block])) for x in (keys, instead))
             return one is not None and two is not None and all(map(np.array_equal, one, two))
 
         return all(self._threads.over(len(keys), work))

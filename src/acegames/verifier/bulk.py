@@ -53,7 +53,7 @@ class Bulk:
             return None
         try:
             found = [np.asarray(self.policy.alike(t)) for t in range(self.game.horizon)]
-        except Exception:
+        except Exception:  # then every pair is judged
             return None
         shape = (len(self.game.states), len(self.game.constraints))
         return found if all(x.shape == shape and x.dtype == np.int64 for x in found) else None
@@ -78,11 +78,8 @@ class Bulk:
         layer, row, chance = self.game.layer(t), np.empty(len(prob), dtype=np.int64), np.empty(len(prob))
         ptr, action = ptr.astype(np.int64, copy=False), action.astype(np.int32, copy=False)
         prob = prob.astype(np.float64, copy=False)
-        return (
-            (ptr, row, chance)
-            if read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance)
-            else None
-        )
+        fine = read_rows(layer.row_ptr, layer.action, state, ptr, action, prob, row, chance)
+        return (ptr, row, chance) if fine else None
 
 
 def in_units(spent: Ints, ratios: list[Fraction]) -> Ints | None:

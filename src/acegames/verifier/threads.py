@@ -13,8 +13,7 @@ T = TypeVar("T")
 _LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
-_EACH = 1
-"""Blocks per thread at least, where a layer has enough pairs."""
+"""Pairs of a block at least, where there would otherwise be fewer blocks than threads."""
 
 
 class Threads(Team):
@@ -26,7 +25,7 @@ class Threads(Team):
     def blocks(self, length: int) -> list[slice]:
         """Cut so many pairs into blocks of equal size, a power of two."""
         size = _LARGEST
-        while size > _SMALLEST and length < _EACH * self.threads * size:
+        while size > _SMALLEST and length < self.threads * size:
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
