@@ -22,7 +22,7 @@ from acegames.kernels import simplex
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
-from acegames.system.compiled import copied, inlined, making
+from acegames.system.compiled import copied, inlined, inner, making
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 # units below their best in which players are compared where there are outliers: first, and then
@@ -113,26 +113,34 @@ def leave_stage(stage):
         stage.position[stage.row[j]] = -1
 
 
-@inlined
-def solve_stage(g, written, choices, goal, work):
-    """What becomes of stage game g, and whether it took programs.
-
-    PURE: the joint action is work.chosen[0]; MIXED: the distribution is work.sigma; or UNCERTIFIED.
-    """
+@inner
+def is_pure(g, written, choices, goal, work):
+    """Whether the best joint action of stage game g, work.chosen[0], is its answer."""
     begin, end = written.ptr[g], written.ptr[g + 1]
     u = written.utility[begin:end]
     work.chosen[0] = 0
     if end - begin == 1 or not measure(u, end - begin, len(work.top), work.top, work.low, work.unit):
-        return PURE, False
+        return True
+    if goal.kind in (EGALITARIAN, FAIR):
+        return False
     stage = enter_stage(g, written, choices, work.row, work.position)
-    status, programs = PURE, goal.kind in (EGALITARIAN, FAIR)
-    if not programs:
-        work.chosen[0] = _best_pure(stage, goal.terms, work)
-        programs = not _pure_is_stable(work.chosen[0], stage, work.unit)
-    if programs:
-        status = _by_programs(stage, goal, work)
+    work.chosen[0] = _best_pure(stage, goal.terms, work)
+    stable = _pure_is_stable(work.chosen[0], stage, work.unit)
     leave_stage(stage)
-    return status, programs
+    return stable
+
+
+@inner
+def solve_by_programs(g, written, choices, goal, work):
+    """What becomes of stage game g.
+
+    PURE: the joint action is work.chosen[0]; MIXED: the distribution is work.sigma; or UNCERTIFIED.
+    """
+    stage = enter_stage(g, written, choices, work.row, work.position)
+    measure(stage.utility, len(stage.utility), len(work.top), work.top, work.low, work.unit)
+    status = _by_programs(stage, goal, work)
+    leave_stage(stage)
+    return status
 
 
 # -- pure -----------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.stage import MIXED, PURE, solve_stage, workspace
+from acegames.kernels.lanes import LANES
+from acegames.kernels.lockstep import FEWEST, group_room, solve_group
+from acegames.kernels.records import EGALITARIAN, FAIR
+from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.system.compiled import inner, kernel
 
 
@@ -13,15 +16,74 @@ def solve_written(written, count, choices, goal, widest, answers):
     """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
-    mixed = bad = programs = np.int64(0)  # typed at once: a literal 0 would be compiled for a second time
+    group = group_room(widest, len(actions), actions, goal.correlated)
+    return _solve_all(written, count, choices, goal, work, group, answers)
+
+
+@inner
+def _solve_all(written, count, choices, goal, work, group, answers):
+    """Games that need programs wait until there are eight of a kind."""
+    mixed = bad = programs = waiting = widest = np.int64(0)  # typed at once: a literal would be compiled again
     answers.mixed_ptr[0] = 0
-    for g in range(count):
-        status, took = PURE, False
-        if len(actions) == 1:
-            work.chosen[0] = best_row(written, g)
+    for g in range(count + 1):
+        if g < count:
+            if group.N == 1:
+                _file_pure(g, written, best_row(written, g), answers)
+                continue
+            if is_pure(g, written, choices, goal, work):
+                _file_pure(g, written, work.chosen[0], answers)
+                continue
+        if waiting == LANES or g == count or (waiting > 0 and not _is_alike(g, group.games[0], written, choices)):
+            programs += waiting
+            mixed, bad = _solve_waiting(waiting, widest, written, choices, goal, work, group, mixed, bad, answers)
+            waiting = widest = np.int64(0)
+        if g < count:
+            group.games[waiting] = g
+            waiting += 1
+            widest = max(widest, written.row[written.ptr[g + 1] - 1] - written.first_row[g] + 1)
+    return mixed, bad, programs
+
+
+@inner
+def _is_alike(g, other, written, choices):
+    """Whether the rows of game g are in the other's tables too: the same actions and deviations."""
+    first, at = written.first_row[g], written.first_row[other]
+    if first == at:
+        return True
+    for r in range(written.ptr[g], written.ptr[g + 1]):
+        row = written.row[r]
+        same = at + row - first
+        if same >= len(choices.action):
+            return False
+        for i in range(choices.action.shape[1]):
+            if choices.action[row, i] != choices.action[same, i]:
+                return False
+        for k in range(choices.deviation.shape[1]):
+            if choices.deviation[row, k] != choices.deviation[same, k]:
+                return False
+    return True
+
+
+@inner
+def _solve_waiting(waiting, widest, written, choices, goal, work, group, mixed, bad, answers):
+    """Solve the games of the group. Returns how many are mixed and open in all."""
+    together = waiting >= FEWEST and goal.kind not in (EGALITARIAN, FAIR)
+    if together:
+        group.games[waiting:] = group.games[0]
+        widest = min(widest, len(choices.action) - written.first_row[group.games[0]])
+        solve_group(written, choices, goal, widest, group)
+    for lane in range(waiting):
+        g = group.games[lane]
+        begin, end, first = written.ptr[g], written.ptr[g + 1], written.first_row[g]
+        played = group.memory[group.feasible + widest, lane] if together else 0.0
+        if played > 0.0:
+            for r in range(begin, end):
+                work.sigma[r - begin] = group.memory[group.x + written.row[r] - first, lane]
+                if work.sigma[r - begin] > 0.0:
+                    work.chosen[0] = r - begin
+            status = PURE if played == 1.0 else MIXED
         else:
-            status, took = solve_stage(g, written, choices, goal, work)
-        programs += took
+            status = solve_by_programs(g, written, choices, goal, work)
         if status == PURE:
             _file_pure(g, written, work.chosen[0], answers)
         elif status == MIXED:
@@ -30,7 +92,7 @@ def solve_written(written, count, choices, goal, widest, answers):
         else:
             answers.open[bad] = g
             bad += 1
-    return mixed, bad, programs
+    return mixed, bad
 
 
 @inner

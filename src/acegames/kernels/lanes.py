@@ -1,0 +1,217 @@
+"""Eight numbers at a time: a vector type for kernels, on the vector units of the processor.
+
+`Lanes` holds eight floats, `Choice` a truth value for each. Operations work on all of them at once
+and round as they do on single numbers, so that an answer is the same to the last bit. Numbers mixed
+with lanes count for all of them. Memory is an array of shape (places, 8): place i holds eight
+numbers, one per lane. Indices are not checked.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
+
+LANES = 8
+INDEX, WHOLE, BITS = ir.IntType(32), ir.IntType(64), ir.IntType(LANES)
+VECTOR, MASK = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(1), LANES)
+
+
+class LanesType(types.Type):
+    """The type of eight floats."""
+
+    def __init__(self) -> None:
+        super().__init__("lanes")
+
+
+class ChoiceType(types.Type):
+    """The type of eight truth values."""
+
+    def __init__(self) -> None:
+        super().__init__("choice")
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, VECTOR)
+
+
+@register_model(ChoiceType)
+class _ChoiceModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, MASK)
+
+
+lanes, choice = LanesType(), ChoiceType()
+
+
+# -- operators ------------------------------------------------------------------------------------
+
+
+def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    """A number in all lanes; lanes as they are."""
+    if kind is lanes:
+        return value
+    number = context.cast(builder, value, kind, types.float64)
+    first = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, INDEX(0))
+    return builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INDEX, LANES), [0] * LANES))
+
+
+def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
+    """An operation of two lanes, or of lanes and a number."""
+
+    @type_callable(operation)
+    def typed(context: Any) -> Any:
+        def of(a: Any, b: Any) -> Any:
+            numbers = all(x is lanes or isinstance(x, types.Number) for x in (a, b))
+            return result if numbers and lanes in (a, b) else None
+
+        return of
+
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return emit(builder, *(_spread(context, builder, *x) for x in zip(values, signature.args, strict=True)))
+
+    for kinds in ((LanesType, LanesType), (LanesType, types.Number), (types.Number, LanesType)):
+        lower_builtin(operation, *kinds)(lower)
+
+
+for _operation, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+    _define(_operation, lanes, lambda builder, a, b, name=_name: getattr(builder, name)(a, b))
+for _operation, _sign in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "==")):
+    _define(_operation, choice, lambda builder, a, b, sign=_sign: builder.fcmp_ordered(sign, a, b))
+for _operation, _sign in ((min, "<"), (max, ">")):
+    _define(_operation, lanes, lambda builder, a, b, sign=_sign: builder.select(builder.fcmp_ordered(sign, a, b), a, b))
+
+
+def _define_logical(operation: Any, name: str, count: int) -> None:
+    """An operation of choices."""
+
+    @type_callable(operation)
+    def typed(context: Any) -> Any:
+        return lambda *kinds: choice if kinds == (choice,) * count else None
+
+    @lower_builtin(operation, *(ChoiceType,) * count)
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return getattr(builder, name)(*values)
+
+
+_define_logical(operator.and_, "and_", 2)
+_define_logical(operator.or_, "or_", 2)
+_define_logical(operator.invert, "not_", 1)
+
+
+# -- functions ------------------------------------------------------------------------------------
+
+
+@intrinsic
+def spread(context, x):  # type: ignore[no-untyped-def]
+    """A number in all lanes."""
+    return lanes(x), lambda context, builder, signature, values: _spread(context, builder, values[0], signature.args[0])
+
+
+@intrinsic
+def where(context, chosen, a, b):  # type: ignore[no-untyped-def]
+    """In each lane a where chosen, else b."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        a, b = (_spread(context, builder, values[k], signature.args[k]) for k in (1, 2))
+        return builder.select(values[0], a, b)
+
+    return lanes(chosen, a, b), emit
+
+
+@intrinsic
+def anywhere(context, chosen):  # type: ignore[no-untyped-def]
+    """Whether any lane is chosen."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        return builder.icmp_unsigned("!=", builder.bitcast(values[0], BITS), BITS(0))
+
+    return types.boolean(chosen), emit
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[Any, Any]) -> Any:
+    """Where place `sum of counts` of a memory begins; counts are (value, type), or whole numbers."""
+    place = WHOLE(0)
+    for value, kind in counts:
+        place = builder.add(place, context.cast(builder, value, kind, types.int64))
+    data = context.make_array(array[1])(context, builder, array[0]).data
+    return builder.gep(data, [builder.mul(place, WHOLE(LANES))])
+
+
+def _pointer(builder: Any, place: Any, kind: Any) -> Any:
+    return builder.bitcast(place, kind.as_pointer())
+
+
+def _several(values: Any, signature: Any) -> list[tuple[Any, Any]]:
+    return list(zip(values, signature.args, strict=True))
+
+
+@intrinsic
+def get(context, memory, place):  # type: ignore[no-untyped-def]
+    """The lanes at a place; whole numbers become floats."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        at = _element(context, builder, *_several(values, signature))
+        if memory.dtype == types.int64:
+            vector = ir.VectorType(WHOLE, LANES)
+            return builder.sitofp(builder.load(_pointer(builder, at, vector), align=8), VECTOR)
+        return builder.load(_pointer(builder, at, VECTOR), align=8)
+
+    return lanes(memory, place), emit
+
+
+@intrinsic
+def put(context, memory, place, x):  # type: ignore[no-untyped-def]
+    """Store lanes at a place; floats become whole numbers in a memory of these."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        at = _element(context, builder, *_several(values, signature)[:2])
+        vector = _spread(context, builder, values[2], signature.args[2])
+        if memory.dtype == types.int64:
+            vector = builder.fptosi(vector, ir.VectorType(WHOLE, LANES))
+        builder.store(vector, _pointer(builder, at, vector.type), align=8)
+        return context.get_dummy_value()
+
+    return types.none(memory, place, x), emit
+
+
+@intrinsic
+def gather(context, memory, where_to, row, begin):  # type: ignore[no-untyped-def]
+    """Each lane from a place of its own: memory[where_to[row, lane] + begin, lane]."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        source, table, row, begin = _several(values, signature)
+        places = _element(context, builder, table, row)
+        found = ir.Constant(VECTOR, ir.Undefined)
+        for lane in range(LANES):
+            place = builder.load(builder.gep(places, [WHOLE(lane)])), types.int64
+            at = builder.gep(_element(context, builder, source, place, begin), [WHOLE(lane)])
+            found = builder.insert_element(found, builder.load(at), INDEX(lane))
+        return found
+
+    return lanes(memory, where_to, row, begin), emit
+
+
+@intrinsic
+def scatter(context, memory, where_to, row, begin, x):  # type: ignore[no-untyped-def]
+    """Store each lane at a place of its own: memory[where_to[row, lane] + begin, lane] = x[lane]."""
+
+    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+        target, table, row, begin, _ = _several(values, signature)
+        places = _element(context, builder, table, row)
+        for lane in range(LANES):
+            place = builder.load(builder.gep(places, [WHOLE(lane)])), types.int64
+            at = builder.gep(_element(context, builder, target, place, begin), [WHOLE(lane)])
+            builder.store(builder.extract_element(values[4], INDEX(lane)), at)
+        return context.get_dummy_value()
+
+    return types.none(memory, where_to, row, begin, x), emit
