@@ -22,7 +22,7 @@ from acegames.kernels import simplex
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, Floats, Ints, Small
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure, merge_equal
 from acegames.numerics import LP_CERTIFICATE, NOISE, OUTLIER, PIVOT, ROW_FEASIBLE, STABLE, SUPPORT, TIE
-from acegames.system.compiled import copied, inlined, inner, making
+from acegames.system.compiled import inlined, inner, making
 
 PURE, MIXED, UNCERTIFIED, ROUGH = 0, 1, 2, 3  # what becomes of a stage; ROUGH: a gain is left, finer units may help
 # units below their best in which players are compared where there are outliers: first, and then
@@ -220,7 +220,7 @@ def gains_alone(a, i, stage):
 # -- by programs ----------------------------------------------------------------------------------
 
 
-@copied
+@inlined
 def _by_programs(stage, goal, work):
     """Linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
@@ -256,7 +256,7 @@ def _by_programs(stage, goal, work):
     return UNCERTIFIED
 
 
-@copied
+@inlined
 def _attempt(stage, goal, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)

@@ -39,6 +39,13 @@ try:
 except ImportError:
     FunctionCache = IndexDataCacheFile = DefaultOptions = object
 
+try:
+    from acegames.system.parts import PartCompiler
+
+    AS_PART: dict[str, Any] = {"pipeline_class": PartCompiler}
+except ImportError:
+    AS_PART = {}  # numba has moved what this rests on; compiling takes longer
+
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
 CHECKSUM = 32  # bytes of SHA-256
@@ -76,11 +83,6 @@ def inlined(function: F) -> F:
     return _for_kernels(function, **UNCOUNTED, forceinline=True)
 
 
-def copied(function: F) -> F:
-    """The same, as if its text stood in its only caller: saves compiling it alone first."""
-    return _for_kernels(function, **UNCOUNTED, inline="always")
-
-
 def making(function: F) -> F:
     """Compile a function that makes arrays for a kernel, or returns some to it."""
     return _for_kernels(function)
@@ -88,8 +90,8 @@ def making(function: F) -> F:
 
 def _for_kernels(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
-    compiled = compiler(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
-    return cast(F, compiled(function))
+    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **AS_PART}
+    return cast(F, compiler(nogil=True, error_model="numpy", **options)(function))
 
 
 @cache

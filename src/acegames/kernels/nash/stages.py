@@ -15,7 +15,7 @@ from acegames.kernels.records import ANY
 from acegames.kernels.stage import enter_stage, gains_alone, leave_stage
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
 from acegames.kernels.written import best_row
-from acegames.system.compiled import copied, inlined, inner, kernel
+from acegames.system.compiled import inlined, inner, kernel
 
 ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
 
@@ -63,7 +63,7 @@ def _solve(written, choices, goal, limit, work, found):
     return searched
 
 
-@copied
+@inlined
 def _solve_stage(stage, goal, limit, work):
     """What becomes of a stage, its best pure equilibrium or -1, and whether it took a search."""
     v, values, order, sigma, _, _, units, objective, scores, room = work

@@ -13,7 +13,7 @@ from acegames.kernels.nash.records import ALL, BEST, BEST_OR_CENTRE, CENTRE, MAY
 from acegames.kernels.nash.scale import fill_score, is_better, keep
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
 from acegames.numerics import TIE
-from acegames.system.compiled import copied, inlined, inner
+from acegames.system.compiled import inlined, inner
 
 
 @inner
@@ -57,7 +57,7 @@ def search(p, deepest, limit, tie, objective, scores, room):
 # -- one support after the other ------------------------------------------------------------------
 
 
-@copied
+@inlined
 def _next_support(p, deepest, game, pair):
     """Go on to the next support of p that an equilibrium may have; its size is 0 after the last.
 
@@ -110,7 +110,7 @@ def _fitting(bits, fits, out):
     return n
 
 
-@copied
+@inlined
 def _undominated(p, game, pair):
     """The other player's actions, as bits, that no rival dominates against the support of p."""
     q = 1 - p
@@ -150,7 +150,7 @@ def _any_dominated(worth, own, rivals, against, strictly):
 # -- one pair -------------------------------------------------------------------------------------
 
 
-@copied
+@inlined
 def _judge_pair(p, chosen, tie, objective, scores, room):
     """Whether the pair has an equilibrium that may beat the best: its score is scores.here."""
     game, pair, points, equations = room

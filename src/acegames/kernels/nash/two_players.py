@@ -10,14 +10,14 @@ from acegames.kernels.nash.supports import search
 from acegames.kernels.records import ANY, FAIR
 from acegames.kernels.simplex import Dictionary
 from acegames.numerics import NOISE, STABLE, SUPPORT
-from acegames.system.compiled import copied, inlined, inner
+from acegames.system.compiled import inlined, inner
 
 BITS = 62  # of a set of actions
 FIRST_PAIRS = 2**14
 """Pairs of supports of a product to look at for any equilibrium: then another way is shorter."""
 
 
-@copied
+@inlined
 def solve_two_players(stage, v, has_pure, limit, units, objective, scores, room):
     """Solve a stage, given the score of its best pure equilibrium. Returns what becomes of it."""
     game, u = room.game, stage.utility
@@ -111,7 +111,7 @@ def _has_constant_sum(u, top, low, unit):
     return most - least <= noise
 
 
-@copied
+@inlined
 def _minimax(game, room):
     """Fill the mixtures of a game of constant sum. Returns whether that was done.
 
