@@ -77,14 +77,10 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
         """As the kernel, but nothing that took a program is certified."""
         found = real(data, begin, end, solver, room)
         assert not found.open
-        written, count = local_written(data, begin, end)
-        at = np.isin(written.cell[:count], found.mixed.at)
-        stages = tuple(solver._open(written, int(g)) for g in np.flatnonzero(at))
+        stages = tuple(solver._open(data, begin, int(at)) for at in found.mixed.at)
         room.value[found.mixed.at] = np.nan
         room.code[found.mixed.at] = 0
         return local.Answers(*room, open=stages, programs=found.programs)
-
-    from acegames.engines.blocks import _written as local_written
 
     monkeypatch.setattr(local, "solve_block", all_open)
     repaired = ace.solve(game, ace.CE())

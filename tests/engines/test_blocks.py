@@ -36,8 +36,7 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
         if isinstance(concept, ace.Nash):
             solver = Searches(concept, space.game.players, choices_of(space, concept), base)
         else:
-            widest = space.tables.widest[0]
-            solver = Programs(concept, space.game.players, choices_of(space, concept), widest, base)
+            solver = Programs(concept, space.game.players, choices_of(space, concept), base)
         end = space.layers[-1]
         columns = 1 if players == 1 else 2 * players
         values = np.zeros((end.total if dense else end.cells.number, columns))
@@ -67,7 +66,7 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
 def test_a_block_may_be_any_run_of_cells():
     space = explored(1, 2, True)
     base = baseline(*space.rewards)
-    solver = Programs(ace.CE(), space.game.players, choices_of(space, ace.CE()), space.tables.widest[0], base)
+    solver = Programs(ace.CE(), space.game.players, choices_of(space, ace.CE()), base)
     t = space.game.horizon - 1
     after = np.zeros((space.layers[-1].total, 4))
     data = blocks.layer_data(space, t, with_gross(space.tables.reward), after)

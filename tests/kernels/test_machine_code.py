@@ -8,7 +8,7 @@ import numba
 import pytest
 
 import acegames as ace
-from acegames.kernels import dense, nash, sparse, written
+from acegames.kernels import cells, nash
 
 SOURCES = Path(ace.__file__).parent
 FUSED = re.compile(r"\bv?fn?m(add|sub)|\bfml[as]\b|llvm\.(fma|fmuladd)")
@@ -36,7 +36,7 @@ def compiled_code(kernel):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(dense, "write_dense"), (sparse, "write_sparse"), (written, "solve_written"), (nash, "solve_nash")],
+    [(cells, "solve_cells"), (cells, "write_cells"), (nash, "solve_nash")],
 )
 def test_no_fused_or_reassociated_arithmetic(solved, module, name):
     """The code that runs, whether compiled just now or loaded from the cache; what it calls is part of it."""

@@ -7,14 +7,15 @@ layer what some of its boxes need, so that a block can travel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.engines.answers import Answers
-from acegames.kernels.records import Boxes, Following, Listed, Steps, Written
+from acegames.kernels.records import Boxes, Following, Listed, Source, Steps, Written
 from acegames.model.arrays import Floats, Ints, read_only, spans
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
@@ -42,6 +43,19 @@ class LayerData:
         """How many cells are held or listed."""
         return int(self.here.base[-1]) if self.keys is None else len(self.keys)
 
+    @cached_property
+    def source(self) -> Source:
+        """The same as kernels read it, which are compiled for tables that are read-only."""
+        step, reward = self.step, self.reward
+        if reward.flags.writeable:  # it has travelled
+            step = step._replace(**{name: read_only(getattr(step, name)) for name in TABLES})
+            reward = read_only(reward)
+        marks = np.empty(0, np.uint8) if self.marks is None else self.marks
+        keys = np.empty(0, np.int64) if self.keys is None else self.keys
+        next_listed = listed(np.empty(0, np.int64)) if self.next_listed is None else self.next_listed
+        dense = self.marks is not None
+        return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, self.next_value)
+
 
 def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:
     """The data of a whole layer of an explored space."""
@@ -57,10 +71,10 @@ def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> Laye
 
 
 class StageSolver(Protocol):
-    """Solves written stage games, and files their answers under the cells that they name."""
+    """Solves the stage games of cells."""
 
-    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
-        """The answers of the first `count` games, in the arrays of `room`."""
+    def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
+        """The answers of the cells begin .. end-1, which count from the first, in `room`."""
 
 
 class Room(NamedTuple):
@@ -77,35 +91,27 @@ def empty_room(data: LayerData, cells: int) -> Room:
 
 
 def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:
-    """Write out and solve the stage games of the cells begin .. end-1, counted from the first."""
+    """Solve the stage games of the cells begin .. end-1, counted from the first."""
     room = empty_room(data, end - begin) if room is None else room
-    if data.reward.flags.writeable:  # it has travelled: kernels are compiled for tables that are read-only
-        step = data.step._replace(**{name: read_only(getattr(data.step, name)) for name in TABLES})
-        data = replace(data, step=step, reward=read_only(data.reward))
     if data.marks is not None and data.reward.shape[1] == 1:
         from acegames.kernels.dense import solve_alone
 
-        layer = (data.here, data.step, data.reward, data.after, data.next_value.reshape(-1), data.widest)
+        source = data.source
+        layer = (source.here, source.step, source.reward, source.after, source.next_value.reshape(-1), data.widest)
         solve_alone(begin, end, *layer, room.value.reshape(-1), room.code)
         return Answers(*room)
-    return solver.solve(data.t, *_written(data, begin, end), room)
+    return solver.solve(data, begin, end, room)
 
 
-def _written(data: LayerData, begin: int, end: int) -> tuple[Written, int]:
+def write_out(data: LayerData, begin: int, end: int) -> tuple[Written, int]:
     """The stage games of a run of cells, with room behind, and their number."""
     length = end - begin
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
     written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
-    if data.marks is not None:
-        from acegames.kernels.dense import write_dense
+    from acegames.kernels.cells import write_cells
 
-        dense = (data.here, data.marks, data.step, data.reward, data.after, data.next_value, data.widest)
-        return written, write_dense(begin, end, *dense, written)
-    from acegames.kernels.sparse import write_sparse
-
-    sparse = (data.keys, data.here, data.step, data.reward, data.after, data.next_listed, data.next_value)
-    return written, write_sparse(begin, end, *sparse, written)
+    return written, write_cells(begin, end, data.source, data.widest, written)
 
 
 # -- blocks that travel ---------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
             load(concept.backend)  # a missing package is told before the work
         stages = Searches(concept, players, choices_of(space, concept), base)
     else:
-        stages = Programs(concept, players, choices_of(space, concept), space.tables.widest[0], base)
+        stages = Programs(concept, players, choices_of(space, concept), base)
     return Threads(space, lattice, concept, base, stages, team, run)
 
 

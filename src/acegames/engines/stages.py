@@ -10,7 +10,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
-from acegames.engines.blocks import Room
+from acegames.engines.blocks import LayerData, Room, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
 from acegames.model.arrays import read_only
@@ -39,34 +39,34 @@ class Programs:
     concept: Concept
     players: tuple[Any, ...]
     choices: Choices
-    widest: int  # most rows of a state
     base: Baseline
     goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
 
-    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
+    def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
-        from acegames.kernels.written import solve_written
+        from acegames.kernels.cells import solve_cells
 
-        rows = int(written.ptr[count])
+        count, rows = end - begin, (end - begin) * data.widest[0]
         cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
         row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
         answers = records.Answers(*room, cell, ptr, row, prob, opened)
-        if t not in self.goals:
-            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
+        if data.t not in self.goals:
+            self.goals[data.t] = goal_of(self.concept, self.players, self.base.above[data.t])
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        mixed, bad, programs = solve_written(written, count, choices, self.goals[t], self.widest, answers)
+        given = data.source, choices, self.goals[data.t], data.widest
+        mixed, bad, programs = solve_cells(begin, end, *given, answers)
         used = int(ptr[mixed])
         found = Mixed(cell[:mixed].copy(), ptr[1 : mixed + 1] - ptr[:mixed], row[:used].copy(), prob[:used].copy())
-        stages = tuple(self._open(written, int(g)) for g in opened[:bad])
+        stages = tuple(self._open(data, begin, int(at)) for at in opened[:bad])
         return Answers(*room, found, open=stages, programs=programs)
 
-    def _open(self, written: Written, g: int) -> OpenStage:
-        rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
+    def _open(self, data: LayerData, begin: int, cell: int) -> OpenStage:
+        written, _ = write_out(data, begin + cell, begin + cell + 1)
+        rows = slice(0, int(written.ptr[1]))
         row = written.row[rows]
-        counted = row - written.first_row[g]
-        return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy())
+        return OpenStage(cell, row - written.first_row[0], self.choices.action[row], written.utility[rows].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +78,13 @@ class Searches:
     choices: Choices
     base: Baseline
 
-    def solve(self, t: int, written: Written, count: int, room: Room) -> Answers:
+    def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
+        written, count = write_out(data, begin, end)
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
         stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])
-        found = solve_stages(stages, self.choices, self.concept, self.players, self.base.above[t])
+        found = solve_stages(stages, self.choices, self.concept, self.players, self.base.above[data.t])
         failed = sorted([*found.without, *found.too_large])[:1]
         if failed:
             g = failed[0]

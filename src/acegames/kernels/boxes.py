@@ -180,6 +180,19 @@ def threshold(r, c, step, after):
 
 
 @inner
+def box_of(cell, here):
+    """The box that a cell is in."""
+    low, high = np.int64(0), np.int64(len(here.states))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if here.base[middle] <= cell:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inner
 def box_totals(c, count, place, here, a):
     """Totals of the first `count` constraints at a place of box a: a cell, or a line.
 

@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acegames.kernels.boxes import any_marked, box_totals, boxes_at, following_at, leads_to, leave, steps_at, threshold
+from acegames.kernels.boxes import (
+    any_marked,
+    box_of,
+    box_totals,
+    boxes_at,
+    following_at,
+    leads_to,
+    leave,
+    steps_at,
+    threshold,
+)
 from acegames.kernels.records import Ints
 from acegames.system.compiled import inner, kernel, making
 
@@ -84,24 +94,24 @@ def _add_scaled(q, p, values):
         q[k] += p * values[k]
 
 
-@kernel
-def write_dense(begin, end, here, mark, step, reward, after, next_value, widest, written):
-    """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
-
-    Cells are counted from the first. Returns how many games there are.
-    """
-    c = np.zeros(step.cost.shape[1], np.int64)
+@making
+def lines_room(step, reward, widest):
+    """Room for `write_lines`: totals, a line, and the utilities of a segment of it."""
     q = np.empty((widest[0], reward.shape[1], SEGMENT))
-    return _write_lines(begin, end, here, mark, step, reward, after, next_value, c, empty_line(widest), q, written)
+    return np.zeros(step.cost.shape[1], np.int64), empty_line(widest), q
 
 
 @inner
-def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, line, q, written):
+def write_lines(begin, end, origin, here, mark, step, reward, after, next_value, c, line, q, written):
+    """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
+
+    Cells are counted from `origin`. Returns how many games there are.
+    """
     C = reward.shape[1]
     count = np.int64(0)
     R = np.int64(0)
     written.ptr[0] = 0
-    a = np.int64(0)
+    a = box_of(begin, here)
     cell = begin
     while cell < end:
         a, k0, line_end = _enter_line(cell, end, here, a, c)
@@ -129,7 +139,7 @@ def _write_lines(begin, end, here, mark, step, reward, after, next_value, c, lin
                             for i in range(C):
                                 written.utility[R, i] = q[row, i, k]
                             R += 1
-                    written.cell[count] = cell + k - begin
+                    written.cell[count] = cell + k - origin
                     written.first_row[count] = first_row
                     count += 1
                     written.ptr[count] = R

@@ -80,9 +80,20 @@ def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
         lower_builtin(operation, *kinds)(lower)
 
 
-for _operation, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
+for _operation, _name in (
+    (operator.add, "fadd"),
+    (operator.sub, "fsub"),
+    (operator.mul, "fmul"),
+    (operator.truediv, "fdiv"),
+):
     _define(_operation, lanes, lambda builder, a, b, name=_name: getattr(builder, name)(a, b))
-for _operation, _sign in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "==")):
+for _operation, _sign in (
+    (operator.lt, "<"),
+    (operator.le, "<="),
+    (operator.gt, ">"),
+    (operator.ge, ">="),
+    (operator.eq, "=="),
+):
     _define(_operation, choice, lambda builder, a, b, sign=_sign: builder.fcmp_ordered(sign, a, b))
 for _operation, _sign in ((min, "<"), (max, ">")):
     _define(_operation, lanes, lambda builder, a, b, sign=_sign: builder.select(builder.fcmp_ordered(sign, a, b), a, b))
@@ -109,16 +120,16 @@ _define_logical(operator.invert, "not_", 1)
 
 
 @intrinsic
-def spread(context, x):  # type: ignore[no-untyped-def]
+def spread(context, x):
     """A number in all lanes."""
     return lanes(x), lambda context, builder, signature, values: _spread(context, builder, values[0], signature.args[0])
 
 
 @intrinsic
-def where(context, chosen, a, b):  # type: ignore[no-untyped-def]
+def where(context, chosen, a, b):
     """In each lane a where chosen, else b."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         a, b = (_spread(context, builder, values[k], signature.args[k]) for k in (1, 2))
         return builder.select(values[0], a, b)
 
@@ -126,10 +137,10 @@ def where(context, chosen, a, b):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def anywhere(context, chosen):  # type: ignore[no-untyped-def]
+def anywhere(context, chosen):
     """Whether any lane is chosen."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         return builder.icmp_unsigned("!=", builder.bitcast(values[0], BITS), BITS(0))
 
     return types.boolean(chosen), emit
@@ -156,10 +167,10 @@ def _several(values: Any, signature: Any) -> list[tuple[Any, Any]]:
 
 
 @intrinsic
-def get(context, memory, place):  # type: ignore[no-untyped-def]
+def get(context, memory, place):
     """The lanes at a place; whole numbers become floats."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature))
         if memory.dtype == types.int64:
             vector = ir.VectorType(WHOLE, LANES)
@@ -170,10 +181,10 @@ def get(context, memory, place):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def put(context, memory, place, x):  # type: ignore[no-untyped-def]
+def put(context, memory, place, x):
     """Store lanes at a place; floats become whole numbers in a memory of these."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         at = _element(context, builder, *_several(values, signature)[:2])
         vector = _spread(context, builder, values[2], signature.args[2])
         if memory.dtype == types.int64:
@@ -185,10 +196,10 @@ def put(context, memory, place, x):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def gather(context, memory, where_to, row, begin):  # type: ignore[no-untyped-def]
+def gather(context, memory, where_to, row, begin):
     """Each lane from a place of its own: memory[where_to[row, lane] + begin, lane]."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         source, table, row, begin = _several(values, signature)
         places = _element(context, builder, table, row)
         found = ir.Constant(VECTOR, ir.Undefined)
@@ -202,10 +213,10 @@ def gather(context, memory, where_to, row, begin):  # type: ignore[no-untyped-de
 
 
 @intrinsic
-def scatter(context, memory, where_to, row, begin, x):  # type: ignore[no-untyped-def]
+def scatter(context, memory, where_to, row, begin, x):
     """Store each lane at a place of its own: memory[where_to[row, lane] + begin, lane] = x[lane]."""
 
-    def emit(context, builder, signature, values):  # type: ignore[no-untyped-def]
+    def emit(context, builder, signature, values):
         target, table, row, begin, _ = _several(values, signature)
         places = _element(context, builder, table, row)
         for lane in range(LANES):

@@ -4,9 +4,9 @@ Plain means: a linear objective or none, no outliers, no values that are equal b
 nothing in the answer that asks for another attempt, another level or exact arithmetic. Most programs
 are plain. A lane that turns out not to be is given up, and `stage` solves its game alone.
 
-The games of a group share their table of deviations. Joint actions that are not feasible in a lane
-have columns of zeros there, which never enter, and rows that cannot bind are kept: neither changes
-what becomes of the others. The joint action where a lane starts keeps an empty column too.
+The games of a group share their table of deviations. In a lane, joint actions that are not feasible
+have columns of zeros, which never enter, and so has the one where it starts; deviations that cannot
+bind have rows of zeros, which never leave. None of these changes what becomes of the others.
 """
 
 from __future__ import annotations
@@ -256,11 +256,12 @@ def _start(n, rows, group):
     put(whole, COLUMN, a)
     for r in range(rows):
         own, size = gather(m, whole, COLUMN, group.A + r * n), spread(1.0)
+        binds = get(m, group.scale + r) > 0.0
         for j in range(n):
             gain = get(m, group.A + r * n + j)
             size = max(size, max(gain, 0.0 - gain))
-            put(m, group.T + r * width + j, where(_is_feasible(j, group) & ~(a == j), gain - own, 0.0))
-        put(m, group.T + r * width + n, 0.0 - own)
+            put(m, group.T + r * width + j, where(binds & _is_feasible(j, group) & ~(a == j), gain - own, 0.0))
+        put(m, group.T + r * width + n, where(binds, 0.0 - own, 1.0))
         put(m, group.size + n + r, size)
         put(whole, group.basic + r, spread(n + r))
     for j in range(n):

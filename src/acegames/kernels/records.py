@@ -107,6 +107,20 @@ class AllSteps(NamedTuple):
     budget: Ints  # (T, D)
 
 
+class Source(NamedTuple):
+    """What the stage games of one layer are made of."""
+
+    here: Boxes
+    dense: bool
+    marks: NDArray[np.uint8]  # which cells are reached, where all cells are held; else empty
+    keys: Ints  # the reached cells in order, where they are listed; else empty
+    step: Steps
+    reward: Floats  # (R, 2N), or (R, 1) with one player
+    after: Following
+    listed: Listed  # the cells of the next layer, where they are listed; else empty
+    next_value: Floats  # by cell, or by listed cell, of the next layer
+
+
 class Written(NamedTuple):
     """Stage games written out, with room for more: the rows of game g are ptr[g] : ptr[g+1]."""
 
@@ -144,7 +158,7 @@ class Answers(NamedTuple):
     mixed_ptr: Ints
     mixed_row: NDArray[Any]  # (E,) counted from the state's first
     mixed_prob: Floats  # (E,)
-    open: Ints  # numbers of the games without a certificate
+    open: Ints  # the cells of games without a certificate
 
 
 class Place(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acegames.kernels.boxes import box_totals, leads_to
+from acegames.kernels.boxes import box_of, box_totals, leads_to
 from acegames.system.compiled import inner, kernel, making
 
 
@@ -132,18 +132,13 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
                     next_keep[at] = True
 
 
-@kernel
-def write_sparse(begin, end, keys, here, step, reward, after, listed, next_value, written):
-    """As `write_dense`, for the listed cells number begin .. end-1."""
-    return _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, written, *empty_places(step))
-
-
 @inner
-def _write_listed(begin, end, keys, here, step, reward, after, listed, next_value, written, c, found):
+def write_listed(begin, end, origin, keys, here, step, reward, after, listed, next_value, c, found, written):
+    """As `dense.write_lines`, for the listed cells number begin .. end-1."""
     C = reward.shape[1]
     R = np.int64(0)
     written.ptr[0] = 0
-    a = np.int64(0)
+    a = box_of(keys[begin], here) if begin < end else np.int64(0)
     for p in range(begin, end):
         while here.base[a + 1] <= keys[p]:
             a += 1
@@ -160,7 +155,7 @@ def _write_listed(begin, end, keys, here, step, reward, after, listed, next_valu
                     written.utility[R, i] += step.prob[o] * next_value[at, i]
             written.row[R] = r
             R += 1
-        written.cell[p - begin] = p - begin
+        written.cell[p - begin] = p - origin
         written.first_row[p - begin] = step.row_ptr[s]
         written.ptr[p - begin + 1] = R
     return end - begin

@@ -17,14 +17,17 @@ def solve_written(written, count, choices, goal, widest, answers):
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
     group = group_room(widest, len(actions), actions, goal.correlated)
-    return _solve_all(written, count, choices, goal, work, group, answers)
+    answers.mixed_ptr[0] = 0
+    return solve_more(written, count, choices, goal, work, group, np.int64(0), np.int64(0), answers)
 
 
 @inner
-def _solve_all(written, count, choices, goal, work, group, answers):
-    """Games that need programs wait until there are eight of a kind."""
-    mixed = bad = programs = waiting = widest = np.int64(0)  # typed at once: a literal would be compiled again
-    answers.mixed_ptr[0] = 0
+def solve_more(written, count, choices, goal, work, group, mixed, bad, answers):
+    """The same behind answers of which some are mixed and some open. The numbers of both go on.
+
+    Games that need programs wait until there are eight of a kind.
+    """
+    programs = waiting = widest = np.int64(0)  # typed at once: a literal would be compiled again
     for g in range(count + 1):
         if g < count:
             if group.N == 1:
@@ -90,7 +93,7 @@ def _solve_waiting(waiting, widest, written, choices, goal, work, group, mixed, 
             _file_mixed(g, written, work.sigma, mixed, answers)
             mixed += 1
         else:
-            answers.open[bad] = g
+            answers.open[bad] = written.cell[g]
             bad += 1
     return mixed, bad
 

@@ -11,8 +11,8 @@ log = logging.getLogger("acegames")
 
 @cache
 def announce(
-    module: str = "acegames.kernels.written",
-    main: str = "solve_written",
+    module: str = "acegames.kernels.cells",
+    main: str = "solve_cells",
     what: str = "numerical kernels",
     seconds: int = 15,
 ) -> None:

@@ -1,0 +1,144 @@
+"""Programs in lockstep give the bits that each gives alone, whoever is in the other lanes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acegames as ace
+from acegames.kernels import written as kernels
+from acegames.kernels.records import Answers, Choices, Written
+from acegames.model.arrays import owners, pointers
+from acegames.stage.kernel_form import deviation_table, goal_of
+
+GAMES = 37
+CONCEPTS = [ace.CE(), ace.CCE(), ace.CE((1.0, -0.3)), ace.CCE("p"), ace.CE(None), ace.CCE(None), ace.CE(floor=0.0)]
+
+
+def utilities(rng, family, rows, players):
+    u = rng.normal(size=(rows, players))
+    if family == "small whole numbers":
+        u = rng.integers(-2, 3, size=(rows, players)).astype(float)
+    if family == "whole numbers":
+        u = rng.integers(-9, 10, size=(rows, players)).astype(float)
+    if family == "nearly equal":
+        u = rng.integers(-2, 3, size=(rows, players)) * (1 + 1e-16 * rng.integers(0, 4, size=(rows, players)))
+    if family == "far apart":
+        u *= 10.0 ** rng.integers(-7, 8, size=(rows, players))
+    if family == "one does not care":
+        u[:, rng.integers(players)] = 3.0
+    return u
+
+
+FAMILIES = ["normal", "small whole numbers", "whole numbers", "nearly equal", "far apart", "one does not care"]
+
+
+def some_games(rng, family, shape, states=3):
+    """Games of several states that have all joint actions, and one that lacks some: (written, choices, widest)."""
+    product = np.array(list(itertools.product(*map(range, shape))), dtype=np.int32)
+    fewer = product[np.sort(rng.permutation(len(product))[: len(product) * 2 // 3 + 1])]
+    tables = [product] * states + [fewer]
+    ptr = pointers([len(x) for x in tables])
+    action = np.concatenate(tables)
+    counts = np.array(shape, dtype=np.int64)
+    deviation = deviation_table(owners(ptr), action, counts, (True,) * len(shape))
+    action.setflags(write=False)
+    first, row, utility = [], [], []
+    for _ in range(GAMES):
+        s = int(rng.choice(len(tables), p=[0.7, 0.1, 0.1, 0.1]))
+        size = len(tables[s])
+        kept = np.ones(size, bool) if rng.random() < 0.6 else rng.random(size) < 0.7
+        kept[rng.integers(size)] = True
+        first.append(ptr[s])
+        row.append(ptr[s] + np.flatnonzero(kept))
+        utility.append(utilities(rng, family, len(row[-1]), len(shape)))
+    u = np.concatenate(utility)
+    both = np.hstack([u, np.abs(u) + rng.random(u.shape)])
+    ends = pointers([len(x) for x in row])
+    games = Written(np.arange(GAMES), ends, np.array(first), np.concatenate(row), both)
+    return games, Choices(action, deviation, pointers(counts)), int(np.diff(ptr).max())
+
+
+def solved(games, count, choices, goal, widest):
+    """What the kernel files: (value, code, support, probabilities) of each game, and how many are left open."""
+    rows = len(games.row)
+    value, code = np.zeros((count, games.utility.shape[1])), np.zeros(count, np.uint16)
+    cell, ptr, opened = (np.zeros(n, np.int64) for n in (count, count + 1, count))
+    answers = Answers(value, code, cell, ptr, np.zeros(rows, np.uint16), np.zeros(rows), opened)
+    mixed, bad, programs = kernels.solve_written(games, count, choices, goal, widest, answers)
+    played = {}
+    for k in range(mixed):
+        entries = slice(ptr[k], ptr[k + 1])
+        played[int(cell[k])] = (answers.mixed_row[entries].tolist(), answers.mixed_prob[entries].tobytes())
+    left = set(opened[:bad].tolist())
+    found = [(value[g].tobytes(), int(code[g]), played.get(g), g in left) for g in range(count)]
+    return found, programs
+
+
+def alone(games, g):
+    rows = slice(games.ptr[g], games.ptr[g + 1])
+    size = games.ptr[g + 1] - games.ptr[g]
+    one = np.zeros(1, np.int64), np.array([0, size]), games.first_row[g : g + 1]
+    return Written(*one, games.row[rows].copy(), games.utility[rows].copy())
+
+
+def together_as_alone(seed, family, shape, concept):
+    """Returns how many programs there were."""
+    rng = np.random.default_rng(seed)
+    games, choices, widest = some_games(rng, family, shape)
+    goal = goal_of(concept, ("p", "q", "r")[: len(shape)], np.zeros(len(shape)))
+    found, programs = solved(games, GAMES, choices, goal, widest)
+    took = 0
+    for g in range(GAMES):
+        (expected,), one = solved(alone(games, g), 1, choices, goal, widest)
+        took += one
+        assert found[g] == expected, (seed, family, shape, concept, g)
+    assert programs == took
+    return programs
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(FAMILIES),
+    st.sampled_from([(2, 2), (3, 3), (2, 4), (5, 5), (1, 3)]),
+    st.sampled_from(CONCEPTS),
+)
+def test_the_same_bits_as_alone(seed, family, shape, concept):
+    together_as_alone(seed, family, shape, concept)
+
+
+@pytest.mark.parametrize("concept", [ace.CE(), ace.CCE()])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 2, 2), (3, 3, 3), (4, 5)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family(family, shape, concept):
+    programs = sum(together_as_alone(seed, family, shape, concept) for seed in range(3))
+    assert programs or (family == "one does not care" and len(shape) == 2), "the other one has its best"
+
+
+def test_most_programs_are_solved_in_lockstep():
+    """Else the tests above would compare single solves with single solves."""
+    from acegames.kernels import lockstep
+
+    rng = np.random.default_rng(5)
+    games, choices, widest = some_games(rng, "normal", (3, 3))
+    group = lockstep.group_room.py_func(widest, 2, np.array([3, 3]), True)
+    alike = [g for g in range(GAMES) if games.first_row[g] == games.first_row[0]]
+    done = 0
+    for begin in range(0, len(alike) - 8, 8):
+        group.games[:] = alike[begin : begin + 8]
+        _solve_group(games, choices, goal_of(ace.CE(), ("p", "q"), np.zeros(2)), widest, group)
+        done += np.count_nonzero(group.memory[group.feasible + widest])
+    assert done > len(alike) // 2
+
+
+def _solve_group(*arguments):
+    import numba
+
+    from acegames.kernels.lockstep import solve_group
+
+    numba.njit(error_model="numpy")(lambda *x: solve_group(*x))(*arguments)
