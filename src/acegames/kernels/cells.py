@@ -34,7 +34,7 @@ def solve_cells(begin, end, source, choices, goal, widest, answers):
 
 @kernel
 def write_cells(begin, end, source, widest, written):
-    """Write out the games of the cells begin .. end-1, as they count; returns how many there are."""
+    """Write out the games of the cells begin .. end-1; returns how many there are."""
     room = lines_room(source.step, source.reward, widest), empty_places(source.step)
     return _write(begin, end, begin, source, *room, written)
 

@@ -21,14 +21,14 @@ INDEX, WHOLE, BITS = ir.IntType(32), ir.IntType(64), ir.IntType(LANES)
 VECTOR, MASK = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(1), LANES)
 
 
-class LanesType(types.Type):
+class LanesType(types.Type):  # type: ignore[misc]
     """The type of eight floats."""
 
     def __init__(self) -> None:
         super().__init__("lanes")
 
 
-class ChoiceType(types.Type):
+class ChoiceType(types.Type):  # type: ignore[misc]
     """The type of eight truth values."""
 
     def __init__(self) -> None:
@@ -36,13 +36,13 @@ class ChoiceType(types.Type):
 
 
 @register_model(LanesType)
-class _LanesModel(models.PrimitiveModel):
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, VECTOR)
 
 
 @register_model(ChoiceType)
-class _ChoiceModel(models.PrimitiveModel):
+class _ChoiceModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, MASK)
 
@@ -65,7 +65,7 @@ def _spread(context: Any, builder: Any, value: Any, kind: Any) -> Any:
 def _define(operation: Any, result: Any, emit: Callable[..., Any]) -> None:
     """An operation of two lanes, or of lanes and a number."""
 
-    @type_callable(operation)
+    @type_callable(operation)  # type: ignore[untyped-decorator]
     def typed(context: Any) -> Any:
         def of(a: Any, b: Any) -> Any:
             numbers = all(x is lanes or isinstance(x, types.Number) for x in (a, b))
@@ -102,11 +102,11 @@ for _operation, _sign in ((min, "<"), (max, ">")):
 def _define_logical(operation: Any, name: str, count: int) -> None:
     """An operation of choices."""
 
-    @type_callable(operation)
+    @type_callable(operation)  # type: ignore[untyped-decorator]
     def typed(context: Any) -> Any:
         return lambda *kinds: choice if kinds == (choice,) * count else None
 
-    @lower_builtin(operation, *(ChoiceType,) * count)
+    @lower_builtin(operation, *(ChoiceType,) * count)  # type: ignore[untyped-decorator]
     def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         return getattr(builder, name)(*values)
 
@@ -150,7 +150,7 @@ def anywhere(context, chosen):
 
 
 def _element(context: Any, builder: Any, array: tuple[Any, Any], *counts: tuple[Any, Any]) -> Any:
-    """Where place `sum of counts` of a memory begins; counts are (value, type), or whole numbers."""
+    """Where a place of a memory begins: the sum of the counts, which are given with their types."""
     place = WHOLE(0)
     for value, kind in counts:
         place = builder.add(place, context.cast(builder, value, kind, types.int64))
@@ -214,7 +214,7 @@ def gather(context, memory, where_to, row, begin):
 
 @intrinsic
 def scatter(context, memory, where_to, row, begin, x):
-    """Store each lane at a place of its own: memory[where_to[row, lane] + begin, lane] = x[lane]."""
+    """Store each lane at its own place: memory[where_to[row, lane] + begin, lane] = x[lane]."""
 
     def emit(context, builder, signature, values):
         target, table, row, begin, _ = _several(values, signature)

@@ -1,8 +1,8 @@
 """Eight stage programs in lockstep, one per lane: the plain case of `stage`, to the same bits.
 
 Plain means: a linear objective or none, no outliers, no values that are equal but for rounding, and
-nothing in the answer that asks for another attempt, another level or exact arithmetic. Most programs
-are plain. A lane that turns out not to be is given up, and `stage` solves its game alone.
+nothing in the answer that asks for another attempt, another level or exact arithmetic. Most
+programs are plain. A lane that turns out not to be is given up, and `stage` solves its game alone.
 
 The games of a group share their table of deviations. In a lane, joint actions that are not feasible
 have columns of zeros, which never enter, and so has the one where it starts; deviations that cannot
@@ -140,7 +140,7 @@ def _is_feasible(j, group):
 
 @inlined
 def _in_units(goal, n, group):
-    """Fill utilities in units and the objective; returns where they are plain, its unit and best."""
+    """Fill utilities in units and the objective; where they are plain, its unit and its best."""
     m = group.memory
     quarter = get(m, group.feasible + n + 1)
     plain = quarter > 0.0

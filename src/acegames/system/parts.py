@@ -4,7 +4,7 @@ Numba optimises every function and makes machine code of it, and then does so ag
 that the function is linked into, which is the only place where a part ever runs. Leaving out the
 first saves half of the time that kernels take to compile.
 
-This rests on classes that numba does not promise to keep; where they are gone, importing this fails.
+This rests on classes that numba does not promise to keep; without them, importing this fails.
 """
 
 from __future__ import annotations
