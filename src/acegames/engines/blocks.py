@@ -54,7 +54,8 @@ class LayerData:
         keys = np.empty(0, np.int64) if self.keys is None else self.keys
         next_listed = listed(np.empty(0, np.int64)) if self.next_listed is None else self.next_listed
         dense = self.marks is not None
-        return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, self.next_value)
+        next_value = np.ascontiguousarray(self.next_value.T) if dense else self.next_value
+        return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, next_value)
 
 
 def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:

@@ -73,7 +73,8 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     pairs = space.pairs if explored else cells
     two_values = int((held[:-1] + held[1:]).max()) * 8 * n * (1 + (n > 1))  # with gross values
     if space.dense:
-        working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + two_values
+        values = two_values + int(held.max()) * 16 * n * (n > 1)  # those of the next layer, a second time
+        working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + values
     else:
         working = SPARSE_BYTES * cells + two_values
     policy = _filed(space, cells) * (1 + 8 * n) + pairs * MIXED_BYTES * (n > 1)

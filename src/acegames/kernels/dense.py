@@ -129,7 +129,7 @@ def write_lines(begin, end, origin, here, mark, step, reward, after, next_value,
                     if stop > k0:
                         r = first_row + row
                         for i in range(C):
-                            _row_utilities(q[row, i], r, s, step, reward[r, i], line, k0, stop, next_value[:, i])
+                            _row_utilities(q[row, i], r, s, step, reward[r, i], line, k0, stop, next_value[i])
                 for k in range(k1 - k0):
                     if mark[cell + k] == 0:
                         continue

@@ -118,7 +118,9 @@ class Source(NamedTuple):
     reward: Floats  # (R, 2N), or (R, 1) with one player
     after: Following
     listed: Listed  # the cells of the next layer, where they are listed; else empty
-    next_value: Floats  # by cell, or by listed cell, of the next layer
+    next_value: (
+        Floats  # of the next layer: by column of `reward` and cell; where cells are listed, by listed cell and column
+    )
 
 
 class Written(NamedTuple):
