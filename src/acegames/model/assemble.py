@@ -139,9 +139,12 @@ class _Shared:
 def code_costs(vectors: Iterable[Sequence[Cost]], width: int) -> tuple[list[list[Cost]], Ints]:
     """Return per-constraint value lists and (K, M) codes for a sequence of exact cost vectors."""
     given = list(vectors)
-    columns = [_distinct([vector[m] for vector in given]) for m in range(width)]
-    codes = np.array([codes for _, codes in columns], dtype=np.int64).reshape(width, len(given))
-    return [values for values, _ in columns], codes.T
+    objects = {id(vector): vector for vector in given}  # few, where builders make equal ones the same
+    number = {key: k for k, key in enumerate(objects)}
+    which = np.fromiter((number[id(vector)] for vector in given), dtype=np.int64, count=len(given))
+    columns = [_distinct([vector[m] for vector in objects.values()]) for m in range(width)]
+    codes = np.array([codes for _, codes in columns], dtype=np.int64).reshape(width, len(objects))
+    return [values for values, _ in columns], codes.T[which]
 
 
 def read_costs(given: Any, wrong: Callable[[int, str], InvalidGame]) -> tuple[list[Cost], Ints]:

@@ -22,6 +22,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
+from acegames.model.building import OnBuilding, Teller
 from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
@@ -52,6 +53,7 @@ def compose(
     cost: Callable[[Cases, Cases, Cases], Mapping[Label, Any]] | None = None,
     budget: Mapping[Label, Any] | None = None,
     name: str = "",
+    progress: OnBuilding | None = None,
 ) -> MarkovGame:
     """Build the joint game of agents that move on their own.
 
@@ -77,12 +79,14 @@ def compose(
         budget: {constraint: budget}, for every constraint that several agents have (their costs
             add up) or that only `cost` knows. The agents bring the other budgets.
         name: a name for people.
+        progress: called with a `Building` now and then, and after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
         TooLarge: there are more than 2**31 joint states.
     """
     _check_agents(agents)
+    teller = Teller(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)
     product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
     coders = [_Coder.of(agents, label) for label in limits]
@@ -92,7 +96,10 @@ def compose(
     players = tuple(agent.players[0] for agent in agents)
     names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
     initial = product.initial(names.states)  # which is possible, so some state is
-    layers = [product.layer(times, local, coders) for times, local in _combinations(agents)]
+    layers: list[OrderedLayer] = []
+    for times, local in _combinations(agents):
+        before = sum(len(layer.times) for layer in layers)
+        layers.append(product.layer(times, local, coders, partial(_tell, teller, before, len(times))))
     return assemble(
         names,
         layers,
@@ -102,6 +109,11 @@ def compose(
         budgets=budgets,
         name=name,
     )
+
+
+def _tell(teller: Teller, before: int, times: int, done: int, states: int) -> None:
+    """Tell of joint states that are done; a layer's times are done with the last of them."""
+    teller.tell(before + (times if done == states else 0), done, states)
 
 
 def _check_agents(agents: Sequence[MarkovGame]) -> None:
@@ -332,7 +344,13 @@ class _Product:
             found[labels[at]] = max(math.prod(p for _, p in start), TINIEST)
         return found
 
-    def layer(self, times: tuple[int, ...], local: list[Layer], coders: list[_Coder]) -> OrderedLayer:
+    def layer(
+        self,
+        times: tuple[int, ...],
+        local: list[Layer],
+        coders: list[_Coder],
+        tell: Callable[[int, int], None],
+    ) -> OrderedLayer:
         """What can happen at these times. Agents' rows are in order, so joint rows are."""
         rows = self._at_most([layer.row_ptr for layer in local])[-1]
         work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
@@ -357,6 +375,7 @@ class _Product:
                 fields["cost"].widen(found["cost"].dtype)
             for name, array in found.items():
                 fields[name].add(array)
+            tell(int(end), len(self.states))
         return OrderedLayer(times, **{name: grown.whole() for name, grown in fields.items()})
 
     def _at_most(self, ptrs: list[Ints]) -> NDArray[np.float64]:
