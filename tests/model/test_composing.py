@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames import MarkovGame, compose
 from acegames.errors import InvalidGame
+from acegames.model.layers import LAYER_FIELDS
 
 
 def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=None):
@@ -377,3 +379,31 @@ def test_room_that_does_not_suffice_grows(monkeypatch):
     monkeypatch.setattr("acegames.model.composing._ROOM", 3)
     monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
     assert compose(agents).digest == whole.digest
+
+
+def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
+    """Three walkers on a ring: what is held at the peak is hardly more than the arrays and the labels of the states."""
+
+    def walker(player, cells=30):
+        return MarkovGame.from_functions(
+            players=[player],
+            actions=lambda s: [[-1, 0, 1]],
+            outcomes=lambda s, a: [(1.0, (s + a[0]) % cells, abs(a[0]))],
+            reward=lambda s, a: [float(s)],
+            horizon=40,
+            initial=0,
+            budget={f"steps of {player}": 9},
+        )
+
+    agents = [walker(player) for player in "abc"]
+    compose(agents[:1])  # what is loaded once
+    for name in ("composing._BLOCK", "raw_layers.BLOCK", "layers.FOLLOW_BLOCK"):
+        monkeypatch.setattr(f"acegames.model.{name}", 2**12)
+    tracemalloc.start()
+    game = compose(agents)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    (layer,) = game.layers
+    rows, arrays = len(layer.reward), sum(getattr(layer, f).nbytes for f in LAYER_FIELDS)
+    assert rows == 30**3 * 27 and arrays / rows < 56
+    assert peak < arrays + 200 * len(game.states) + 2 * rows
