@@ -22,6 +22,7 @@ def table(columns, rows):
 def write(results, folder: Path):
     """Write the page and the plot."""
     parts = [HEAD.format(minutes=results["minutes"], **results["machine"])]
+    parts += from_game_to_answer(results)
     parts.append(
         "## The whole solve\n\nTwo players, 3x3 actions, two budgets, correlated equilibria, against dictionaries and `scipy.optimize.linprog`.\n"
     )
@@ -189,7 +190,7 @@ def write(results, folder: Path):
         table(
             ("what", "seconds"),
             [
-                ("`import acegames` (numba is not imported)", f"{start['import']:.2f}"),
+                ("`import acegames` and the first use of a name (numba is not imported)", f"{start['import']:.2f}"),
                 ("first solve on a fresh installation, compiling", f"{start['first_solve_compiling']:.1f}"),
                 ("first solve of a process afterwards", f"{start['first_solve_cached']:.2f}"),
             ],
@@ -198,6 +199,46 @@ def write(results, folder: Path):
     (folder / "README.md").write_text("\n".join(parts))
     plot(results["growth"], folder / "growth.png")
     plot_approximation(results["approximation"], folder / "approximation.png")
+
+
+def from_game_to_answer(results):
+    """The sections of `whole.py`, of those parts that have been run."""
+    found = []
+    if "from_game_to_answer" in results:
+        found.append(
+            "## From game to saved, verified answer\n\nTwo players, 3x3 actions, two budgets, six outcomes of every joint action, rules that change at every step. "
+            "Seconds of each step; in brackets how many times as long as the solve of the same run.\n"
+        )
+        rows = []
+        for r in results["from_game_to_answer"]:
+            steps = (f"{r[k]:.2g} ({r[k] / r['solve']:.2f})" for k in ("verify", "save", "load"))
+            total = sum(r[k] for k in ("build", "solve", "verify", "save", "load"))
+            sizes = (f"{r['file_bytes']:.1f}", f"{r['policy_bytes']:.1f}")
+            times = (f"{r['build']:.2g}", f"{r['solve']:.3g}", *steps, f"{total:.3g}")
+            rows.append((f"{r['pairs']:,}", r["concept"], str(r["threads"]), *times, *sizes))
+        heads = ("pairs", "concept", "threads", "build", "solve", "verify", "save", "load", "in all")
+        found.append(table((*heads, "bytes per pair in the file", "in memory"), rows))
+    if "small_games" in results:
+        found.append("## Small games\n\nMilliseconds, as in a sweep over many games.\n")
+        rows = [
+            (f"{r['pairs']:,}", r["concept"], f"{r['solve'] * 1e3:.2f}", f"{r['verify'] * 1e3:.2f}")
+            for r in results["small_games"]
+        ]
+        found.append(table(("pairs", "concept", "solve", "verify"), rows))
+    if "building" in results:
+        found.append(
+            "## Building games\n\nAgainst loops of the user's own that ask the same functions for the same states and keep nothing. The map is "
+            "built in a process of its own, whose memory is watched.\n"
+        )
+        rows = []
+        for r in results["building"]:
+            loops = f"{r['seconds'] / r['own_loops']:.1f} times" if "own_loops" in r else ""
+            memory = f"{r['peak_bytes_per_row']:.0f}" if "peak_bytes_per_row" in r else ""
+            counts = (f"{r[k]:,}" for k in ("states", "rows", "outcomes"))
+            rows.append((r["what"], r["how"], *counts, f"{r['seconds']:.2f}", loops, memory))
+        heads = ("game", "built by", "states", "joint actions", "outcomes", "seconds", "against own loops")
+        found.append(table((*heads, "peak bytes per joint action"), rows))
+    return found
 
 
 def plot(growth, path):

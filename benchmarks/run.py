@@ -22,6 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import naive
+import whole
 
 import acegames as ace
 from acegames.cli.bench import random_game
@@ -446,7 +447,7 @@ def _check_shield(game, made, rows, batches, plays):
 
 def start_up():
     """Import, first solve with and without the cache of compiled code; each in a process of its own."""
-    code = "import time; t = time.perf_counter(); import acegames as ace; i = time.perf_counter() - t; "
+    code = "import time; t = time.perf_counter(); import acegames as ace; ace.solve; i = time.perf_counter() - t; "
     code += "import sys; light = 'numba' not in sys.modules; t = time.perf_counter(); "
     code += "ace.solve(ace.catalog.get('intersection')); print(i, time.perf_counter() - t, light)"
     cold = HERE / ".numba_cache"
@@ -472,13 +473,16 @@ def _run(code, environment):
 
 
 def main():
-    """Run everything, or the parts that are named, and write results.json, README.md and the plots."""
+    """Run everything, or the parts that are named, and write results.json, README.md and the plots.
+
+    `--largest` takes the way from game to answer also for eight million pairs.
+    """
     from report import write
 
     started = time.perf_counter()
-    path, only = HERE / "results.json", sys.argv[1:]
+    path, only = HERE / "results.json", [name for name in sys.argv[1:] if name != "--largest"]
     results = json.loads(path.read_text()) if only else {}
-    for part in (
+    parts = (
         start_up,
         stage_programs,
         knapsacks,
@@ -488,11 +492,16 @@ def main():
         penalties,
         shield,
         whole_solve,
-    ):
+        whole.small_games,
+        whole.building,
+        whole.from_game_to_answer,
+    )
+    for part in parts:
         if only and part.__name__ not in only:
             continue
         print(f"{part.__name__} ...", flush=True)
-        results[part.__name__] = part()
+        asked = {"largest": "--largest" in sys.argv} if part is whole.from_game_to_answer else {}
+        results[part.__name__] = part(**asked)
     results["machine"] = {"python": platform.python_version(), "processor": platform.machine(), "cores": processors()}
     if not only:
         results["minutes"] = (time.perf_counter() - started) / 60

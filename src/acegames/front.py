@@ -24,6 +24,7 @@ from acegames.errors import (
 )
 from acegames.files.formats import load
 from acegames.model.budgets import almost_sure
+from acegames.model.building import Building, OnBuilding
 from acegames.model.composing import compose
 from acegames.model.costs.random import RandomCost, random_cost
 from acegames.model.game import MarkovGame
@@ -42,6 +43,7 @@ from acegames.verifier.proof import Proof, certify, prove
 
 # the game
 __all__ = ["MarkovGame", "compose", "almost_sure", "random_cost", "RandomCost", "load", "catalog"]
+__all__ += ["Building", "OnBuilding"]
 # made easier, with a bound
 __all__ += ["round_costs", "Rounded", "discount"]
 # can it be played safely

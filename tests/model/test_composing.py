@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import acegames as ace
 from acegames import MarkovGame, compose
 from acegames.errors import InvalidGame
+from acegames.model.layers import LAYER_FIELDS
 
 
 def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=None):
@@ -204,7 +206,7 @@ def test_many_blocks_are_one(monkeypatch):
     whole = compose(agents, possible=lambda s: s["a"] != s["b"])
     for size in (1, 5):
         monkeypatch.setattr("acegames.model.composing._BLOCK", size)
-        monkeypatch.setattr("acegames.model.assemble._BLOCK", size + 2)
+        monkeypatch.setattr("acegames.model.raw_layers.BLOCK", size + 2)
         assert compose(agents, possible=lambda s: s["a"] != s["b"]).digest == whole.digest
 
 
@@ -223,7 +225,7 @@ def test_outcomes_that_become_equal_are_one(monkeypatch):
         )
 
     for size in (3, 2**18):
-        monkeypatch.setattr("acegames.model.assemble._BLOCK", size)
+        monkeypatch.setattr("acegames.model.raw_layers.BLOCK", size)
         (layer,) = compose([spender("a"), spender("b")], budget={"shared": 4}).layers
         assert layer.prob.tolist() == [0.25, 0.5, 0.25] * 4
         assert layer.cost[:, 0].tolist() == [0, 1, 2] * 4
@@ -329,3 +331,79 @@ def test_joint_numbers_of_every_type():
     assert set(joint.cost_values[0]) == {Fraction(1, 2), Fraction(2**53 + 1)}
     assert np.ptp(joint.layers[0].reward[:, 0] - compose(agents).layers[0].reward[:, 0]) < 1e-12
     assert (joint.layers[0].reward[:, 1] == 1e30).all()
+
+
+@pytest.mark.parametrize("costs", [1, 126, 127, 128, 300, 2**15 - 1, 2**15])
+def test_codes_of_costs_take_as_little_room_as_they_can(costs, tmp_path):
+    """Whatever the types in memory, the game is the same: by other builders, and from a file."""
+    walker = MarkovGame.from_functions(
+        players=["a"],
+        actions=lambda s: [["on"]],
+        outcomes=lambda s, a: [(1.0, (s + 1) % costs, 0)],
+        reward=lambda s, a: [float(s)],
+        horizon=2,
+        initial=dict.fromkeys(range(costs), 1 / costs),
+        budget={"energy": 10 * costs},
+    )
+    game = compose([walker], cost=lambda s, a, n: {"energy": n["a"]})
+    (layer,) = game.layers
+    assert layer.cost.dtype == (np.int8 if costs < 128 else np.int16 if costs < 2**15 else np.int32)
+    assert layer.cost.tolist() == [[(s + 1) % costs] for s in range(costs)]
+    state = np.arange(costs)
+    after = (state + 1) % costs
+    again = MarkovGame.from_sparse(
+        row_state=state,
+        row_action=np.zeros((costs, 1), dtype=int),
+        reward=layer.reward,
+        out_row=state,
+        prob=np.ones(costs),
+        next_state=after,
+        cost=after[:, None],
+        horizon=2,
+        players=["a"],
+        states=game.states,
+        actions=[["on"]],
+        initial=dict.fromkeys(game.states, 1 / costs),
+        budget={"energy": 10 * costs},
+    )
+    assert again.digest == game.digest
+    assert again.layers[0].cost.dtype == layer.cost.dtype and again.layers[0].out_ptr.dtype == np.int32
+    game.save(tmp_path / "game.npz")
+    back = ace.load(tmp_path / "game.npz")
+    assert back.digest == game.digest and back.layers[0].cost.dtype == layer.cost.dtype
+
+
+def test_room_that_does_not_suffice_grows(monkeypatch):
+    agents = robots()
+    whole = compose(agents)
+    monkeypatch.setattr("acegames.model.composing._ROOM", 3)
+    monkeypatch.setattr("acegames.model.composing._BLOCK", 4)
+    assert compose(agents).digest == whole.digest
+
+
+def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
+    """Three walkers on a ring: what is held at the peak is hardly more than the arrays and the labels of the states."""
+
+    def walker(player, cells=30):
+        return MarkovGame.from_functions(
+            players=[player],
+            actions=lambda s: [[-1, 0, 1]],
+            outcomes=lambda s, a: [(1.0, (s + a[0]) % cells, abs(a[0]))],
+            reward=lambda s, a: [float(s)],
+            horizon=40,
+            initial=0,
+            budget={f"steps of {player}": 9},
+        )
+
+    agents = [walker(player) for player in "abc"]
+    compose(agents[:1])  # what is loaded once
+    for name in ("composing._BLOCK", "raw_layers.BLOCK", "layers.FOLLOW_BLOCK"):
+        monkeypatch.setattr(f"acegames.model.{name}", 2**12)
+    tracemalloc.start()
+    game = compose(agents)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    (layer,) = game.layers
+    rows, arrays = len(layer.reward), sum(getattr(layer, f).nbytes for f in LAYER_FIELDS)
+    assert rows == 30**3 * 27 and arrays / rows < 56
+    assert peak < arrays + 200 * len(game.states) + 2 * rows

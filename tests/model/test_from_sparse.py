@@ -217,7 +217,7 @@ def test_blocks_of_outcomes_make_no_difference(seed, mixed):
     found = []
     for size in (1, 2, 5, 2**18):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("acegames.model.assemble._BLOCK", size)
+            patch.setattr("acegames.model.raw_layers.BLOCK", size)
             try:
                 found.append(MarkovGame.from_sparse(**given).digest)
             except InvalidGame as problem:
@@ -232,7 +232,7 @@ def test_blocks_of_outcomes_that_merge():
     digest = MarkovGame.from_sparse(**given).digest
     for size in (1, 3, 7, 2**18):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("acegames.model.assemble._BLOCK", size)
+            patch.setattr("acegames.model.raw_layers.BLOCK", size)
             assert (
                 MarkovGame.from_sparse(**{**given, **twice, "prob": np.repeat(given["prob"] / 2, 2)}).digest == digest
             )

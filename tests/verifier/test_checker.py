@@ -456,8 +456,8 @@ def bold(path, game):
         "gain": [1.0],
     }
     truth = load(ROOT / "reliability" / "proof_truth.py")
-    arrays = {f"0.{f}": getattr(game.layers[0], f) for f in truth.TYPES} | {"policy.prob": np.ones(1)}
-    path.write_bytes(truth.pack(header, arrays))
+    arrays = {f"0.{f}": getattr(game.layers[0], f).astype(d) for f, d in truth.TYPES.items()}
+    path.write_bytes(truth.pack(header, arrays | {"policy.prob": np.ones(1)}))
     return path
 
 

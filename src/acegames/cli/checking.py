@@ -167,8 +167,9 @@ def reduce(
     """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
     ones.
     """
+    model = opt.read_game(game)
     with working("reducing"):
-        reduced = ace.reduce(opt.read_game(game)).game
+        reduced = ace.reduce(model).game
     if output is not None:
         reduced.save(output)
     show_game(reduced)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 import acegames as ace
+from acegames.cli.screen import working
 from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
 from acegames.files.formats import endings, holds_game
@@ -94,7 +95,8 @@ def read_game(name: str) -> ace.MarkovGame:
     """A file if there is one of that name, else a catalog game."""
     path = Path(name)
     if path.is_file():
-        return ace.load(name)
+        with working("reading the game"):
+            return ace.load(name)
     if name in ace.catalog.names():
         return ace.catalog.get(name)
     if path.is_dir():

@@ -79,7 +79,8 @@ class RuleTables:
 
         def moves(k: int) -> Moves:
             possible = raw[k].prob > 0
-            return raw[k].row_state[raw[k].out_row[possible]], raw[k].next_state[possible]
+            state = raw[k].row_state[raw[k].out_row[possible]]
+            return np.searchsorted(state, np.arange(self.shape[0] + 1)), raw[k].next_state[possible]
 
         for t, k, here in changes(follow(start, layer_at, moves), layer_at):
             if (here & tables[k].lacking).any():

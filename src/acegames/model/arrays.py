@@ -35,6 +35,16 @@ def pointers(lengths: ArrayLike) -> Ints:
     return ptr
 
 
+def pointer_type(end: int) -> type[np.signedinteger[Any]]:
+    """The type of a game's pointers to so many places."""
+    return np.int32 if end < 2**31 else np.int64
+
+
+def code_type(count: int) -> type[np.signedinteger[Any]]:
+    """The smallest type in which the codes 0 .. count-1, and one more, can be counted."""
+    return np.int8 if count < 2**7 else np.int16 if count < 2**15 else np.int32
+
+
 def owners(ptr: NDArray[Any]) -> Ints:
     """The number of the list that each place belongs to."""
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
@@ -115,8 +125,9 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 class Growing:
     """An array to which blocks are added; there is never a second copy of it all."""
 
-    def __init__(self, dtype: Any, *width: int) -> None:
-        self.array = np.empty((0, *width), dtype=dtype)
+    def __init__(self, dtype: Any, *width: int, room: int) -> None:
+        """Begin with room for so many entries: untouched room takes no memory."""
+        self.array = np.empty((room, *width), dtype=dtype)
         self.length = 0
 
     def add(self, block: NDArray[Any]) -> None:
@@ -125,6 +136,12 @@ class Growing:
         if self.length > len(self.array):
             self._resize(max(self.length, len(self.array) * 17 // 16))
         self.array[begin : self.length] = block
+
+    def widen(self, dtype: Any) -> None:
+        """Hold entries of another type from now on; this takes a copy."""
+        wide = np.empty(self.array.shape, dtype=dtype)
+        wide[: self.length] = self.array[: self.length]
+        self.array = wide
 
     def whole(self) -> NDArray[Any]:
         """The array; nothing may be added any more."""

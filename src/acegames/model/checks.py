@@ -110,8 +110,10 @@ def read_initial(initial: Any) -> dict[Label, float]:
 
 def initial_distribution(initial: Any, states: Sequence[Label]) -> tuple[tuple[int, float], ...]:
     """Return (state index, probability) pairs that sum to 1, sorted."""
-    start, index = read_initial(initial), {s: i for i, s in enumerate(states)}
-    check_known("state", start, index, "initial: ", InvalidGame)
+    start = read_initial(initial)
+    index = {s: i for i, s in enumerate(states) if s in start}  # of all of a large game, it would be large
+    if len(index) < len(start):
+        check_known("state", start, dict.fromkeys(states), "initial: ", InvalidGame)
     total = math.fsum(start.values())
     if abs(total - 1) > PROBABILITY_SUM:
         raise InvalidGame(f"initial: probabilities sum to {total!r}, must sum to 1 within 1e-8")

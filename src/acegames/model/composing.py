@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, TooLarge
-from acegames.model.arrays import Bools, Growing, Ints, distinct, pointers
-from acegames.model.assemble import Names, RawLayer, assemble, read_costs
+from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
+from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, read_budget
+from acegames.model.building import OnBuilding, Teller
 from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
@@ -35,8 +36,10 @@ Rule = Callable[..., Any] | Mapping[tuple[Label, Label], Any]
 Cases = dict[Label, NDArray[Any]]
 """For each player its state, or its action, in every case of a block."""
 
-_BLOCK = 2**18
+_BLOCK = 2**16
 """Outcomes, about, that are worked out at once."""
+_ROOM = 2**28
+"""Rows or outcomes, at most, for which there is room before they are known."""
 
 _MOST_STATES = 2**31 - 1
 
@@ -50,6 +53,7 @@ def compose(
     cost: Callable[[Cases, Cases, Cases], Mapping[Label, Any]] | None = None,
     budget: Mapping[Label, Any] | None = None,
     name: str = "",
+    progress: OnBuilding | None = None,
 ) -> MarkovGame:
     """Build the joint game of agents that move on their own.
 
@@ -75,12 +79,14 @@ def compose(
         budget: {constraint: budget}, for every constraint that several agents have (their costs
             add up) or that only `cost` knows. The agents bring the other budgets.
         name: a name for people.
+        progress: called with a `Building` now and then, and after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
         TooLarge: there are more than 2**31 joint states.
     """
     _check_agents(agents)
+    teller = Teller(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)
     product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
     coders = [_Coder.of(agents, label) for label in limits]
@@ -90,7 +96,10 @@ def compose(
     players = tuple(agent.players[0] for agent in agents)
     names = Names(players, product.labels(), tuple(agent.actions[0] for agent in agents), limits)
     initial = product.initial(names.states)  # which is possible, so some state is
-    layers = [product.layer(times, local, coders) for times, local in _combinations(agents)]
+    layers: list[OrderedLayer] = []
+    for times, local in _combinations(agents):
+        before = sum(len(layer.times) for layer in layers)
+        layers.append(product.layer(times, local, coders, partial(_tell, teller, before, len(times))))
     return assemble(
         names,
         layers,
@@ -100,6 +109,11 @@ def compose(
         budgets=budgets,
         name=name,
     )
+
+
+def _tell(teller: Teller, before: int, times: int, done: int, states: int) -> None:
+    """Tell of joint states that are done; a layer's times are done with the last of them."""
+    teller.tell(before + (times if done == states else 0), done, states)
 
 
 def _check_agents(agents: Sequence[MarkovGame]) -> None:
@@ -253,6 +267,10 @@ class _Coder:
 
         `where` names the place of an outcome.
         """
+        if len(self.sources) == 1 and joint is None:  # each outcome of the agent has a code of its own
+            i, m = self.sources[0]
+            own = np.array([self._code(cost) for cost in self.tables[0]], dtype=np.int32)[local[i].cost[:, m]]
+            return np.asarray(own[out[i]])
         parts: list[NDArray[Any]] = [local[i].cost[:, m][out[i]] for i, m in self.sources]
         tables: list[Sequence[Cost]] = list(self.tables)
         if joint is not None:
@@ -326,36 +344,56 @@ class _Product:
             found[labels[at]] = max(math.prod(p for _, p in start), TINIEST)
         return found
 
-    def layer(self, times: tuple[int, ...], local: list[Layer], coders: list[_Coder]) -> RawLayer:
-        """What can happen at these times."""
-        states = self.local(self.states)
-        outcomes = [np.diff(layer.out_ptr[layer.row_ptr])[s] for layer, s in zip(local, states, strict=True)]
-        work = np.cumsum(np.prod(outcomes, axis=0, dtype=np.float64))
+    def layer(
+        self,
+        times: tuple[int, ...],
+        local: list[Layer],
+        coders: list[_Coder],
+        tell: Callable[[int, int], None],
+    ) -> OrderedLayer:
+        """What can happen at these times. Agents' rows are in order, so joint rows are."""
+        rows = self._at_most([layer.row_ptr for layer in local])[-1]
+        work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
         cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
+        most, deep = int(min(rows, _ROOM)), int(min(work[-1], _ROOM))
         fields = {
-            "row_state": Growing(np.int32),
-            "row_action": Growing(np.int32, len(local)),
-            "reward": Growing(np.float64, len(local)),
-            "out_row": Growing(np.int32 if work[-1] < 2**31 else np.int64),
-            "prob": Growing(np.float64),
-            "next_state": Growing(np.int32),
-            "cost": Growing(np.int32, len(coders)),
+            "row_ptr": Growing(np.int64, room=len(self.states) + 1),
+            "action": Growing(np.int32, len(local), room=most),
+            "reward": Growing(np.float64, len(local), room=most),
+            "out_ptr": Growing(pointer_type(int(work[-1])), room=most + 1),
+            "prob": Growing(np.float64, room=deep),
+            "next_state": Growing(np.int32, room=deep),
+            "cost": Growing(np.int8, len(coders), room=deep),
         }
+        for name in ("row_ptr", "out_ptr"):
+            fields[name].add(np.zeros(1))
         for begin, end in itertools.pairwise(np.unique([0, *(cut + 1 for cut in cuts), len(self.states)])):
-            block = _Block(self, local, np.arange(begin, end), [s[begin:end] for s in states])
-            for name, array in block.arrays(times, coders, fields["row_state"].length).items():
+            found = _Block(self, local, self.local(self.states[begin:end])).arrays(times, coders)
+            found["row_ptr"] += fields["action"].length
+            found["out_ptr"] += fields["prob"].length
+            if found["cost"].dtype.itemsize > fields["cost"].array.itemsize:
+                fields["cost"].widen(found["cost"].dtype)
+            for name, array in found.items():
                 fields[name].add(array)
-        return RawLayer(times, **{name: grown.whole() for name, grown in fields.items()}, own=True)
+            tell(int(end), len(self.states))
+        return OrderedLayer(times, **{name: grown.whole() for name, grown in fields.items()})
+
+    def _at_most(self, ptrs: list[Ints]) -> NDArray[np.float64]:
+        """How many tuples of entries the joint states have, up to each one, if all are allowed."""
+        found, after = np.ones(len(self.states)), math.prod(self.sizes)
+        for ptr, size in zip(ptrs, self.sizes, strict=True):
+            after //= size
+            found *= np.diff(ptr)[self.states // after % size]
+        return np.cumsum(found, out=found)
 
 
 class _Block:
     """The joint actions of some joint states, and their outcomes."""
 
-    def __init__(self, product: _Product, local: list[Layer], states: Ints, numbers: list[Ints]) -> None:
-        self.product, self.layers = product, local
-        self.state, self.row = _expand([layer.row_ptr for layer in local], numbers)
+    def __init__(self, product: _Product, local: list[Layer], numbers: list[Ints]) -> None:
+        self.product, self.layers, self.size = product, local, len(numbers[0])
+        self.state, self.row = _expand([layer.row_ptr for layer in local], numbers)  # states from 0
         self.states = [s[self.state] for s in numbers]
-        self.state = states[self.state]
         if product.rules.legal is not None:
             allowed = product.rules.legal(self.states, self.actions())
             self._keep(_bools("legal", allowed, len(self.state)))
@@ -391,16 +429,16 @@ class _Block:
             tuples += after
         return self.product.number[tuples]
 
-    def arrays(self, times: tuple[int, ...], coders: list[_Coder], rows: int) -> dict[str, NDArray[Any]]:
-        """The arrays of `RawLayer`, behind so many rows."""
+    def arrays(self, times: tuple[int, ...], coders: list[_Coder]) -> dict[str, NDArray[Any]]:
+        """The arrays of `OrderedLayer`, without the zeros that pointers begin with."""
         prob = np.ones(len(self.owner))
         for layer, out in zip(self.layers, self.out, strict=True):
             prob *= layer.prob[out]
         return {
-            "row_state": self.state,
-            "row_action": np.stack(self.actions(), axis=1),
+            "row_ptr": np.cumsum(np.bincount(self.state, minlength=self.size)),
+            "action": np.stack(self.actions(), axis=1),
             "reward": self._rewards(),
-            "out_row": self.owner + rows,
+            "out_ptr": np.cumsum(np.bincount(self.owner, minlength=len(self.state))),
             "prob": np.maximum(prob, TINIEST),
             "next_state": self.next_state,
             "cost": self._costs(coders, partial(self._place, times)),
@@ -426,15 +464,16 @@ class _Block:
                 raise InvalidGame(f"reward of {player!r}: not numbers ({error})") from None
         return reward
 
-    def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[np.int32]:
+    def _costs(self, coders: list[_Coder], where: Callable[[int], str]) -> NDArray[Any]:
         joint: Mapping[Label, Any] = {}
         if self.product.rules.cost is not None and len(self.owner):
             before, actions = ([x[self.owner] for x in numbers] for numbers in (self.states, self.actions()))
             given = self.product.rules.cost(before, actions, self._following())
             joint = _by_name("cost", given, [coder.label for coder in coders], len(self.owner))
-        found = np.empty((len(self.owner), len(coders)), dtype=np.int32)
-        for m, coder in enumerate(coders):
-            found[:, m] = coder.codes(self.layers, self.out, joint.get(coder.label), where)
+        columns = [coder.codes(self.layers, self.out, joint.get(coder.label), where) for coder in coders]
+        found = np.empty((len(self.owner), len(coders)), code_type(max((len(c.values) for c in coders), default=0)))
+        for m, column in enumerate(columns):
+            found[:, m] = column
         return found
 
 

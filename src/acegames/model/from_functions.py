@@ -16,6 +16,7 @@ from acegames.errors import InvalidGame
 from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
+from acegames.model.building import OnBuilding, Teller
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
@@ -53,6 +54,7 @@ def game_from_functions(
     constraints: Sequence[Label] | None = None,
     stationary: bool = False,
     name: str = "",
+    progress: OnBuilding | None = None,
 ) -> MarkovGame:
     """Build a game from functions; states are any hashables and are discovered from `initial`.
 
@@ -76,11 +78,13 @@ def game_from_functions(
         stationary: True where no answer depends on `t`, also of functions that take it: they are
             asked at the first time only.
         name: a name for people.
+        progress: called with a `Building` now and then, and after each time.
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
     """
     horizon = check_horizon(horizon)
+    teller = Teller(progress, horizon)
     player_labels = check_labels("players", players)
     constraint_labels, budgets = read_budget(budget, constraints, horizon)
     ask = _Questions(
@@ -96,7 +100,10 @@ def game_from_functions(
     here: dict[Label, None] = dict.fromkeys(read_initial(initial))
     states = dict(here)
     for t in range(horizon):
-        blocks = {state: ask.block(t, state) for state in here}
+        blocks: dict[Label, Block] = {}
+        for state in here:
+            blocks[state] = ask.block(t, state)
+            teller.tell(t + (len(blocks) == len(here)), len(blocks), len(here))
         _file_under_equal_times(tables, t, blocks)
         here = dict.fromkeys(itertools.chain.from_iterable(block.following for block in blocks.values()))
         states |= here
@@ -236,10 +243,10 @@ class _Questions:
             numbers: tuple[float, ...] = tuple(given)
         else:
             numbers = read_vector(given, self.players, float, place(t, state, action), "reward", "player")
-        for player, number in zip(self.players, numbers, strict=True):
-            if not math.isfinite(number):
-                spot = place(t, state, action)
-                raise InvalidGame(f"{spot}: reward of player {player!r} is {number}, must be a finite number")
+        if not all(map(math.isfinite, numbers)):
+            spot = place(t, state, action)
+            player, number = next((i, x) for i, x in zip(self.players, numbers, strict=True) if not math.isfinite(x))
+            raise InvalidGame(f"{spot}: reward of player {player!r} is {number}, must be a finite number")
         return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:

@@ -32,14 +32,17 @@ from acegames.model.from_arrays import game_from_arrays
 from acegames.model.from_functions import game_from_functions
 from acegames.model.from_sparse import game_from_sparse
 from acegames.model.from_table import game_from_table
-from acegames.model.layers import LAYER_FIELDS, Layer, reachable_states
+from acegames.model.layers import LAYER_FIELDS, STATED_TYPES, Layer, reachable_states
 from acegames.model.numbers import Bound, text
 from acegames.model.tails import Tails
 from acegames.model.to_arrays import game_to_arrays
 from acegames.model.to_table import game_to_table
 
 __all__ = ["LAYER_FIELDS", "JointAction", "Label", "Layer", "MarkovGame"]
-__all__ += ["check_game", "exact_costs", "place", "reachable_states"]
+__all__ += ["STATED_TYPES", "check_game", "exact_costs", "place", "reachable_states"]
+
+_HASHED = 2**16
+"""Rows of an array that are hashed together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,18 +148,19 @@ class MarkovGame:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of labels, budgets, costs, rewards, probabilities; the same on all machines."""
-        seen: dict[int, str] = {}
+        seen: dict[tuple[int, str], str] = {}
 
-        def of(array: NDArray[Any]) -> str:
-            if id(array) not in seen:
-                little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        def of(array: NDArray[Any], dtype: str) -> str:
+            key = id(array), dtype
+            if key not in seen:
                 found = hashlib.sha256(repr(array.shape).encode())
-                found.update(little.data if little.size else b"")
-                seen[id(array)] = found.hexdigest()
-            return seen[id(array)]
+                for begin in range(0, len(array) if array.size else 0, _HASHED):
+                    found.update(np.ascontiguousarray(array[begin : begin + _HASHED], dtype=dtype).data)
+                seen[key] = found.hexdigest()
+            return seen[key]
 
-        content = {**self.content(), "layers": [[of(getattr(layer, f)) for f in LAYER_FIELDS] for layer in self.layers]}
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        layers = [[of(getattr(layer, field), dtype) for field, dtype in STATED_TYPES.items()] for layer in self.layers]
+        return hashlib.sha256(json.dumps({**self.content(), "layers": layers}, sort_keys=True).encode()).hexdigest()
 
     def __repr__(self) -> str:
         title = f" {self.name!r}" if self.name else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,16 +12,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acegames.errors import TooLarge
-from acegames.model.arrays import Bools
+from acegames.model.arrays import Bools, spans
 from acegames.system.limits import REACH_WORK
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
-LAYER_FIELDS = ("row_ptr", "action", "reward", "out_ptr", "prob", "next_state", "cost")
+STATED_TYPES = {
+    "row_ptr": "<i8",
+    "action": "<i4",
+    "reward": "<f8",
+    "out_ptr": "<i8",
+    "prob": "<f8",
+    "next_state": "<i4",
+    "cost": "<i4",
+}
+"""The fields of a layer, and the types in which digests and proofs state them."""
+LAYER_FIELDS = tuple(STATED_TYPES)
 
 Moves = tuple[NDArray[Any], NDArray[Any]]
-"""The state that each outcome starts from, and the state that it leads to."""
+"""Where the outcomes of each state begin and the last ones end, and where each outcome leads."""
 
 FOLLOW_OVERHEAD = 2**13
 """One more step takes as long as this many moves."""
@@ -42,10 +53,10 @@ class Layer:
     row_ptr: NDArray[np.int64]  # (S+1,) rows of state s are row_ptr[s] : row_ptr[s+1]
     action: NDArray[np.int32]  # (R, N) index of each player's action
     reward: NDArray[np.float64]  # (R, N)
-    out_ptr: NDArray[np.int64]  # (R+1,) outcomes of row r are out_ptr[r] : out_ptr[r+1]
+    out_ptr: NDArray[Any]  # (R+1,) outcomes of row r are out_ptr[r] : out_ptr[r+1]; of `pointer_type`
     prob: NDArray[np.float64]  # (K,)
     next_state: NDArray[np.int32]  # (K,)
-    cost: NDArray[np.int32]  # (K, M) codes into MarkovGame.cost_values
+    cost: NDArray[Any]  # (K, M) codes into MarkovGame.cost_values, of the smallest `code_type`
 
     def rows(self, state: int) -> range:
         """Rows (legal joint actions) of a state."""
@@ -74,8 +85,7 @@ def each_reachable(game: MarkovGame) -> Iterator[Bools]:
 
     def moves(k: int) -> Moves:
         layer = game.layers[k]
-        outcomes = np.diff(layer.out_ptr[layer.row_ptr])
-        return np.repeat(np.arange(len(outcomes), dtype=np.int32), outcomes), layer.next_state
+        return layer.out_ptr[layer.row_ptr], layer.next_state
 
     return follow(here, game.layer_at, moves)
 
@@ -94,8 +104,8 @@ def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves])
     for t, k in enumerate(layer_at):
         key = (k, here.tobytes())
         if key not in known:
-            begin, end = moves(k)
-            work += FOLLOW_OVERHEAD + len(here) + len(end)
+            ptr, to = moves(k)
+            work += FOLLOW_OVERHEAD + len(here) + len(to)
             if work > REACH_WORK:
                 raise TooLarge(f"finding the states that can occur took too long; it was done up to t={t}", t)
             if len(known) * (FOLLOW_OVERHEAD + len(here)) > FOLLOW_KNOWN:
@@ -103,12 +113,25 @@ def follow(start: Bools, layer_at: Sequence[int], moves: Callable[[int], Moves])
             more, there = here, np.zeros_like(here)
             if before[0] == k and not (before[1] & ~here).any():  # only what is new leads elsewhere
                 more, there = here & ~before[1], before[2].copy()
-            for part in (slice(i, i + FOLLOW_BLOCK) for i in range(0, len(end), FOLLOW_BLOCK)):
-                there[end[part][more[begin[part]]]] = True
+            _step(more, there, ptr, to)
             known[key] = there
         before = k, here, known[key]
         here = known[key]
         yield here
+
+
+def _step(here: Bools, there: Bools, ptr: NDArray[Any], to: NDArray[Any]) -> None:
+    """Mark the states `there` that outcomes of the states `here` lead to; some may be marked."""
+    cuts = np.searchsorted(ptr, np.arange(FOLLOW_BLOCK, len(to), FOLLOW_BLOCK))
+    for first, last in itertools.pairwise(np.unique([0, *cuts.tolist(), len(here)]).tolist()):
+        some = here[first:last]
+        if there.all():
+            return
+        if some.all():
+            there[to[ptr[first] : ptr[last]]] = True
+        elif some.any():
+            states = first + np.flatnonzero(some)
+            there[to[spans(ptr[states], ptr[states + 1])[0]]] = True
 
 
 def changes(reach: Iterable[Bools], layer_at: Sequence[int]) -> Iterator[tuple[int, int, Bools]]:

@@ -87,7 +87,11 @@ class Packed:
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
         return [
-            (layer.row_ptr.copy(), layer.out_ptr.copy(), layer.next_state * np.int64(self.span) + self._steps(cost))
+            (
+                layer.row_ptr.copy(),
+                layer.out_ptr.astype(np.int64),
+                layer.next_state * np.int64(self.span) + self._steps(cost),
+            )
             for layer, cost in zip(self.game.layers, self.units.costs, strict=True)
         ]
 

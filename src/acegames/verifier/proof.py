@@ -30,7 +30,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
-from acegames.model.game import LAYER_FIELDS, MarkovGame
+from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
 from acegames.system.atomic import write_parts
@@ -149,7 +149,11 @@ def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any
         raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
     reader = Reader(seen.game, solution.policy, units, rounded=not seen.exact)
     listed = [_probabilities(game, t, *subgames.pairs(t), reader) for t in times]
-    arrays: Arrays = {f"{k}.{f}": getattr(layer, f) for k, layer in enumerate(game.layers) for f in LAYER_FIELDS}
+    arrays: Arrays = {
+        f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
+        for k, layer in enumerate(game.layers)
+        for field, dtype in STATED_TYPES.items()
+    }
     arrays["policy.prob"] = np.concatenate(listed)
     counted = [
         [text(rule.counted(exact(cost))) for cost in values]

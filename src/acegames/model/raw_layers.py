@@ -1,0 +1,196 @@
+"""The rows and outcomes of one time, from raw tables to a checked, canonical `Layer`.
+
+Builders give a `RawLayer`, in any order, or an `OrderedLayer`, which is settled where it lies: the
+memory of a large game is then that of its arrays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acegames.errors import InvalidGame
+from acegames.model.arrays import are_in_order, code_type, in_order, owners, pointer_type, pointers
+from acegames.model.checks import Label, place
+from acegames.model.layers import Layer
+from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM
+
+BLOCK = 2**16
+"""Outcomes, about, that are looked at together."""
+
+Codes = Sequence[NDArray[Any]]
+"""For each constraint the code in the game of every code of the builder; -1 where none occurs."""
+
+
+class Names(NamedTuple):
+    """The labels of a game."""
+
+    players: tuple[Label, ...]
+    states: tuple[Label, ...]
+    actions: tuple[tuple[Label, ...], ...]
+    constraints: tuple[Label, ...]
+
+    def place(self, t: int | None, state: Any, action: Iterable[Any] | None = None, *, every_t: bool = False) -> str:
+        """The place of a state and of a joint action, given by numbers, for an error message."""
+        labels = None if action is None else [own[int(a)] for own, a in zip(self.actions, action, strict=True)]
+        return place(t, self.states[int(state)], labels, every_t=every_t)
+
+
+@dataclass(frozen=True)
+class RawLayer:
+    """One time's rows and outcomes, in any order, unchecked but for their shapes."""
+
+    times: tuple[int, ...]  # when it applies
+    row_state: NDArray[Any]  # (R,)
+    row_action: NDArray[Any]  # (R, N)
+    reward: NDArray[Any]  # (R, N) floats
+    out_row: NDArray[Any]  # (K,)
+    prob: NDArray[Any]  # (K,) floats
+    next_state: NDArray[Any]  # (K,)
+    cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`
+
+    @staticmethod
+    def of(layer: Layer, times: tuple[int, ...]) -> RawLayer:
+        """A layer of a game, to be changed."""
+        rows, outcomes = (layer.action, layer.reward), (layer.prob, layer.next_state, layer.cost)
+        return RawLayer(times, owners(layer.row_ptr), *rows, owners(layer.out_ptr), *outcomes)
+
+
+@dataclass(frozen=True)
+class OrderedLayer:
+    """Rows in order, each with its outcomes in any order. `assemble` takes over the arrays."""
+
+    times: tuple[int, ...]  # when it applies
+    row_ptr: NDArray[np.int64]  # (S+1,) the rows of each state
+    action: NDArray[np.int32]  # (R, N)
+    reward: NDArray[np.float64]  # (R, N)
+    out_ptr: NDArray[Any]  # (R+1,) the outcomes of each row, of `pointer_type`
+    prob: NDArray[np.float64]  # (K,)
+    next_state: NDArray[np.int32]  # (K,)
+    cost: NDArray[Any]  # (K, M) codes into the cost values given to `assemble`, of a `code_type`
+
+
+def canonical_layer(raw: RawLayer | OrderedLayer, names: Names, codes: Codes, values: int, *, every_t: bool) -> Layer:
+    """Check a layer and put it in order. No constraint has more than `values` values."""
+    given = _ordered(raw, names, codes, every_t=every_t) if isinstance(raw, RawLayer) else raw
+
+    def where(row: int) -> str:
+        state = int(np.searchsorted(given.row_ptr, row, "right")) - 1
+        return names.place(given.times[0], state, given.action[row], every_t=every_t)
+
+    _check_numbers(given, names, where)
+    np.add(given.reward, 0.0, out=given.reward)  # no minus zero
+    kept = _settle_outcomes(given, codes, where)
+    if kept < len(given.prob):
+        for array in (given.prob, given.next_state, given.cost):
+            array.resize((kept, *array.shape[1:]), refcheck=False)  # no view of it is left
+    return Layer(
+        given.row_ptr,
+        given.action,
+        given.reward,
+        given.out_ptr.astype(pointer_type(kept), copy=False),
+        given.prob,
+        given.next_state,
+        given.cost.astype(code_type(values), copy=False),
+    )
+
+
+def _settle_outcomes(layer: OrderedLayer, codes: Codes, where: Callable[[int], str]) -> int:
+    """Put the outcomes of each row in order, each once, with the codes of the game.
+
+    Block by block, in place: no block has more outcomes than before. Returns how many are left.
+    """
+    rows, total, ptr = len(layer.action), len(layer.prob), layer.out_ptr
+    recode = [None if np.array_equal(code, np.arange(len(code))) else code for code in codes]
+    cuts = np.searchsorted(ptr, np.arange(BLOCK, total, BLOCK, dtype=ptr.dtype))
+    begin = filled = 0
+    for first, last in itertools.pairwise(np.unique([0, *cuts.tolist(), rows]).tolist()):
+        many = np.diff(ptr[first + 1 : last + 1], prepend=begin)
+        part = slice(begin, int(ptr[last]))
+        columns, prob = _in_order(layer, recode, np.repeat(np.arange(last - first), many), part)
+        totals = np.bincount(columns[0], weights=prob, minlength=last - first)
+        off = np.flatnonzero(~(np.abs(totals - 1) <= PROBABILITY_SUM))
+        if len(off):
+            spot, amount = where(first + int(off[0])), totals[off[0]]
+            raise InvalidGame(f"{spot}: probabilities sum to {amount:.12g}, must sum to 1 within 1e-8")
+        scale = np.where(np.abs(totals - 1) > PROBABILITY_RENORMALISE, totals, 1.0)
+        if (scale != 1.0).any():
+            prob = prob / scale[columns[0]]
+        begin, to = part.stop, slice(filled, filled + len(prob))
+        if to != part:
+            many = np.bincount(columns[0], minlength=last - first)
+            ptr[first + 1 : last + 1] = filled + np.cumsum(many)
+        layer.prob[to], layer.next_state[to] = prob, columns[1]
+        for m, column in enumerate(columns[2:]):
+            layer.cost[to, m] = column
+        filled = to.stop
+    return filled
+
+
+def _in_order(
+    layer: OrderedLayer, recode: Sequence[NDArray[Any] | None], row: NDArray[Any], part: slice
+) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+    """Rows, next states and codes of some outcomes, in order; and their probabilities."""
+    prob = layer.prob[part]
+    costs = (layer.cost[part, m] if code is None else code[layer.cost[part, m]] for m, code in enumerate(recode))
+    columns = [row, layer.next_state[part], *costs]
+    if not (prob > 0).all():
+        columns, prob = [column[prob > 0] for column in columns], prob[prob > 0]
+    if not are_in_order(columns):
+        sort, new = in_order(columns)
+        columns = [column[sort[new]] for column in columns]
+        prob = np.add.reduceat(prob[sort], np.flatnonzero(new)) if len(prob) else prob
+    return columns, prob
+
+
+def _ordered(raw: RawLayer, names: Names, codes: Codes, *, every_t: bool) -> OrderedLayer:
+    """A copy with rows in order and outcomes in the order of their rows."""
+    state, action, reward, out_row = raw.row_state, raw.row_action, raw.reward, raw.out_row
+    if not are_in_order([state, *action.T]):
+        order, new = in_order([state, *action.T])
+        if not new.all():
+            twice = int(order[np.argmin(new)])
+            spot = names.place(raw.times[0], state[twice], action[twice], every_t=every_t)
+            raise InvalidGame(f"{spot}: described twice")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        state, action, reward, out_row = state[order], action[order], reward[order], rank[out_row.astype(np.int64)]
+    outcomes: dict[str, NDArray[Any]] = {
+        "prob": np.array(raw.prob, dtype=np.float64),
+        "next_state": np.array(raw.next_state, dtype=np.int32),
+        "cost": np.array(raw.cost, dtype=code_type(max(map(len, codes), default=0)), order="C"),
+    }
+    if not (out_row[1:] >= out_row[:-1]).all():
+        costs = (code[raw.cost[:, m]] for m, code in enumerate(codes))
+        order, _ = in_order([out_row.astype(np.int64), raw.next_state, *costs])
+        outcomes = {name: array[order] for name, array in outcomes.items()}
+    return OrderedLayer(
+        raw.times,
+        np.searchsorted(state, np.arange(len(names.states) + 1, dtype=state.dtype)),
+        np.array(action, dtype=np.int32, order="C"),
+        np.array(reward, dtype=np.float64, order="C"),
+        pointers(np.bincount(out_row.astype(np.int64), minlength=len(state))),
+        **outcomes,
+    )
+
+
+def _check_numbers(layer: OrderedLayer, names: Names, where: Callable[[int], str]) -> None:
+    for begin in range(0, len(layer.reward), BLOCK):
+        finite = np.isfinite(layer.reward[begin : begin + BLOCK])
+        if not finite.all():
+            row, i = map(int, np.argwhere(~finite)[0])
+            who, value = names.players[i], layer.reward[begin + row, i]
+            raise InvalidGame(f"{where(begin + row)}: reward of player {who!r} is {value}, must be a finite number")
+    for begin in range(0, len(layer.prob), BLOCK):
+        prob = layer.prob[begin : begin + BLOCK]
+        fine = (prob >= 0) & np.isfinite(prob)
+        if not fine.all():
+            k = begin + int(np.argmin(fine))
+            spot = where(int(np.searchsorted(layer.out_ptr, k, "right")) - 1)
+            nxt = names.states[int(layer.next_state[k])]
+            raise InvalidGame(f"{spot}: probability {layer.prob[k]} of next state {nxt!r}, must be at least 0")
