@@ -18,6 +18,7 @@ from acegames.model.game import place
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
 from acegames.policy.on_demand import count_pairs
+from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.solving.guarantee import guarantee
@@ -36,9 +37,8 @@ def check_stated(solution: Solution) -> None:
     The words of the guarantee are not compared: they also say which epsilon was asked for.
     """
     policy = solution.policy
-    state, weight = np.array([s for s, _ in policy.initial]), np.array([[p] for _, p in policy.initial])
-    nothing = np.zeros((len(state), len(policy.constraints)), dtype=np.int64)
-    expected = weight * policy.lookup_values(0, state, nothing)
+    weight = np.array([[p] for _, p in policy.initial])
+    expected = weight * policy.layers[0].values[_at_start(policy)]
     most = STATED * np.abs(expected).sum(axis=0)
     for player, said, own, off in zip(policy.players, solution.values, expected.sum(axis=0), most, strict=True):
         if not abs(said - own) <= off:
@@ -51,6 +51,22 @@ def check_stated(solution: Solution) -> None:
             raise BadFile(f"{stated}, its policy promises {own}; {AGAIN}")
     if solution.stats.pairs != (pairs := count_pairs(policy.layers)):
         raise BadFile(f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; {AGAIN}")
+
+
+def _at_start(policy: Policy) -> Ints:
+    """The pair of each initial state; nothing compiled is needed for it. BadFile where one lacks."""
+    layer, space = policy.layers[0], policy.layers[0].space
+    cells = layer.cells.listed(space.total)
+    state, kept = space.spent(cells)
+    box = np.searchsorted(space.states, state)
+    begins = (kept == np.maximum(space.lo[box], 0)).all(axis=1)
+    begins &= ((space.least[box] <= 0) & (space.most[box] >= 0)).all(axis=1)
+    pair = (cells if layer.by_cell else np.arange(len(cells)))[begins]
+    found = dict(zip(state[begins].tolist(), pair.tolist(), strict=True))
+    for s, _ in policy.initial:
+        if s not in found:
+            raise BadFile(f"the file has no answer at {place(0, policy.states[s])} with nothing spent; {AGAIN}")
+    return np.array([found[s] for s, _ in policy.initial])
 
 
 def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
