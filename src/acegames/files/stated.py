@@ -34,11 +34,12 @@ AGAIN = "it is damaged, solve the game again"
 def check_stated(solution: Solution) -> None:
     """Raise BadFile unless values, guarantee and size are those of the policy, which fits the game.
 
-    The words of the guarantee are not compared: they also say which epsilon was asked for.
+    The words of the guarantee are not compared: they also say which epsilon was asked for. Nor are
+    the values of a policy that keeps none; `as_stated` compares them all the same.
     """
-    policy = solution.policy
+    policy, start = solution.policy, _at_start(solution.policy)
     weight = np.array([[p] for _, p in policy.initial])
-    expected = weight * policy.layers[0].values[_at_start(policy)]
+    expected = weight * policy.layers[0].values_at(start) if policy.keeps_values else solution.values[None]
     most = STATED * np.abs(expected).sum(axis=0)
     for player, said, own, off in zip(policy.players, solution.values, expected.sum(axis=0), most, strict=True):
         if not abs(said - own) <= off:
@@ -54,7 +55,7 @@ def check_stated(solution: Solution) -> None:
 
 
 def _at_start(policy: Policy) -> Ints:
-    """The pair of each initial state; nothing compiled is needed for it. BadFile where one lacks."""
+    """The pair of each initial state, found without compiled code; BadFile where one lacks."""
     layer, space = policy.layers[0], policy.layers[0].space
     cells = layer.cells.listed(space.total)
     state, kept = space.spent(cells)
@@ -84,8 +85,11 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
     """Raise BadFile unless stored values are those of what is played, wherever episodes came.
 
     In every situation x the value of what is played must be V(x) = E[r + V(next)]. This finds a
-    file in which only the strategies or only the values were changed.
+    file in which only the strategies or only the values were changed. A policy that keeps no values
+    states nothing there.
     """
+    if not solution.policy.keeps_values:
+        return
     view = View.of(solution.game, solution.policy)
     for t in range(view.game.horizon):
         total = view.whole(rollouts.counted[:, t - 1] if t else np.zeros_like(rollouts.counted[:, 0]))
@@ -98,7 +102,7 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
 def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
     policy, layer = view.policy, view.counted.layer(t)
     pair = policy.known_pairs(t, state, total)
-    stored = policy.layers[t].values[pair]
+    stored = policy.layers[t].values_at(pair)
     ptr, row, prob = policy.layers[t].strategies(state, pair)
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
     spent = np.repeat(np.repeat(total, np.diff(ptr), axis=0), np.diff(out_first), axis=0)

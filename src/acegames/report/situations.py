@@ -206,7 +206,7 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]
     return {
         "c": [list(column) for column in zip(*map(view.spent, total), strict=True)],
-        "v": [[round_off(v) for v in column] for column in layer.values[pair].T],
+        "v": [[round_off(v) for v in column] for column in layer.values_at(pair).T],
         "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
         "p": [round_off(prob[k]) for k in likeliest],
     }
