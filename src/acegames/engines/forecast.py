@@ -172,6 +172,9 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
             advice = f"With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk, and {_bytes(with_disk)} would do."
         elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
+        without = predicted.without_values().memory
+        if without <= allowed and predicted.values:
+            advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
         raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(

@@ -71,10 +71,12 @@ def find_pairs(table, state, total, found):
 def count_entries(code, size, first_record, first_entry, entries, together, pair, ptr, begin):
     """Pointers (Q+1,) to the entries of each pair, and where those of mixed pairs begin, else -1.
 
-    Pairs b * together .. have the records first_record[b] .. and the entries first_entry[b] ..
+    Pairs b * together .. have the records first_record[b] .. and the entries first_entry[b] .. These
+    are counted on from there, or from the pair before if that comes later.
     Return the first pair whose answer is not among what is stored, else -1.
     """
     ptr[0] = 0
+    near = record = at = np.int64(0)  # the records and the entries that come before this pair
     for q in range(len(pair)):
         begin[q] = -1
         if not 0 <= pair[q] < len(code):
@@ -83,16 +85,18 @@ def count_entries(code, size, first_record, first_entry, entries, together, pair
             ptr[q + 1] = ptr[q] + 1
             continue
         block = pair[q] // together
-        first, at = first_record[block], first_entry[block]
-        record = first
-        for k in range(block * together, pair[q]):
+        if not block * together <= near <= pair[q]:
+            near, record, at = block * together, first_record[block], first_entry[block]
+        first = record
+        for k in range(near, pair[q]):
             record += code[k] == 0
+        near = pair[q]
         if record >= len(size):
-            return pair[q]
+            return near
         for r in range(first, record):
             at += size[r]
         if at + size[record] > entries:
-            return pair[q]
+            return near
         begin[q] = at
         ptr[q + 1] = ptr[q] + size[record]
     return np.int64(-1)
