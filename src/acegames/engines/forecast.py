@@ -173,7 +173,7 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
         elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
         without = predicted.without_values().memory
-        if without <= allowed and predicted.values:
+        if without <= allowed and not predicted.on_disk:
             advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
         raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
