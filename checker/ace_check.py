@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check a proof that `acegames prove` wrote, trusting nothing but Python, numpy and this file.
 
-    python ace_check.py PROOF [--game DIGEST] [--exact] [--rounded] [--gain AMOUNT]
+    python ace_check.py PROOF [--game DIGEST] [--exact] [--rounded] [--gain AMOUNT] [--memory GB]
 
 Exit status: 0 when all of what follows holds, and every claim; 1 when something does not; 2 when the file cannot be read.
 
@@ -64,7 +64,7 @@ def read(path):
     """A line of text; a line with the SHA-256 of all that follows; a line of JSON; then arrays, byte after byte."""
     with open(path, "rb") as file:
         content = file.read(MOST_BYTES // 4 + 1)
-    need(len(content) <= MOST_BYTES // 4, "the file is too large")
+    need(len(content) <= MOST_BYTES // 4, "the file is too large (see --memory)")
     first, digest, content, *_ = *content.split(b"\n", 2), b"", b""
     need(first == b"acegames-proof 1", "not a proof, or of another version")
     need(digest == hashlib.sha256(content).hexdigest().encode(), "damaged: it has not the digest that it names")
@@ -165,7 +165,7 @@ def ceilings(game):
 def feasible(game):
     """{situation: {safe joint action: where it leads}} of t = 0 .. H, in order; a situation being (state, spent)."""
     situation = 400 + 40 * len(game.cost)  # bytes, about
-    need(len(game.moves) * len(game.states) * situation < MOST_BYTES, "the game is too large")
+    need(len(game.moves) * len(game.states) * situation < MOST_BYTES, "the game is too large (see --memory)")
     stages, size, caps = [dict.fromkeys(game.start)], 0, ceilings(game)
     for moves, limits, cap in zip(game.moves, game.limits, caps[1:], strict=True):  # forward through what may keep them
         stages.append({})
@@ -176,7 +176,7 @@ def feasible(game):
                 if all(all(map(le, total, map(min, limits, cap[s]))) for s, total in after):
                     options[action] = [stages[-1].setdefault(x, x) for x in after]
             size += situation + sum(120 + 8 * len(after) for after in options.values())
-            need(size + situation * len(stages[-1]) < MOST_BYTES, "the game is too large")
+            need(size + situation * len(stages[-1]) < MOST_BYTES, "the game is too large (see --memory)")
     for t in reversed(range(len(game.moves))):  # back: what can be kept to the end
         for here, options in stages[t].items():
             stages[t][here] = {a: after for a, after in options.items() if all(map(stages[t + 1].__contains__, after))}
@@ -380,7 +380,11 @@ def main():
     parser.add_argument("--rounded", action="store_true", help="accept that the policy rounds costs, as is told then")
     told = "the largest gain to accept anywhere; by default 1e-8 of what is at stake in the situation, and rounding"
     parser.add_argument("--gain", metavar="AMOUNT", type=Fraction, help=told)
+    told = "what situations may take, about; 2 by default, and one takes 1 to 2 kB. The file may have a quarter of that"
+    parser.add_argument("--memory", metavar="GB", type=float, help=told)
     options = parser.parse_args()
+    global MOST_BYTES
+    MOST_BYTES = MOST_BYTES if options.memory is None else int(options.memory * 2**30)
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
         check(options.proof, options.exact, options.game, options.rounded, options.gain)

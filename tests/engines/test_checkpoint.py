@@ -465,7 +465,7 @@ HOSTILE = {
         for name in (*module.LAYER_ARRAYS, "gross")
     },
     **{f"{name} of {kind}": as_type(name, kind) for name in ("values", "gross", "mixed_prob") for kind in ("f4", "i8")},
-    **{f"{name} of f8": as_type(name, "f8") for name in ("code", "mixed_pair", "mixed_ptr", "mixed_row")},
+    **{f"{name} of f8": as_type(name, "f8") for name in ("code", "mixed_size", "mixed_row")},
     "another run": lambda h, a: h.update(run="0" * 64),
     "no layers": lambda h, a: h.pop("layers"),
     "layers that are none": lambda h, a: h.update(layers=7),

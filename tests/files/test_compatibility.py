@@ -17,12 +17,15 @@ from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
+from acegames.system.container import BLOCK_VERSION, MAGIC
 from acegames.system.headers import VERSION
+from damaged_files import rewritten
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 MANIFESTS = {folder.name: json.loads((folder / "manifest.json").read_text()) for folder in SAMPLES.glob("20*")}
 KNOWN = [(folder, name, facts) for folder, manifest in sorted(MANIFESTS.items()) for name, facts in manifest.items()]
 NEWEST = max(MANIFESTS)
+ZIPPED = "2026-11-16T0532-6d3f17e"  # the last one whose solutions and policies are archives of version 1
 
 
 def of_kind(kind):
@@ -91,7 +94,9 @@ def test_what_is_loaded_is_written_again_with_nothing_lost(path, facts, tmp_path
 def with_version(path, folder, version):
     """A copy of a file that says it is of this version."""
     copy = folder / path.name
-    if path.suffix in (".ace", ".npz"):
+    if path.read_bytes().startswith(MAGIC):
+        copy.write_bytes(rewritten(path.read_bytes(), lambda header: header.update(version=version)))
+    elif path.suffix in (".ace", ".npz"):
         with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
             for name in old.namelist():
                 content = old.read(name)
@@ -106,29 +111,31 @@ def with_version(path, folder, version):
     return copy
 
 
-ONE_OF_EACH = ("chicken.npz", "chicken.yaml", "chicken.json", "policy-ce.ace", "ce.ace")
+ONE_OF_EACH = [(NEWEST, name) for name in ("chicken.npz", "chicken.yaml", "chicken.json", "policy-ce.ace", "ce.ace")]
+ONE_OF_EACH += [(ZIPPED, name) for name in ("policy-ce.ace", "ce.ace")]
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_a_newer_version_is_refused(name, tmp_path):
-    path = with_version(SAMPLES / NEWEST / name, tmp_path, VERSION + 1)
-    load = {"game": ace.load, "policy": ace.Policy.load, "solution": ace.Solution.load}[MANIFESTS[NEWEST][name]["kind"]]
-    wanted = f"{name}: written in version {VERSION + 1} of the format, this acegames understands {VERSION}; upgrade it"
+@pytest.mark.parametrize(("folder", "name"), ONE_OF_EACH)
+def test_a_newer_version_is_refused(folder, name, tmp_path):
+    known = BLOCK_VERSION if (SAMPLES / folder / name).read_bytes().startswith(MAGIC) else VERSION
+    path = with_version(SAMPLES / folder / name, tmp_path, known + 1)
+    load = {"game": ace.load, "policy": ace.Policy.load, "solution": ace.Solution.load}[MANIFESTS[folder][name]["kind"]]
+    wanted = f"{name}: written in version {known + 1} of the format, this acegames understands {known}; upgrade it"
     with pytest.raises(ace.BadFile) as refused:
         load(path)
     assert str(refused.value).endswith(wanted)
 
 
-@pytest.mark.parametrize("name", ONE_OF_EACH)
+@pytest.mark.parametrize(("folder", "name"), ONE_OF_EACH)
 @pytest.mark.parametrize("version", [0, -1, True, None, "1", 1.5])
-def test_what_is_no_version_is_refused(name, version, tmp_path):
-    path = with_version(SAMPLES / NEWEST / name, tmp_path, version)
+def test_what_is_no_version_is_refused(folder, name, version, tmp_path):
+    path = with_version(SAMPLES / folder / name, tmp_path, version)
     with pytest.raises(ace.BadFile, match="version is"):
         (ace.load if path.suffix != ".ace" else ace.Policy.load)(path)
 
 
 def test_the_program_refuses_a_newer_version(tmp_path):
-    path = with_version(SAMPLES / NEWEST / "ce.ace", tmp_path, VERSION + 1)
+    path = with_version(SAMPLES / NEWEST / "ce.ace", tmp_path, BLOCK_VERSION + 1)
     shown = CliRunner().invoke(app, ["verify", str(path), "--json"])
     assert shown.exit_code == 2
     assert "upgrade it" in json.loads(shown.stdout)["message"]

@@ -39,7 +39,7 @@ def layers_of(concept, first):
         except (ace.Infeasible, ace.NoEquilibrium):
             continue
         for layer in policy.layers:
-            if len(layer.mixed_pair) and len(layer) > 2 and len(layer.space.states) > 1:
+            if len(layer.mixed_size) and len(layer) > 2 and len(layer.space.states) > 1:
                 cells = layer.cells
                 keys = replace(layer.space, cells=Cells.from_keys(cells.listed(layer.space.total)))
                 found.append((policy, layer))
@@ -70,7 +70,7 @@ def test_what_the_solver_makes_is_in_order():
 
 
 def mixed(layer):
-    return int(layer.mixed_pair[0])
+    return int(np.flatnonzero(layer.code == 0)[0])
 
 
 def pure(layer):
@@ -92,6 +92,12 @@ def a_mixed_pair_without_record(layer):
     return at and {"code": changed(layer.code, at[0], lambda _: 0)}
 
 
+def a_code_besides(layer):
+    """A code 0 at a cell that is not reached: the records behind it would be those of other pairs."""
+    absent = np.setdiff1d(np.arange(layer.space.total), layer.cells.listed(layer.space.total))
+    return layer.by_cell and len(absent) and {"code": changed(layer.code, absent[0], lambda _: 0)}
+
+
 DAMAGES = {
     "row_ptr does not begin at 0": lambda x: {"row_ptr": changed(x.row_ptr, 0, lambda p: p + 1)},
     "row_ptr does not end at the rows": lambda x: {"row_ptr": changed(x.row_ptr, -1, lambda p: p - 1)},
@@ -103,12 +109,14 @@ DAMAGES = {
     "code too large": code_too_large,
     "a mixed pair without record": a_mixed_pair_without_record,
     "a record of a pure pair": lambda x: {"code": changed(x.code, mixed(x), lambda _: 1)},
-    "another pair is recorded": lambda x: {"mixed_pair": changed(x.mixed_pair, -1, lambda p: p + 1)},
-    "mixed_ptr does not begin at 0": lambda x: {"mixed_ptr": changed(x.mixed_ptr, 0, lambda p: p + 1)},
-    "mixed_ptr does not end": lambda x: {"mixed_ptr": changed(x.mixed_ptr, -1, lambda p: p - 1)},
-    "an empty record": lambda x: {
-        "mixed_ptr": np.insert(x.mixed_ptr, 1, 0)[: len(x.mixed_ptr)] if len(x.mixed_ptr) > 2 else x.mixed_ptr[:1]
+    "a record too many": lambda x: {"mixed_size": np.append(x.mixed_size, x.mixed_size[:1])},
+    "a record too few": lambda x: {"mixed_size": x.mixed_size[:-1]},
+    "a record too long": lambda x: {"mixed_size": changed(x.mixed_size, -1, lambda n: n + 1)},
+    "a record too short": lambda x: {"mixed_size": changed(x.mixed_size, 0, lambda n: n - 1)},
+    "an empty record": lambda x: len(x.mixed_size) > 1 and {
+        "mixed_size": np.array([0, x.mixed_size[0] + x.mixed_size[1], *x.mixed_size[2:]], dtype=x.mixed_size.dtype)
     },
+    "a code of no cell is that of a record": a_code_besides,
     "an impossible entry": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda _: 0.0)},
     "a negative probability": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda p: -p)},
     "probabilities too large": lambda x: {"mixed_prob": changed(x.mixed_prob, 0, lambda p: p + 1e-4)},
@@ -126,8 +134,9 @@ DAMAGES = {
     "signed rows": lambda x: {"mixed_row": x.mixed_row.astype(np.int64)},
     "whole numbers as values": lambda x: {"values": x.values.astype(np.int64)},
     "unsigned pointers": lambda x: {"row_ptr": x.row_ptr.astype(np.uint64)},
-    "pointers as floats": lambda x: {"mixed_ptr": x.mixed_ptr.astype(float)},
-    "pairs as floats": lambda x: {"mixed_pair": x.mixed_pair.astype(float)},
+    "sizes as floats": lambda x: {"mixed_size": x.mixed_size.astype(float)},
+    "signed sizes": lambda x: {"mixed_size": x.mixed_size.astype(np.int64)},
+    "sizes whose sum may overflow": lambda x: {"mixed_size": x.mixed_size.astype(np.uint64)},
     "actions as floats": lambda x: {"action": x.action.astype(float)},
     "probabilities as whole numbers": lambda x: {"mixed_prob": np.ones(len(x.mixed_prob), dtype=np.int64)},
     "a table of codes": lambda x: {"code": x.code.reshape(-1, 1)},
@@ -193,7 +202,7 @@ def test_the_row_after_the_last_is_refused():
     for policy, layer in mixed_layers():
         cells = layer.cells.listed(layer.space.total)
         pairs = cells if layer.by_cell else np.arange(len(cells))
-        state = layer.space.spent(cells)[0][pairs == layer.mixed_pair[-1]][0]
+        state = layer.space.spent(cells)[0][layer.code[pairs] == 0][-1]
         rows = int(layer.row_ptr[state + 1] - layer.row_ptr[state])
         check(policy, replace(layer, mixed_row=np.append(layer.mixed_row[:-1], np.uint8(rows - 1))))
         with pytest.raises(BadFile):
@@ -208,7 +217,7 @@ def test_constraints_of_boxes_are_those_of_the_policy():
 
 def test_records_by_player_are_checked():
     for policy, layer in product_layers():
-        end = int(layer.mixed_ptr[1])
+        end = int(layer.mixed_size[0])
         if end < 2:
             continue
         swapped = layer.mixed_row.copy()

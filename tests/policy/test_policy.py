@@ -539,7 +539,7 @@ def drop(key):
 
 
 HEADERS = {
-    "another version": put("version", 3),
+    "another version": put("version", 4),
     "version zero": put("version", 0),
     "version as text": put("version", "1"),
     "no version": drop("version"),
@@ -765,14 +765,12 @@ def test_answers_that_are_not_stored_are_an_error(spoiled):
     solved = ace.solve(chicken(), ace.CE())
     layer = solved.policy.layers[0]
     if spoiled == "no record":
-        layer = replace(
-            layer, code=np.zeros_like(layer.code), mixed_pair=layer.mixed_pair[:0], mixed_ptr=np.zeros(1, int)
-        )
+        layer = replace(layer, code=np.zeros_like(layer.code), mixed_size=layer.mixed_size[:0])
     elif spoiled == "too few codes":
         layer = replace(layer, code=layer.code[:0])
     else:
-        mixed = np.zeros_like(layer.code), np.arange(len(layer.code)), np.arange(len(layer.code) + 1) + 10**9
-        layer = replace(layer, code=mixed[0], mixed_pair=mixed[1], mixed_ptr=mixed[2])
+        sizes = np.full(len(layer.code), 10**9, dtype=np.uint32)
+        layer = replace(layer, code=np.zeros_like(layer.code), mixed_size=sizes)
     policy = replace(solved.policy, layers=(layer, *solved.policy.layers[1:]))
     found = ace.verify(solved.game, policy)
     assert not found.ok and "failed with IndexError" in str(found), str(found)

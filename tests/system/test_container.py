@@ -42,7 +42,7 @@ def check(path):
     """The content is as it was written."""
     kind, found, arrays = read_archive(path, [KIND, "other"])
     assert kind == KIND
-    assert found == {"format": KIND, "version": 2, **HEADER}
+    assert found == {"format": KIND, "version": 3, **HEADER}
     assert list(arrays) == list(ARRAYS) and len(arrays) == len(ARRAYS)
     for name, array in ARRAYS.items():
         assert arrays[name] is arrays[name]
@@ -170,7 +170,7 @@ def test_rewriting_changes_nothing_by_itself(path):
         (lambda h: "[" * 100_000, "not valid JSON"),
         (lambda h: "[]", "names no format"),
         (lambda h: h.update(format="acegames-policy"), "'acegames-policy'"),
-        (lambda h: h.update(version=3), "version 3 of the format, this acegames understands 2; upgrade it"),
+        (lambda h: h.update(version=4), "version 4 of the format, this acegames understands 3; upgrade it"),
         (lambda h: h.update(version="2"), "version is '2'"),
         (lambda h: h.update(version=True), "version is True"),
         (lambda h: h.pop("arrays"), "describes arrays of 0 bytes"),

@@ -146,6 +146,29 @@ def test_what_is_not_certified_is_not_proved(tmp_path):
     assert not (tmp_path / "a.proof").exists()
 
 
+def test_too_many_situations_are_refused_with_their_number(tmp_path, monkeypatch):
+    solution = ace.solve(ace.catalog.get("intersection"))
+    (entries,) = (shape[0] for name, _, *shape in written(solution, tmp_path)["arrays"] if name == "policy.prob")
+    monkeypatch.setattr("acegames.verifier.proof.MOST_ENTRIES", entries)
+    ace.prove(solution, tmp_path / "fits.proof")
+    monkeypatch.setattr("acegames.verifier.proof.MOST_ENTRIES", entries - 1)
+    with pytest.raises(ace.TooLarge, match=f"at most {entries - 1} joint actions of situations; there are {entries}"):
+        ace.prove(solution, tmp_path / "a.proof")
+    assert not (tmp_path / "a.proof").exists()
+
+
+def written(solution, folder):
+    """The header of its proof."""
+    return parts(ace.prove(solution, folder / "whole.proof").path)[2]
+
+
+def test_the_checker_takes_as_much_memory_as_it_is_allowed(tmp_path):
+    path = ace.prove(ace.solve(ace.catalog.get("intersection")), tmp_path / "a.proof").path
+    short, enough = check(path, "--memory", "1e-6"), check(path, "--memory", "0.5")
+    assert short.returncode == 2 and "too large (see --memory)" in short.stdout
+    assert enough.returncode == 0
+
+
 def test_a_game_without_budgets_and_one_with_wide_totals(tmp_path):
     bare = oracle.random_game(np.random.default_rng(3), constraints=0, players=2)
     assert check(ace.prove(ace.solve(bare), tmp_path / "a.proof").path).returncode == 0

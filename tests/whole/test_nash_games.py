@@ -356,8 +356,7 @@ def test_records_that_leave_the_joint_actions_are_refused(tmp_path):
     solution.policy.save(tmp_path / "p")
     arrays = {
         "0/code": lambda a: np.zeros_like(a),
-        "0/mixed_pair": lambda a: np.array([0]),
-        "0/mixed_ptr": lambda a: np.array([0, 4]),
+        "0/mixed_size": lambda a: np.array([4], dtype=np.uint8),
         "0/mixed_row": lambda a: np.arange(4, dtype=np.uint32),
         "0/mixed_prob": lambda a: np.full(4, 0.5),
     }

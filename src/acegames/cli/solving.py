@@ -17,6 +17,8 @@ from acegames.engines.checkpoint import other_runs
 
 CHECKPOINT = "Store solved layers here: the same command goes on after a crash, and the policy stays out of memory."
 
+VALUES = "Keep what every situation is worth; without, the policy plays and is verified, and takes less room."
+
 
 def solve(
     game: opt.Game,
@@ -39,6 +41,7 @@ def solve(
         str | None, Option(help="Refuse games that need more, e.g. 4GB; by default the free memory.")
     ] = None,
     checkpoint: Annotated[Path | None, Option(metavar="DIR", help=CHECKPOINT)] = None,
+    values: Annotated[bool, Option(help=VALUES)] = True,
     verbose: Annotated[bool, Option("-v", "--verbose", help="Show the whole certificate and promise.")] = False,
 ) -> Answer:
     """Compute an equilibrium policy in which no player gains by any safe deviation."""
@@ -51,6 +54,7 @@ def solve(
     model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model, floor, backend)
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
+    options["keep_values"] = values
     options["engine"] = opt.read_engine(engine, threads, memory)
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()

@@ -177,4 +177,4 @@ def root_values(game: MarkovGame, first: PolicyLayer) -> Floats:
     """The players' expected values over the initial states."""
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
     roots = first.pairs(state, np.zeros((len(state), first.space.lo.shape[1]), dtype=np.int64), None)
-    return weighted_sum([p for _, p in game.initial], first.values[roots])
+    return weighted_sum([p for _, p in game.initial], first.values_at(roots))

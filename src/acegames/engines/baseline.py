@@ -30,11 +30,16 @@ class Baseline:
     above: Floats  # (H, N) by how much `to_go` exceeds that of the player with the lowest
 
     def back(self, found: EngineResult, keep: Callable[[Iterable[Floats]], list[Floats]] = list) -> EngineResult:
-        """The answer with the baseline back in its values, which `keep` holds beside the layers."""
+        """The answer with the baseline back in those values that are kept.
+
+        `keep` holds them beside the layers.
+        """
         if not self.to_go.any():
             return found
-        values = keep(_raised(layer.values, up) for layer, up in zip(found.layers, self.to_go, strict=True))
-        layers = [replace(layer, values=raised) for layer, raised in zip(found.layers, values, strict=True)]
+        kept = {t: layer.values for t, layer in enumerate(found.layers) if layer.values is not None}
+        layers, raised = list(found.layers), keep(_raised(values, self.to_go[t]) for t, values in kept.items())
+        for t, values in zip(kept, raised, strict=True):
+            layers[t] = replace(layers[t], values=values)
         return replace(found, values=found.values + self.to_go[0], layers=layers)
 
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.forecast import WAITING_BYTES
-from acegames.engines.layer_store import ExploredSpace, SolvedLayer
+from acegames.engines.layer_store import ExploredSpace, SolvedLayer, without_values
 from acegames.errors import BadFile, CheckpointError
 from acegames.policy.checks import LAYER_ARRAYS, check_layer
 from acegames.policy.layer import PolicyLayer, action_offsets, answers
@@ -48,7 +48,7 @@ from acegames.system.container import MAGIC, Below, Block, little_bytes, read_bl
 from acegames.system.locks import try_lock
 from acegames.version import __version__
 
-VERSION = 4
+VERSION = 5
 """The version of the files; raised with every change: what another version wrote is solved anew."""
 
 EVERY_BYTES = WAITING_BYTES  # a group is written when it is this large,
@@ -68,8 +68,12 @@ class Checkpoint:
 
     in_memory = False
 
-    def __init__(self, folder: Path, concept: Concept, facts: Mapping[str, Any]) -> None:
-        """`facts` tell the solve from others, besides the concept and the engine's space."""
+    def __init__(self, folder: Path, concept: Concept, facts: Mapping[str, Any], *, keep_values: bool = True) -> None:
+        """`facts` tell the solve from others, besides the concept and the engine's space.
+
+        The file holds values in any case: a solve goes on from them, also one that keeps them.
+        """
+        self.keep_values = keep_values
         self.folder = self.run = os.fspath(folder)  # `run` is the file, once it is open
         self.concept = concept
         self.facts = {"version": VERSION, "acegames": __version__, **facts, "concept": repr(concept)}
@@ -142,7 +146,7 @@ class Checkpoint:
                     found += self._layers(block, check=False)
         except OSError as error:
             raise self._unusable(error) from None
-        return _last_first(found)
+        return _last_first(found if self.keep_values else list(map(without_values, found)))
 
     def keep(self, arrays: Iterable[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """The arrays, mapped from a file without a name, which is gone when they are."""
@@ -239,6 +243,7 @@ class Checkpoint:
                 filed = len(layer.code) == answers(here.cells.number, here.total)
                 counted = all(type(n) is int for n in (t, programs, repaired))
                 counted = counted and 0 <= repaired <= programs <= len(layer)
+                assert layer.values is not None
                 like_values = gross is None or (gross.shape, gross.dtype) == (layer.values.shape, layer.values.dtype)
                 if t < 0 or not (filed and counted and like_values):
                     raise BadFile(f"its layer of time {t} is not one of this game")

@@ -46,11 +46,17 @@ class Estimate:
     dense: bool
     on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
     tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
+    values: int = 0  # bytes of the policy that are values
 
     @property
     def memory(self) -> int:
         """Bytes in all."""
         return self.working + self.tables + self.policy - self.on_disk + FIXED_BYTES
+
+    def without_values(self) -> Estimate:
+        """The prediction for a policy that does not keep its values."""
+        less = self.values // RESERVE
+        return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
 
     def __str__(self) -> str:
         kind, besides = "dense" if self.dense else "sparse", _bytes(self.working + self.tables)
@@ -77,14 +83,15 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
         working = cells // 8 + 4 * int(space.line_start[-1]) + int(held.max()) * 12 + values
     else:
         working = SPARSE_BYTES * cells + two_values
-    policy = _filed(space, cells) * (1 + 8 * n) + pairs * MIXED_BYTES * (n > 1)
+    values = _filed(space, cells) * 8 * n
+    policy = values + _filed(space, cells) + pairs * MIXED_BYTES * (n > 1)
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
     each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
     seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
-    return Estimate(pairs, cells, working, policy, seconds, workers, space.dense, tables=tables)
+    return Estimate(pairs, cells, working, policy, seconds, workers, space.dense, tables=tables, values=values)
 
 
 def _table_bytes(space: Space) -> int:
@@ -166,6 +173,9 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
             advice = f"With a checkpoint folder (checkpoint=, --checkpoint) the policy stays on disk, and {_bytes(with_disk)} would do."
         elif room > 0:
             advice = _advice(space, (predicted.memory - FIXED_BYTES) / room)
+        without = predicted.without_values().memory
+        if without <= allowed and not predicted.on_disk:
+            advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
         raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(

@@ -29,6 +29,7 @@ class SolvedLayer:
     def both(self, *, by_cell: bool) -> NDArray[np.float64]:
         """Values, then gross ones, by cell or by reached cell; a copy that can be written."""
         layer, total = self.layer, self.layer.space.total
+        assert layer.values is not None
         values = np.array(layer.values) if self.gross is None else np.hstack([layer.values, self.gross])
         if len(values) == (total if by_cell else len(layer)):
             return values
@@ -64,6 +65,7 @@ class LayerStore(Protocol):
     """A place for solved layers."""
 
     in_memory: bool
+    keep_values: bool  # of all layers that `close` returns, or of the first time only
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
         """The layers that are there already, the last time first; any may be missing."""
@@ -78,12 +80,18 @@ class LayerStore(Protocol):
         """Arrays that belong to the layers, held where these are."""
 
 
+def without_values(solved: SolvedLayer) -> SolvedLayer:
+    """The same layer without values, except that of the first time, where a game begins."""
+    return replace(solved, layer=replace(solved.layer, values=None)) if solved.t else solved
+
+
 class InMemory:
-    """Keeps layers as they are."""
+    """Keeps layers as they are, or without their values."""
 
     in_memory = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_values: bool = True) -> None:
+        self.keep_values = keep_values
         self._solved: list[SolvedLayer] = []
 
     def open(self, space: ExploredSpace) -> list[SolvedLayer]:
@@ -92,7 +100,8 @@ class InMemory:
 
     def put(self, solved: SolvedLayer) -> None:
         """Take one more."""
-        self._solved.append(replace(solved, gross=None))
+        solved = replace(solved, gross=None)
+        self._solved.append(solved if self.keep_values else without_values(solved))
 
     def close(self) -> list[SolvedLayer]:
         """All of them."""

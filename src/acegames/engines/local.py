@@ -114,7 +114,7 @@ class LocalEngine:
     def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
         """The explored space, within the limits; with lists where boxes may not fit."""
         allowed = available_memory() if self.memory is None else self.memory
-        if self.dense is None and space.dense and estimate_space(space, concept, self.threads).memory > allowed:
+        if self.dense is None and space.dense and self._predicted(space, concept, store).memory > allowed:
             try:
                 return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store, team)
             except TooLarge:
@@ -123,11 +123,15 @@ class LocalEngine:
 
     def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
         explored = explore(space, memory, team)
-        predicted = estimate_space(explored, concept, self.threads)
+        predicted = self._predicted(explored, concept, store)
         predicted = predicted if store.in_memory else on_disk(predicted, explored)
         if explored.feasible:
             check_limits(predicted, explored, self.memory, self.seconds)
         return explored
+
+    def _predicted(self, space: Space, concept: Concept, store: LayerStore) -> Estimate:
+        predicted = estimate_space(space, concept, self.threads)
+        return predicted if store.keep_values or not store.in_memory else predicted.without_values()
 
 
 def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:

@@ -4,6 +4,9 @@ The layers of a mapped file (see `container`) are read and checked when they are
 against checksums, every index against its range, the number of their pairs against the header. All
 else is checked when the file is opened.
 
+Versions 1 and 2 listed the mixed pairs of a layer, `mixed_pair`, and where the record of each
+begins, `mixed_ptr`; now the size of each record is enough, because its pair has the code 0.
+
 The *table* of a time is its legal joint actions, `row_ptr` and `action`. It is stored once for all
 times that have it, and known by the content of both arrays. Early versions knew it by `action`
 alone: of two times with equal `action`, both got the `row_ptr` of the later one, and the policy
@@ -37,6 +40,7 @@ from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact, plain
 from acegames.model.written import label_from_data, label_to_data, read_exact, show
 from acegames.policy.checks import LAYER_ARRAYS, check_boxes, check_layer
+from acegames.policy.filing import marked, smallest
 from acegames.policy.layer import PolicyLayer, Reached
 from acegames.policy.on_demand import OnDemand
 from acegames.policy.policy import Policy
@@ -110,7 +114,8 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
         table_at.append(number)
         arrays[f"row_ptr/{number}"], arrays[f"action/{number}"] = layer.row_ptr, layer.action
         arrays |= _boxes_to_archive(f"{t}", layer.space)
-        arrays |= {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
+        stored = {f"{t}/{name}": getattr(layer, name) for name in LAYER_ARRAYS}
+        arrays |= {name: array for name, array in stored.items() if array is not None}
     for t, space in enumerate(policy.reached.layers if policy.reached else ()):
         arrays |= _boxes_to_archive(f"reached/{t}", space)
     labels = labels_to_data(policy)
@@ -125,6 +130,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
         "initial": [[s, p] for s, p in policy.initial],
         "horizon": policy.horizon,
         "pairs": [len(layer) for layer in policy.layers],
+        "keeps_values": policy.keeps_values,
         "table_at": table_at,
         "table_digest": _together(digests),
     }
@@ -171,16 +177,16 @@ def _policy_from_archive(
     counts = header.get("pairs")  # of each time; not in version 1
     if counts is not None and (len(counts) != len(table_at) or not all(type(n) is int and n > 0 for n in counts)):
         raise BadFile("does not state how many pairs each time has")
+    valued = header.get("keeps_values", True)
+    if type(valued) is not bool:
+        raise BadFile(f"keeps_values is {show(valued)}, must be true or false")
     offsets = pointers(list(map(len, policy.actions))) if concept.product else None
 
     def layer(t: int) -> PolicyLayer:
         with damage_of(path):
             space = _boxes_from_archive(arrays, f"{t}")
-            names = [f"{t}/{name}" for name in LAYER_ARRAYS]
-            if f"{t}/mixed_action" in arrays:  # so called in version 1, where records are by player
-                names[LAYER_ARRAYS.index("mixed_row")] = f"{t}/mixed_action"
-            found = PolicyLayer(space, *tables[table_at[t]], *(arrays[name] for name in names))
-            found = replace(found, offsets=offsets)
+            stored = _layer_arrays(Below(arrays, f"{t}/"), space, values=valued)
+            found = PolicyLayer(space, *tables[table_at[t]], **stored, offsets=offsets)
             check_layer(found, policy, policy.dims)
             if counts is not None and len(found) != counts[t]:
                 raise BadFile(f"states {counts[t]} pairs at t={t}, and has {len(found)}")
@@ -200,6 +206,33 @@ def _policy_from_archive(
     reached_dims = tuple(int(d) for d in header["reached"])
     spaces = OnDemand(table_at, reached)
     return replace(found, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
+
+
+def _layer_arrays(arrays: Arrays, space: LayerSpace, *, values: bool) -> dict[str, Any]:
+    """The arrays of a layer besides boxes and joint actions; earlier ones in today's form."""
+    other: dict[str, Any] = {} if values else {"values": None}
+    if "mixed_action" in arrays:  # so called in version 1, where records are by player
+        other["mixed_row"] = arrays["mixed_action"]
+    if "mixed_ptr" in arrays:
+        other["code"], other["mixed_size"] = _earlier_records(arrays, space)
+    return {name: other[name] if name in other else arrays[name] for name in LAYER_ARRAYS}
+
+
+def _earlier_records(arrays: Arrays, space: LayerSpace) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The codes and the sizes of records, from the list of mixed pairs and pointers to records."""
+    code, pair, ptr = (arrays[name] for name in ("code", "mixed_pair", "mixed_ptr"))
+    if (
+        code.dtype.kind != "u"
+        or any(a.dtype != np.int64 for a in (pair, ptr))
+        or {code.ndim, pair.ndim, ptr.ndim} != {1}
+    ):
+        raise BadFile("an array of the policy has the wrong type")
+    code, size = marked(space, code, len(pair)), np.diff(ptr)
+    if len(ptr) != len(pair) + 1 or ptr[0] != 0 or not (size > 0).all():
+        raise BadFile("the records of the policy do not follow each other")
+    if len(pair) and not np.array_equal(np.flatnonzero(code == 0), pair):
+        raise BadFile("the policy has records of other pairs than those where play is mixed")
+    return code, smallest(size)
 
 
 def _check_fit(policy: Policy) -> None:

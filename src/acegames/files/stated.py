@@ -18,6 +18,7 @@ from acegames.model.game import place
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
 from acegames.policy.on_demand import count_pairs
+from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.solving.guarantee import guarantee
@@ -33,12 +34,12 @@ AGAIN = "it is damaged, solve the game again"
 def check_stated(solution: Solution) -> None:
     """Raise BadFile unless values, guarantee and size are those of the policy, which fits the game.
 
-    The words of the guarantee are not compared: they also say which epsilon was asked for.
+    The words of the guarantee are not compared: they also say which epsilon was asked for. Nor are
+    the values of a policy that keeps none; `as_stated` compares them all the same.
     """
-    policy = solution.policy
-    state, weight = np.array([s for s, _ in policy.initial]), np.array([[p] for _, p in policy.initial])
-    nothing = np.zeros((len(state), len(policy.constraints)), dtype=np.int64)
-    expected = weight * policy.lookup_values(0, state, nothing)
+    policy, start = solution.policy, _at_start(solution.policy)
+    weight = np.array([[p] for _, p in policy.initial])
+    expected = weight * policy.layers[0].values_at(start) if policy.keeps_values else solution.values[None]
     most = STATED * np.abs(expected).sum(axis=0)
     for player, said, own, off in zip(policy.players, solution.values, expected.sum(axis=0), most, strict=True):
         if not abs(said - own) <= off:
@@ -51,6 +52,22 @@ def check_stated(solution: Solution) -> None:
             raise BadFile(f"{stated}, its policy promises {own}; {AGAIN}")
     if solution.stats.pairs != (pairs := count_pairs(policy.layers)):
         raise BadFile(f"the file states {solution.stats.pairs} stage games, its policy has {pairs}; {AGAIN}")
+
+
+def _at_start(policy: Policy) -> Ints:
+    """The pair of each initial state, found without compiled code; BadFile where one lacks."""
+    layer, space = policy.layers[0], policy.layers[0].space
+    cells = layer.cells.listed(space.total)
+    state, kept = space.spent(cells)
+    box = np.searchsorted(space.states, state)
+    begins = (kept == np.maximum(space.lo[box], 0)).all(axis=1)
+    begins &= ((space.least[box] <= 0) & (space.most[box] >= 0)).all(axis=1)
+    pair = (cells if layer.by_cell else np.arange(len(cells)))[begins]
+    found = dict(zip(state[begins].tolist(), pair.tolist(), strict=True))
+    for s, _ in policy.initial:
+        if s not in found:
+            raise BadFile(f"the file has no answer at {place(0, policy.states[s])} with nothing spent; {AGAIN}")
+    return np.array([found[s] for s, _ in policy.initial])
 
 
 def as_stated(certificate: Certificate, stated: Floats) -> Certificate:
@@ -68,8 +85,11 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
     """Raise BadFile unless stored values are those of what is played, wherever episodes came.
 
     In every situation x the value of what is played must be V(x) = E[r + V(next)]. This finds a
-    file in which only the strategies or only the values were changed.
+    file in which only the strategies or only the values were changed. A policy that keeps no values
+    states nothing there.
     """
+    if not solution.policy.keeps_values:
+        return
     view = View.of(solution.game, solution.policy)
     for t in range(view.game.horizon):
         total = view.whole(rollouts.counted[:, t - 1] if t else np.zeros_like(rollouts.counted[:, 0]))
@@ -82,7 +102,7 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
 def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
     policy, layer = view.policy, view.counted.layer(t)
     pair = policy.known_pairs(t, state, total)
-    stored = policy.layers[t].values[pair]
+    stored = policy.layers[t].values_at(pair)
     ptr, row, prob = policy.layers[t].strategies(state, pair)
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
     spent = np.repeat(np.repeat(total, np.diff(ptr), axis=0), np.diff(out_first), axis=0)

@@ -68,39 +68,49 @@ def find_pairs(table, state, total, found):
 
 
 @kernel
-def count_entries(code, mixed_pair, mixed_ptr, entries, pair, ptr, record):
-    """Pointers (Q+1,) to the entries of each pair, and the record (Q,) of mixed ones, else -1.
+def count_entries(code, size, first_record, first_entry, entries, together, pair, ptr, begin):
+    """Pointers (Q+1,) to the entries of each pair, and where those of mixed pairs begin, else -1.
 
+    Pairs b * together .. have the records first_record[b] .. and the entries first_entry[b] .. What
+    lies between is counted, from there or from the pair asked for before, if that comes later.
     Return the first pair whose answer is not among what is stored, else -1.
     """
     ptr[0] = 0
+    near = record = at = np.int64(0)  # the records and the entries that come before this pair
     for q in range(len(pair)):
-        record[q] = -1
-        size = np.int64(1)
+        begin[q] = -1
         if not 0 <= pair[q] < len(code):
             return pair[q]
-        if code[pair[q]] == 0:
-            record[q] = np.searchsorted(mixed_pair, pair[q])
-            if record[q] >= len(mixed_pair) or record[q] + 1 >= len(mixed_ptr):
-                return pair[q]
-            begin, end = mixed_ptr[record[q]], mixed_ptr[record[q] + 1]
-            size = end - begin
-            if not 0 <= begin <= end <= entries:
-                return pair[q]
-        ptr[q + 1] = ptr[q] + size
+        if code[pair[q]] > 0:
+            ptr[q + 1] = ptr[q] + 1
+            continue
+        block = pair[q] // together
+        if not block * together <= near <= pair[q]:
+            near, record, at = block * together, first_record[block], first_entry[block]
+        first = record
+        for k in range(near, pair[q]):
+            record += code[k] == 0
+        near = pair[q]
+        if record >= len(size):
+            return near
+        for r in range(first, record):
+            at += size[r]
+        if at + size[record] > entries:
+            return near
+        begin[q] = at
+        ptr[q + 1] = ptr[q] + size[record]
     return np.int64(-1)
 
 
 @kernel
-def fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob):
+def fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, row, prob):
     """The rows and probabilities of each pair's entries."""
     for q in range(len(pair)):
         first, at = row_ptr[state[q]], ptr[q]
-        if record[q] < 0:
+        if begin[q] < 0:
             row[at] = first + np.int64(code[pair[q]]) - 1
             prob[at] = 1.0
         else:
-            begin = mixed_ptr[record[q]]
             for e in range(ptr[q + 1] - at):
-                row[at + e] = first + np.int64(mixed_row[begin + e])
-                prob[at + e] = mixed_prob[begin + e]
+                row[at + e] = first + np.int64(mixed_row[begin[q] + e])
+                prob[at + e] = mixed_prob[begin[q] + e]

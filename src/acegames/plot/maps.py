@@ -48,10 +48,11 @@ def value_map(
 
     Raises:
         UnknownPair: no feasible play comes there.
+        InvalidOption: the policy keeps no values.
     """
     policy = _policy(solution)
     there = plane(policy, t, state, constraints, at)
-    worth, said = draw.worth(there.layer.values[there.pair], policy.players, player)
+    worth, said = draw.worth(there.layer.values_at(there.pair), policy.players, player)
     ax = draw.axes_or_new(ax)
     _label(ax, there, draw.title(t, state))
     if len(there.constraints) == 1:

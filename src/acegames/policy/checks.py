@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import BadFile
-from acegames.model.arrays import owners
+from acegames.model.arrays import owners, pointers
 from acegames.model.game import MarkovGame
 from acegames.numerics import POLICY_SUM
 from acegames.policy.layer import PolicyLayer
@@ -17,13 +17,13 @@ from acegames.policy.policy import Policy
 from acegames.safety.cells import LayerSpace
 
 FLOAT, INT, UNSIGNED = [np.dtype("f8")], [np.dtype("i8")], [np.dtype(f"u{n}") for n in (1, 2, 4, 8)]
+SIZES = UNSIGNED[:3]  # sums of which 64 bits hold
 TYPES: dict[str, tuple[list[np.dtype[Any]], int]] = {  # of entries, and the number of axes
     "row_ptr": (INT, 1),
     "action": ([np.dtype("i4")], 2),
     "code": (UNSIGNED, 1),
     "values": (FLOAT, 2),
-    "mixed_pair": (INT, 1),
-    "mixed_ptr": (INT, 1),
+    "mixed_size": (SIZES, 1),
     "mixed_row": (UNSIGNED, 1),
     "mixed_prob": (FLOAT, 1),
 }
@@ -36,12 +36,15 @@ def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int
     n, n_states = len(policy.players), len(policy.states)
     for name, (types, ndim) in TYPES.items():
         array = getattr(layer, name)
+        if array is None:  # values that are not kept
+            continue
         if array.dtype not in types or array.ndim != ndim:
             raise BadFile(f"the array {name!r} of the policy has the wrong type")
     check_boxes(layer.space, policy, dims)
-    pairs, mixed, entries = len(layer.code), len(layer.mixed_pair), len(layer.mixed_prob)
-    shapes = (layer.values.shape, layer.mixed_ptr.shape, layer.mixed_row.shape, layer.row_ptr.shape)
-    if shapes != ((pairs, n), (mixed + 1,), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
+    pairs, entries = len(layer.code), len(layer.mixed_prob)
+    valued = (pairs, n) if layer.values is None else layer.values.shape
+    shapes = (valued, layer.mixed_row.shape, layer.row_ptr.shape)
+    if shapes != ((pairs, n), (entries,), (n_states + 1,)) or layer.action.shape[1] != n:
         raise BadFile("arrays of the policy do not fit together")
     if pairs not in (layer.cells.number, layer.space.total) or len(policy.actions) != n:
         raise BadFile(f"the policy has answers for {pairs} pairs and lists {layer.cells.number}")
@@ -55,11 +58,12 @@ def check_layer(layer: PolicyLayer, policy: Policy | MarkovGame, dims: tuple[int
         _pointers(layer.row_ptr, len(layer.action))
         and bool(((layer.action >= 0) & (layer.action < counts)).all())
         and bool((code <= rows).all())
-        and np.array_equal(pair[is_mixed], layer.mixed_pair)
-        and _pointers(layer.mixed_ptr, entries)
-        and bool((np.diff(layer.mixed_ptr) > 0).all())
+        and np.count_nonzero(is_mixed) == len(layer.mixed_size)
+        and (not is_mixed.any() or np.count_nonzero(layer.code == 0) == len(layer.mixed_size))
+        and int(layer.mixed_size.sum(dtype=np.uint64)) == entries
+        and bool((layer.mixed_size > 0).all())
         and bool((layer.mixed_prob > 0).all())
-        and bool(np.isfinite(layer.values[pair]).all())
+        and (layer.values is None or bool(np.isfinite(layer.values[pair]).all()))
         and (not is_mixed.any() or _records_fit(layer, state[is_mixed], rows[is_mixed]))
     )
     if not fine:
@@ -71,9 +75,10 @@ def _records_fit(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.
 
     Of a product: whether they list actions by player in order, and combine to joint actions.
     """
-    record = owners(layer.mixed_ptr)
+    ptr = pointers(layer.mixed_size)
+    record = owners(ptr)
     if layer.offsets is None:
-        total = np.add.reduceat(layer.mixed_prob, layer.mixed_ptr[:-1])
+        total = np.add.reduceat(layer.mixed_prob, ptr[:-1])
         return bool((layer.mixed_row < rows[record]).all() and (np.abs(total - 1) <= POLICY_SUM).all())
     n, numbers, number = len(layer.offsets) - 1, int(layer.offsets[-1]), layer.mixed_row.astype(np.int64)
     if not _within(number, numbers) or not _ascending(record * numbers + number):
@@ -85,7 +90,7 @@ def _records_fit(layer: PolicyLayer, state: NDArray[np.int64], rows: NDArray[np.
         played.all()
         and (np.abs(total - 1) <= POLICY_SUM).all()
         and (np.prod(played, axis=1, dtype=float) <= rows).all()
-        and (layer.mixed_of(state, layer.mixed_pair)[1] >= 0).all()
+        and (layer.joint_records(state, ptr, number, layer.mixed_prob)[1] >= 0).all()
     )
 
 

@@ -50,11 +50,25 @@ def file_layer(
             code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
     if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
         code = code.astype(np.uint8)
+    code = marked(space, code, len(at))
     fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # action numbers may be larger
     row = row.astype(code.dtype if fits else np.uint32)
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
-    return PolicyLayer(space, table.row_ptr, table.action, code, values, at, pointers(size), row, prob), gross
+    return PolicyLayer(space, table.row_ptr, table.action, code, values, smallest(size), row, prob), gross
+
+
+def marked(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
+    """The codes, of which only `mixed` are 0; those of cells that are not reached become 1."""
+    if mixed and np.count_nonzero(code == 0) > mixed and len(code) == space.total:
+        assert space.cells is not None
+        code = np.where(space.cells.marks(space.total) > 0, code, code.dtype.type(1))
+    return code
+
+
+def smallest(sizes: Ints) -> NDArray[Any]:
+    """The sizes of records in the smallest type that holds them."""
+    return sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))
 
 
 def _joined(parts: Sequence[Mixed]) -> Mixed:

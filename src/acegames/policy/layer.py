@@ -1,7 +1,8 @@
 """How a policy's answers for one time are stored.
 
 A layer says which cells of its boxes are reached (one bit each, or a list). For each of them it
-holds the players' values and a code of the pure joint action or, if play is mixed, a short record.
+holds a code of the pure joint action or, if play is mixed, a short record; and the players' values,
+unless these are not kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.errors import InvalidOption
 from acegames.kernels.records import PairTable
 from acegames.model.arrays import Ints, pointers, read_only, spans
 from acegames.model.game import MarkovGame
@@ -21,6 +23,11 @@ from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
 
 BY_CELL = 0.5  # least share of reached cells for filing by cell
+TOGETHER = 128  # pairs per stored place of records
+NO_VALUES = (
+    "values: the policy keeps none, because it was solved with keep_values=False (acegames solve --no-values); solve the game again "
+    "with values to look at them, or verify the policy to learn what it is worth at the start"
+)
 
 
 def answers(reached: int, total: int) -> int:
@@ -33,7 +40,9 @@ class PolicyLayer:
     """What to play at the reached cells of one time.
 
     Answers are filed by *pair*: the number of the cell among those reached or, if most are reached,
-    the cell itself (then `code` and `values` have meaningless entries for the other cells).
+    the cell itself (then `code` and `values` have meaningless entries for the other cells). Where
+    play is mixed the code is 0, and nowhere else if there is such a pair; so the q-th record is
+    that of the q-th code 0.
     """
 
     space: LayerSpace
@@ -41,9 +50,8 @@ class PolicyLayer:
     action: NDArray[np.int32]  # (R, N)
     # (P,) by pair, unsigned: 1 + the row played, counted from the state's first; 0 if mixed
     code: NDArray[Any]
-    values: NDArray[np.float64]  # (P, N) by pair
-    mixed_pair: Ints  # (Q,) ascending, the pairs where play is mixed
-    mixed_ptr: Ints  # (Q+1,) the q-th of them has the entries mixed_ptr[q] : mixed_ptr[q+1]
+    values: NDArray[np.float64] | None  # (P, N) by pair; None if they are not kept
+    mixed_size: NDArray[Any]  # (Q,) unsigned: how many entries each record has
     # (E,) unsigned rows, from the state's first; of a product, action numbers (`player_records`)
     mixed_row: NDArray[Any]
     mixed_prob: NDArray[np.float64]  # (E,) positive
@@ -69,33 +77,56 @@ class PolicyLayer:
         cell, rank = _locate(self.space, state, kept, spent)
         return np.where(rank < 0, -1, cell) if self.by_cell else rank
 
+    def values_at(self, pair: Ints) -> NDArray[np.float64]:
+        """The players' values at pairs, (Q, N); InvalidOption where they are not kept."""
+        if self.values is None:
+            raise InvalidOption(NO_VALUES)
+        return self.values[pair]
+
     def strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """Pointers (Q+1,), rows of `action` (E,) and probabilities (E,) of the given pairs."""
         if self.offsets is not None:
             return self._joint_strategies(state, pair)
-        from acegames.kernels import lookup
+        from acegames.kernels.lookup import fill_entries
 
-        code, mixed_pair, mixed_ptr, mixed_row, mixed_prob, row_ptr = self._fixed
-        ptr, record = np.empty(len(pair) + 1, dtype=np.int64), np.empty(len(pair), dtype=np.int64)
+        ptr, begin = self._entries(pair)
+        row, prob = np.empty(int(ptr[-1]), dtype=np.int64), np.empty(int(ptr[-1]))
+        code, _, mixed_row, mixed_prob, row_ptr = self._fixed
+        fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, row, prob)
+        return ptr, row, prob
+
+    def _entries(self, pair: Ints) -> tuple[Ints, Ints]:
+        """Pointers (Q+1,), 1 for pure play, and where the entries of mixed pairs begin, else -1."""
+        from acegames.kernels.lookup import count_entries
+
+        ptr, begin = np.empty(len(pair) + 1, dtype=np.int64), np.empty(len(pair), dtype=np.int64)
+        code, size, mixed_row, mixed_prob, _ = self._fixed
         entries = min(len(mixed_row), len(mixed_prob))
-        missing = lookup.count_entries(code, mixed_pair, mixed_ptr, entries, pair, ptr, record)
+        missing = count_entries(code, size, *self._places, entries, TOGETHER, pair, ptr, begin)
         if missing >= 0:
             raise IndexError(f"pair {missing} is out of bounds")
-        row, prob = np.empty(int(ptr[-1]), dtype=np.int64), np.empty(int(ptr[-1]))
-        lookup.fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob)
-        return ptr, row, prob
+        return ptr, begin
 
     @cached_property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
         """Read-only arrays, so that kernels are compiled once, in files and in memory."""
-        stored = (self.code, self.mixed_pair, self.mixed_ptr, self.mixed_row, self.mixed_prob, self.row_ptr)
+        stored = (self.code, self.mixed_size, self.mixed_row, self.mixed_prob, self.row_ptr)
         return tuple(map(read_only, stored))
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """The first record and the first entry of each TOGETHER pairs."""
+        first = np.arange(0, len(self.code), TOGETHER)
+        if not len(self.mixed_size):
+            return np.zeros_like(first), np.zeros_like(first)
+        record = pointers(np.add.reduceat(self.code == 0, first, dtype=np.int64))[:-1]
+        return record, pointers(self.mixed_size)[np.minimum(record, len(self.mixed_size))]
 
     def _joint_strategies(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """The same of a product."""
         code = self.code[pair].astype(np.int64)
         mixed = np.flatnonzero(code == 0)
-        mixed_ptr, mixed_row, mixed_prob = self.mixed_of(state[mixed], pair[mixed])
+        mixed_ptr, mixed_row, mixed_prob = self.joint_records(state[mixed], *self.records(pair[mixed]))
         count = np.ones(len(pair), dtype=np.int64)
         count[mixed] = np.diff(mixed_ptr)
         ptr = pointers(count)
@@ -108,14 +139,16 @@ class PolicyLayer:
 
     def records(self, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
         """The stored records of mixed pairs: pointers (Q+1,), `mixed_row` and `mixed_prob`."""
-        record = np.searchsorted(self.mixed_pair, pair)
-        entry, ptr = spans(self.mixed_ptr[record], self.mixed_ptr[record + 1])
+        ptr, begin = self._entries(pair)
+        entry, ptr = spans(begin, begin + np.diff(ptr))
         return ptr, self.mixed_row[entry].astype(np.int64), self.mixed_prob[entry]
 
-    def mixed_of(self, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
-        """Pointers, rows of `action` and probabilities of mixed pairs of a product."""
+    def joint_records(
+        self, state: Ints, ptr: Ints, number: Ints, prob: NDArray[np.float64]
+    ) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Pointers, rows of `action` (-1 for none) and probabilities, from records by player."""
         assert self.offsets is not None
-        ptr, action, prob = joint_actions(*self.records(pair), self.offsets)
+        ptr, action, prob = joint_actions(ptr, number, prob, self.offsets)
         return ptr, self._row_index.find(np.repeat(state, np.diff(ptr)), action), prob
 
     @cached_property

@@ -39,6 +39,9 @@ class Policy:
     spendings occur. It is None where listing them would take far more than the policy itself; in
     that range the policy then answers for every spending between the least and the largest that can
     occur in the state.
+
+    It takes about 10 bytes of memory per pair for two players with three actions each, and 16 more
+    where values are kept.
     """
 
     players: tuple[Label, ...]
@@ -62,6 +65,11 @@ class Policy:
     def constraints(self) -> tuple[Label, ...]:
         """Labels of the constraints, in the order of `spent`."""
         return self.tracker.constraints
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether `values` can be asked for; a policy plays and is verified without."""
+        return self.layers[0].values is not None
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action in the support; KeyError where no safe play comes."""
@@ -100,9 +108,13 @@ class Policy:
         return self.joint_action(layer.action[rows[min(drawn, len(rows) - 1)]])
 
     def values(self, t: int, state: Label, spent: Any) -> NDArray[np.float64]:
-        """Each player's expected reward from here on, (N,)."""
+        """Each player's expected reward from here on, (N,).
+
+        Raises:
+            InvalidOption: the policy keeps no values (`solve(..., keep_values=False)`).
+        """
         layer, _, pair = self._find(t, state, spent)
-        return layer.values[pair].reshape(-1)
+        return layer.values_at(pair).reshape(-1)
 
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
@@ -116,7 +128,7 @@ class Policy:
 
     def lookup_values(self, t: int, state: Ints, total: Ints) -> NDArray[np.float64]:
         """Many `values` at once, (Q, N), asked for as in `lookup`."""
-        return self.layers[t].values[self.known_pairs(t, state, total)]
+        return self.layers[t].values_at(self.known_pairs(t, state, total))
 
     def start(self, rng: np.random.Generator | int | None = None, *, state: Label = UNSAID) -> Runner:
         """Begin an episode. With several initial states, say in `state` which one it is."""

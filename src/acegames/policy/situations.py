@@ -82,7 +82,7 @@ class View:
         """The players' values in situations, (Q, N); NaN where no feasible play comes."""
         pair = self.policy.pairs(t, state, total)
         found = np.full((len(state), len(self.game.players)), np.nan)
-        found[pair >= 0] = self.policy.layers[t].values[pair[pair >= 0]]
+        found[pair >= 0] = self.policy.layers[t].values_at(pair[pair >= 0])
         return found
 
     def spent(self, total: Any) -> list[float]:

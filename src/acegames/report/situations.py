@@ -188,7 +188,7 @@ def _coarser(total: Ints, most: int) -> Ints:
     """Every k-th amount of each constraint; k leaves at most `most` situations, not many fewer."""
     if len(total) <= most or not total.shape[1]:
         return total
-    place = np.column_stack([np.unique(column, return_inverse=True)[1] for column in total.T])
+    place = np.column_stack([_ranks(column) for column in total.T])
     first = int((len(total) / most) ** (1 / total.shape[1]))  # a smaller one leaves more of an even spread
     for stride in range(max(2, first), int(place.max()) + 2):
         kept: Ints = total[(place % stride == 0).all(axis=1)]
@@ -196,6 +196,17 @@ def _coarser(total: Ints, most: int) -> Ints:
             return kept
     some: Ints = total[spread(0, len(total) - 1, most)]
     return some
+
+
+def _ranks(column: Ints) -> Ints:
+    """The number of each amount among those that occur; sorted only where they lie far apart."""
+    above = column - column.min()
+    if int(above.max()) > 4 * len(column):
+        return np.searchsorted(np.unique(column), column)
+    occurs = np.zeros(int(above.max()) + 1, dtype=np.int64)
+    occurs[above] = 1
+    ranks: Ints = (np.cumsum(occurs) - 1)[above]
+    return ranks
 
 
 def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
@@ -206,7 +217,7 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]
     return {
         "c": [list(column) for column in zip(*map(view.spent, total), strict=True)],
-        "v": [[round_off(v) for v in column] for column in layer.values[pair].T],
+        "v": [[round_off(v) for v in column] for column in layer.values_at(pair).T],
         "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
         "p": [round_off(prob[k]) for k in likeliest],
     }

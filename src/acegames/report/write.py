@@ -16,6 +16,7 @@ from acegames.errors import InvalidOption
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.words import called, shown
+from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import simulate
@@ -84,6 +85,8 @@ def write_report(
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
     solution = _as_solution(answer, game)
+    if not solution.policy.keeps_values:
+        raise InvalidOption(f"report: shows what every situation is worth. {NO_VALUES}")
     most = None if most is None else check_count("most", most)
     data, chosen, certificate = collect(solution, episodes=check_count("episodes", episodes), rng=rng, most=most)
     text = page(data)

@@ -34,8 +34,9 @@ class Cells:
 
     @staticmethod
     def from_bits(bits: NDArray[np.uint8]) -> Cells:
-        """From one bit per cell, (blocks, RANK_BLOCK / 8)."""
-        return Cells.split(bits, [0, len(bits)])[0]
+        """From one bit per cell, (blocks, RANK_BLOCK / 8); without kernels, as files are read."""
+        counts = pointers(_BITS_SET[bits].sum(axis=1, dtype=np.int64))
+        return Cells(bits, counts, None, int(counts[-1]))
 
     @staticmethod
     def split(bits: NDArray[np.uint8], blocks: Sequence[int]) -> list[Cells]:
@@ -175,6 +176,23 @@ def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
     """
     from acegames.kernels import boxes
 
+    _check_numbers(size)
+    base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
+    boxes.number_boxes(start, size, base, line)
+    return base, line
+
+
+def numbered(layer: LayerSpace) -> LayerSpace:
+    """Number the cells and lines of one layer's boxes; TooLarge if they exceed 64-bit integers.
+
+    Nothing compiled is needed for it, so that a file is opened without waiting for kernels.
+    """
+    _check_numbers(layer.size)
+    lines = np.prod(layer.size[:, :-1], axis=1)
+    return replace(layer, base=pointers(lines * layer.size[:, -1]), line=pointers(lines))
+
+
+def _check_numbers(size: Ints) -> None:
     cells = np.prod(size.astype(np.float64), axis=1).sum()
     if cells >= 2.0**62:
         raise TooLarge(
@@ -182,12 +200,3 @@ def number_boxes(start: Ints, size: Ints) -> tuple[Ints, Ints]:
             "62 bits (however few of them occur together); solve approximately, with costs rounded to a coarser unit, or with "
             "fewer constraints"
         )
-    base, line = (np.empty(len(size) + len(start) - 1, dtype=np.int64) for _ in range(2))
-    boxes.number_boxes(start, size, base, line)
-    return base, line
-
-
-def numbered(layer: LayerSpace) -> LayerSpace:
-    """Number the cells and lines of one layer's boxes; TooLarge if they exceed 64-bit integers."""
-    base, line = number_boxes(np.array([0, len(layer.states)]), layer.size)
-    return replace(layer, base=base, line=line)

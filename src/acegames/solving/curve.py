@@ -250,7 +250,7 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
     state, total = np.tile(start, len(whole)), np.repeat(np.array(units, dtype=np.int64), len(start), axis=0)
     layer = found.layers[1]
-    values = layer.values[layer.pairs(state, project(total, found.dims), None)]
+    values = layer.values_at(layer.pairs(state, project(total, found.dims), None))
     return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
 
 

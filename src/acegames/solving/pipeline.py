@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -16,6 +17,7 @@ from acegames.concepts import CCE, Concept, check_concept
 from acegames.engines import Engine, OnProgress, check_rewards
 from acegames.engines.checkpoint import Checkpoint
 from acegames.engines.forecast import Estimate
+from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium
 from acegames.model.game import MarkovGame, check_game
@@ -39,6 +41,7 @@ def solve(
     engine: Engine | None = None,
     progress: OnProgress | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    keep_values: bool = True,
 ) -> Solution:
     """Compute an equilibrium in which no player gains by any safe deviation, at any feasible pair.
 
@@ -58,6 +61,9 @@ def solve(
         checkpoint: a folder in which layers are stored as they are solved. The same call goes on
             where another one was broken off, and gives the same answer to the last bit. The policy
             stays there, mapped, so it may be larger than memory.
+        keep_values: False for a policy that does not hold what each pair is worth, which takes 8
+            bytes per pair and player, in memory and in files. It plays and is verified as ever;
+            `Policy.values`, reports and value maps need the values.
 
     Raises:
         Infeasible: no policy keeps the budgets; it carries the minimal budgets that would do.
@@ -67,19 +73,20 @@ def solve(
         InvalidOption: naming the option and the rule.
         CheckpointError: the folder is in use, cannot be written, or is full; what is stored stays.
     """
-    concept = check_asked(game, concept, engine, progress, checkpoint)
+    concept = check_asked(game, concept, engine, progress, checkpoint, keep_values=keep_values)
     check_rewards(game, concept)
     started = time.perf_counter()
     within = Within(epsilon, relative, rounding)
     counted = within.count(game)
     whole = lattice(counted.game)
     engine = engine or LocalEngine()
-    store = None
+    store: LayerStore | None = None if keep_values else InMemory(keep_values=False)
     if checkpoint is not None:  # its name says which game is solved, how costs are rounded, and by which engine
         named = {} if isinstance(engine, LocalEngine) else {"engine": type(engine).__name__}
-        store = Checkpoint(checkpoint, concept, {"game": game.digest, "counted": counted.game.digest, **named})
+        facts = {"game": game.digest, "counted": counted.game.digest, **named}
+        store = Checkpoint(checkpoint, concept, facts, keep_values=keep_values)
     try:
-        with store or contextlib.nullcontext():
+        with store if isinstance(store, Checkpoint) else contextlib.nullcontext():
             found = engine.solve(counted.game, whole, concept, progress, *([] if store is None else [store]))
     except NoEquilibrium as error:
         if not counted.rounding:
@@ -88,10 +95,12 @@ def solve(
         raise NoEquilibrium(f"{error} {said}", error.t, error.state, error.spent) from None
     if found is None:
         raise infeasible_as_counted(game, within)
-    policy = build_policy(game, whole.units, found.dims, found.layers, concept, found.reached, counted.rounding)
+    layers = found.layers if keep_values else [replace(layer, values=None) for layer in found.layers]
+    policy = build_policy(game, whole.units, found.dims, layers, concept, found.reached, counted.rounding)
     stats = Stats(sum(map(len, found.layers)), found.programs, found.repaired, time.perf_counter() - started)
     promise = guarantee(game, concept, counted.rounding, within.in_words(game))
-    return Solution(game, concept, found.values, policy, stats, promise, None if store is None else store.run)
+    run = store.run if isinstance(store, Checkpoint) else None
+    return Solution(game, concept, found.values, policy, stats, promise, run)
 
 
 def estimate(
@@ -102,28 +111,34 @@ def estimate(
     relative: bool = False,
     rounding: str | None = None,
     engine: Engine | None = None,
+    keep_values: bool = True,
 ) -> Estimate:
     """Predict the pairs, the memory and the time that `solve` would take; cheap for any budgets.
 
     Raises:
         TooLarge: when costs are too fine for exact integers.
     """
-    concept = check_asked(game, concept, engine)
+    concept = check_asked(game, concept, engine, keep_values=keep_values)
     counted = Within(epsilon, relative, rounding).count(game).game
-    return (engine or LocalEngine()).estimate(counted, lattice(counted), concept)
+    found = (engine or LocalEngine()).estimate(counted, lattice(counted), concept)
+    return found if keep_values else found.without_values()
 
 
-def check_asked(game: Any, concept: Any, engine: Any, progress: Any = None, checkpoint: Any = None) -> Concept:
+def check_asked(
+    game: Any, concept: Any, engine: Any, progress: Any = None, checkpoint: Any = None, *, keep_values: Any = True
+) -> Concept:
     """Refuse, before the work, what no solve can do; return the concept, by default `CCE()`."""
     check_game(game)
     asked = CCE() if concept is None else check_concept(concept)
     asked.weights(game.players)  # an unknown objective is refused here
     if asked.product and not all(asked.deviators(game.players)):
         raise InvalidOption(f"concept: got {asked!r:.60}, of independent players all must be able to deviate")
+    if type(keep_values) is not bool:
+        raise InvalidOption(f"keep_values: got {keep_values!r:.60}, must be True or False")
     if engine is not None:
         if not callable(getattr(engine, "solve", None)):
             raise InvalidOption(f"engine: got {engine!r:.60}, which has no solve")
-        stored = [] if checkpoint is None else ["store"]
+        stored = [] if checkpoint is None and keep_values else ["store"]
         check_function("engine.solve", engine.solve, ("game", "lattice", "concept", "progress", *stored))
     check_optional("progress", progress, ("progress",))
     if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):

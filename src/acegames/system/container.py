@@ -3,7 +3,7 @@
 A file is one block, or in a checkpoint several, each beginning at a multiple of 64 bytes:
 
     64 bytes   MAGIC, the lengths of header and data, and the digest of all that precedes the data
-    header     JSON: {"format": kind, "version": 2, "arrays": [[name, type, *shape], ...], ...}
+    header     JSON: {"format": kind, "version": 3, "arrays": [[name, type, *shape], ...], ...}
     checksums  the CRC-32 of each page (2^20 bytes) of the data
     data       the arrays, little-endian, one after another, each at a multiple of 8 bytes
 
@@ -40,8 +40,8 @@ from acegames.system.headers import Arrays, check_kind, check_version, described
 from acegames.system.limits import HEADER
 from acegames.system.npz import read_npz
 
-BLOCK_VERSION = 2
-"""The version of solutions and policies, which were archives of `npz` in version 1."""
+BLOCK_VERSION = 3
+"""The version of solutions and policies: archives of `npz` in version 1, other records in 2."""
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20

@@ -22,9 +22,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
 from acegames.solving.pipeline import Solution
-from acegames.system.atomic import write_parts
+from acegames.system.atomic import writing
 from acegames.system.container import little_bytes
 from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
@@ -47,8 +48,8 @@ from acegames.verifier.units import Units
 
 __all__ = ["Proof", "certify", "prove"]
 
-MOST_ENTRIES = 50_000_000
-"""Joint actions of situations in a proof: some gigabytes while it is written, minutes to check."""
+MOST_ENTRIES = 250_000_000
+"""Joint actions of situations in a proof: a file of 2 GB, and an hour to check."""
 
 _MARGIN = 8.0
 """Claims leave room for this many times the rounding that the verifier allows for: the checker
@@ -114,11 +115,12 @@ def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = 
     if not certificate.ok:
         raise InvalidOption(f"solution: it is not certified, so there is nothing to prove. {certificate.problems[0]}")
     rules, _ = read_rules(game, solution.policy)
-    header, arrays = _content(solution, rules)
-    claims = _claims(certificate)
+    header, claims = _header(solution, rules), _claims(certificate)
+    with writing(path) as file:
+        size = _write(file, {"name": game.name, **header, "claims": claims}, *_listed(solution, rules))
     return Proof(
         path=Path(fspath(path)),
-        size=write_parts(path, _parts({"name": game.name, **header, "claims": claims}, arrays)),
+        size=size,
         game_digest=game.digest,
         situations=certificate.pairs,
         gain=np.array(claims["gain"]),
@@ -138,29 +140,35 @@ def _check_costs(game: MarkovGame) -> None:
             )
 
 
-def _content(solution: Solution, rules: tuple[Rule, ...]) -> tuple[dict[str, Any], Arrays]:
-    """The header but for the claims, and the arrays."""
+def _header(solution: Solution, rules: tuple[Rule, ...]) -> dict[str, Any]:
+    """The header but for the name, the claims and the arrays."""
+    game = solution.game
+    counted = [
+        [text(rule.counted(exact(cost))) for cost in values]
+        for rule, values in zip(rules, game.cost_values, strict=True)
+    ]
+    return {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
+
+
+def _listed(solution: Solution, rules: tuple[Rule, ...]) -> tuple[Arrays, int, Iterator[Floats]]:
+    """The arrays of the game; the number of probabilities, and these, one time after another."""
     game = solution.game
     seen = Counted.of(game, rules)
     units = Units(seen.game)
     subgames = Subgames.of(seen.game, units)
     times = range(game.horizon)
-    if sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times) > MOST_ENTRIES:
-        raise TooLarge(f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations")
+    entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)
+    if entries > MOST_ENTRIES:
+        raise TooLarge(
+            f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {entries:,}"
+        )
     reader = Reader(seen.game, solution.policy, units, rounded=not seen.exact)
-    listed = [_probabilities(game, t, *subgames.pairs(t), reader) for t in times]
     arrays: Arrays = {
         f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
         for k, layer in enumerate(game.layers)
         for field, dtype in STATED_TYPES.items()
     }
-    arrays["policy.prob"] = np.concatenate(listed)
-    counted = [
-        [text(rule.counted(exact(cost))) for cost in values]
-        for rule, values in zip(rules, game.cost_values, strict=True)
-    ]
-    header = {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
-    return header, arrays
+    return arrays, entries, (_probabilities(game, t, *subgames.pairs(t), reader) for t in times)
 
 
 def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
@@ -187,12 +195,17 @@ def _claims(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _parts(header: dict[str, Any], arrays: Arrays) -> Iterator[Any]:
-    """The bytes of a proof."""
-    line = json.dumps({**header, "arrays": described(arrays)}, allow_nan=False).encode() + b"\n"
-    parts: list[Any] = [line, *map(little_bytes, arrays.values())]
-    digest = hashlib.sha256()
+def _write(file: IO[bytes], header: dict[str, Any], arrays: Arrays, entries: int, listed: Iterator[Floats]) -> int:
+    """Write a proof whose probabilities need not all be in memory; return its size."""
+    first, digest = b"acegames-proof 1\n", hashlib.sha256()
+    every = [*described(arrays), ["policy.prob", "<f8", entries]]
+    line = json.dumps({**header, "arrays": every}, allow_nan=False).encode() + b"\n"
+    file.write(first + bytes(2 * digest.digest_size) + b"\n")  # the digest is known in the end
+    parts: Iterator[Any] = chain([line], map(little_bytes, chain(arrays.values(), listed)))
     for part in parts:
         digest.update(part)
-    yield f"acegames-proof 1\n{digest.hexdigest()}\n".encode()
-    yield from parts
+        file.write(part)
+    size = file.tell()
+    file.seek(len(first))
+    file.write(digest.hexdigest().encode())
+    return size

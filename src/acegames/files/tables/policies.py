@@ -251,7 +251,7 @@ class _Builder:
                 there = f"state {self.game.states[state[k]]!r} at t={lines.t[0] + 1} with {after_it!r} spent"
                 problem = f"can lead to {there}, for which the table has no line"
                 raise self._wrong(lines, line[k], problem, played=True)
-            worth[some] += np.add.reduceat(table.prob[out][:, None] * after.values[pair], begin[:-1])
+            worth[some] += np.add.reduceat(table.prob[out][:, None] * after.values_at(pair), begin[:-1])
 
     def _wrong(self, lines: _Lines, line: int, problem: str, *, played: bool = False) -> InvalidOption:
         """An error that names the pair of a line, and its joint action where that is to blame."""
