@@ -20,6 +20,7 @@ numba's own cache is used, with a warning.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import pickle
@@ -38,6 +39,12 @@ try:
     from numba.core.options import DefaultOptions
 except ImportError:
     FunctionCache = IndexDataCacheFile = DefaultOptions = object
+WHOLE: dict[str, Any] = {}
+LINKED: dict[str, Any] = {}
+with contextlib.suppress(ImportError):
+    from acegames.system.linking import KernelCompiler, LinkedCompiler
+
+    WHOLE, LINKED = {"pipeline_class": KernelCompiler}, {"pipeline_class": LinkedCompiler}
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
@@ -47,7 +54,7 @@ UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") 
 
 def kernel(function: F) -> F:
     """Compile without the interpreter's lock, once per installation if a cache can be written."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **WHOLE)(function)
     try:
         compiled._cache = KernelCache(function)
     except RuntimeError:
@@ -77,7 +84,7 @@ def inlined(function: F) -> F:
 
 
 def copied(function: F) -> F:
-    """The same, as if its text stood in its only caller: saves compiling it alone first."""
+    """The same, as if its text stood in its only caller."""
     return _for_kernels(function, **UNCOUNTED, inline="always")
 
 
@@ -88,7 +95,9 @@ def making(function: F) -> F:
 
 def _for_kernels(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
-    compiled = compiler(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    compiled = compiler(
+        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **LINKED, **options
+    )
     return cast(F, compiled(function))
 
 
