@@ -230,6 +230,41 @@ def test_where_numba_has_moved_its_classes_inner_functions_are_compiled_by_thems
         assert module(LINKED).answer(3) == 7
 
 
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """Has another process import the module with one kernel, and then run more code."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(compiled, "processors", lambda: 2)
+    return lambda kernel, code: compiled.compile_elsewhere(
+        kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
+    )
+
+
+def test_a_kernel_that_another_process_compiles_is_waited_for(module, elsewhere):
+    first = module()
+    elsewhere(first.answer, "one_kernel.answer(1)")
+    assert first.answer._cache.coming is not None
+    assert (first.answer(1), hits(first.answer), first.answer._cache.coming) == (2, 1, None)
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(1)", "one_kernel.answer(1.5)"])
+def test_where_the_other_process_fails_the_kernel_is_compiled_here(module, elsewhere, code):
+    first = module()
+    elsewhere(first.answer, code)
+    assert (first.answer(1), hits(first.answer)) == (2, 0)
+
+
+def test_no_other_process_is_begun_for_a_kernel_that_is_kept_or_on_one_processor(module, elsewhere, monkeypatch):
+    first, second = module(), module()
+    monkeypatch.setattr(compiled, "processors", lambda: 1)
+    elsewhere(first.answer, "one_kernel.answer(1)")
+    assert first.answer._cache.coming is None
+    first.answer(1)
+    monkeypatch.setattr(compiled, "processors", lambda: 2)
+    elsewhere(second.answer, "one_kernel.answer(1)")
+    assert second.answer._cache.coming is None
+
+
 # -- the whole program ------------------------------------------------------------------------------------------------
 
 

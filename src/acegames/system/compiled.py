@@ -24,6 +24,8 @@ import contextlib
 import hashlib
 import logging
 import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -33,6 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
+from acegames.system.machine import processors
 
 try:
     from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -101,6 +104,27 @@ def _for_kernels(function: F, **options: Any) -> F:
     return cast(F, compiled(function))
 
 
+def compile_elsewhere(compiled: Any, code: str) -> None:
+    """Have another process run this code, which compiles a kernel, unless it is kept already.
+
+    This process waits for it where it needs the kernel, and compiles by itself if that process
+    fails.
+    """
+    kept = getattr(compiled, "_cache", None)
+    if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
+        return
+    if processors() < 2 or not sys.executable:
+        return
+    source = str(Path(numerics.__file__).parents[1])
+    with contextlib.suppress(OSError):
+        kept.coming = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
 @cache
 def _warn_moved(why: str) -> None:
     warnings.warn(
@@ -129,6 +153,8 @@ def _digest(file: Path) -> str:
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
+    coming: subprocess.Popen[bytes] | None = None  # the process that compiles it now
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
@@ -140,6 +166,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
+        found = self._read_overload(signature, target)
+        if found is None and self.coming is not None:
+            self.coming.wait()
+            self.coming = None
+            found = self._read_overload(signature, target)
+        return found
+
+    def _read_overload(self, signature: Any, target: Any) -> Any:
         try:
             return super().load_overload(signature, target)
         except Exception as error:  # whatever unpickling damaged bytes raises

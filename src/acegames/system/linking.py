@@ -30,6 +30,7 @@ class Compared(Flags):  # type: ignore[misc]
     """
 
     __slots__ = ()
+    _values: dict[str, Any]  # numba's: what is set
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Compared) and self._values == other._values)
