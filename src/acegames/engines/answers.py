@@ -45,6 +45,8 @@ class Answers:
 
     def moved(self, begin: int) -> Answers:
         """The same for cells that are counted from `begin` cells before."""
+        if begin == 0:
+            return self
         mixed, *more = (x._replace(at=x.at + begin) for x in (self.mixed, *self.more))
         return replace(
             self, mixed=mixed, more=tuple(more), open=tuple(x._replace(cell=x.cell + begin) for x in self.open)

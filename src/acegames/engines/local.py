@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, OnProgress
+from acegames.engines.ahead import compile_ahead
 from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
@@ -102,17 +103,21 @@ class LocalEngine:
         store: LayerStore,
         team: Team,
     ) -> EngineResult | None:
-        space = self._prepared(self.plan(game, lattice), concept, store, team)
+        if len(game.players) > 1:
+            compile_ahead(product=concept.product)
+        space, predicted = self._prepared(self.plan(game, lattice), concept, store, team)
         if not space.feasible:
             return None
         assert space.rewards is not None
         base = baseline(*space.rewards)
         solver = _solver(space, lattice, concept, base, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, concept, store), team))
+        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, predicted, concept, store), team))
 
-    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
-        """The explored space, within the limits; with lists where boxes may not fit."""
+    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate]:
+        """The explored space, within the limits, and what it will take; with lists where boxes may
+        not fit.
+        """
         allowed = available_memory() if self.memory is None else self.memory
         if self.dense is None and space.dense and self._predicted(space, concept, store).memory > allowed:
             try:
@@ -121,21 +126,25 @@ class LocalEngine:
                 pass  # the attempt with boxes has the better message
         return self._within(self.memory, space, concept, store, team)
 
-    def _within(self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team) -> Space:
+    def _within(
+        self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team
+    ) -> tuple[Space, Estimate]:
         explored = explore(space, memory, team)
         predicted = self._predicted(explored, concept, store)
         predicted = predicted if store.in_memory else on_disk(predicted, explored)
         if explored.feasible:
             check_limits(predicted, explored, self.memory, self.seconds)
-        return explored
+        return explored, predicted
 
     def _predicted(self, space: Space, concept: Concept, store: LayerStore) -> Estimate:
         predicted = estimate_space(space, concept, self.threads)
         return predicted if store.keep_values or not store.in_memory else predicted.without_values()
 
 
-def _reached_bytes(space: Space, concept: Concept, store: LayerStore) -> int:
+def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
     """Memory allowed for the exact set of reachable pairs (`Policy.reached`)."""
+    if predicted.policy <= REACHED_BYTES:
+        return REACHED_BYTES
     either = [estimate_space(replace(space, dense=dense), concept, None) for dense in (True, False)]
     policy, working = min(x.policy for x in either), min(x.working for x in either)
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))

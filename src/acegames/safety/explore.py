@@ -42,7 +42,7 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
     """
     allowed = available_memory() if memory is None else memory
     states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    roots = space.layers[0].locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+    roots = space.layer(0).locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
     if (roots < 0).any():
         return space
     explored = _explore_dense if space.dense else _explore_sparse
@@ -59,12 +59,13 @@ def _check_memory(needed: float, allowed: int, cells: int) -> None:
 
 def batches(totals: Ints, most: int | None = None) -> list[tuple[int, int]]:
     """Cut the layers into runs t0 .. t1-1 of bounded work, so that Ctrl-C works in between."""
-    most, found, t0 = BATCH_CELLS if most is None else most, [], 0
-    for t in range(1, len(totals) + 1):
-        if t == len(totals) or totals[t0 : t + 1].sum() > most:
+    most, found, t0, held = BATCH_CELLS if most is None else most, [], 0, 0
+    for t, cells in enumerate(totals.tolist()):
+        if t > t0 and held + cells > most:
             found.append((t0, t))
-            t0 = t
-    return found
+            t0, held = t, 0
+        held += cells
+    return [*found, (t0, len(totals))] if len(totals) else []
 
 
 def pieces(count: int, number: int) -> list[tuple[int, int]]:
@@ -79,7 +80,7 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * widest
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
-    end = space.layers[-1]
+    end = space.layer(H)
     height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
@@ -89,7 +90,7 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     for (t0, t1), lines in zip(reversed(runs), reversed(shares), strict=True):
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
-    top = space.layers[0]
+    top = space.layer(0)
     box = np.searchsorted(top.base, roots, side="right") - 1
     line, place = np.divmod(roots - top.base[box], top.size[box, -1])
     if (place > height[top.line[box] + line]).any():

@@ -13,7 +13,6 @@ the same pairs.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -104,13 +103,15 @@ class Space:
     @cached_property
     def layers(self) -> tuple[LayerSpace, ...]:
         """Views of the layers t = 0 .. H."""
-        found = []
-        for t, (a, b) in enumerate(itertools.pairwise(self.start.tolist())):
-            states, lo, size, least, most = (x[a:b] for x in (self.states, self.lo, self.size, self.least, self.most))
-            base, line = (x[a + t : b + t + 1] for x in (self.base, self.line))
-            cells = self.cells[t] if self.cells else None
-            found.append(LayerSpace(states, lo, size, base, line, least, most, cells))
-        return tuple(found)
+        return tuple(map(self.layer, range(self.game.horizon + 1)))
+
+    def layer(self, t: int) -> LayerSpace:
+        """A view of one layer; `layers` holds them all."""
+        a, b = int(self.start[t]), int(self.start[t + 1])
+        own, more = slice(a, b), slice(a + t, b + t + 1)  # `base` and `line` have one more entry per layer
+        cells = self.cells[t] if self.cells else None
+        boxes = (self.states[own], self.lo[own], self.size[own], self.base[more], self.line[more])
+        return LayerSpace(*boxes, self.least[own], self.most[own], cells)
 
     @cached_property
     def all_steps(self) -> AllSteps:

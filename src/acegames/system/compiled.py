@@ -20,9 +20,12 @@ numba's own cache is used, with a warning.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 import pickle
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -32,19 +35,19 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
+from acegames.system.machine import processors
 
 try:
     from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.core.options import DefaultOptions
 except ImportError:
     FunctionCache = IndexDataCacheFile = DefaultOptions = object
+WHOLE: dict[str, Any] = {}
+LINKED: dict[str, Any] = {}
+with contextlib.suppress(ImportError):
+    from acegames.system.linking import KernelCompiler, LinkedCompiler
 
-try:
-    from acegames.system.parts import PartCompiler
-
-    AS_PART: dict[str, Any] = {"pipeline_class": PartCompiler}
-except ImportError:
-    AS_PART = {}  # numba has moved what this rests on; compiling takes longer
+    WHOLE, LINKED = {"pipeline_class": KernelCompiler}, {"pipeline_class": LinkedCompiler}
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("acegames")
@@ -54,7 +57,7 @@ UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") 
 
 def kernel(function: F) -> F:
     """Compile without the interpreter's lock, once per installation if a cache can be written."""
-    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **WHOLE)(function)
     try:
         compiled._cache = KernelCache(function)
     except RuntimeError:
@@ -90,8 +93,31 @@ def making(function: F) -> F:
 
 def _for_kernels(function: F, **options: Any) -> F:
     compiler: Any = numba.njit
-    options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **AS_PART}
-    return cast(F, compiler(nogil=True, error_model="numpy", **options)(function))
+    compiled = compiler(
+        nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, **LINKED, **options
+    )
+    return cast(F, compiled(function))
+
+
+def compile_elsewhere(compiled: Any, code: str) -> None:
+    """Have another process run this code, which compiles a kernel, unless it is kept already.
+
+    This process waits for it where it needs the kernel, and compiles by itself if that process
+    fails.
+    """
+    kept = getattr(compiled, "_cache", None)
+    if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
+        return
+    if processors() < 2 or not sys.executable:
+        return
+    source = str(Path(numerics.__file__).parents[1])
+    with contextlib.suppress(OSError):
+        kept.coming = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 @cache
@@ -122,6 +148,8 @@ def _digest(file: Path) -> str:
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
+    coming: subprocess.Popen[bytes] | None = None  # the process that compiles it now
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         stamp = (self._impl.locator.get_source_stamp(), _stamp(function))
@@ -133,6 +161,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
+        found = self._read_overload(signature, target)
+        if found is None and self.coming is not None:
+            self.coming.wait()
+            self.coming = None
+            found = self._read_overload(signature, target)
+        return found
+
+    def _read_overload(self, signature: Any, target: Any) -> Any:
         try:
             return super().load_overload(signature, target)
         except Exception as error:  # whatever unpickling damaged bytes raises

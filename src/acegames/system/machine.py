@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import time
 
 from acegames.errors import TooLarge
 
 UNKNOWN_MEMORY = 8 * 2**30  # bytes, assumed where the system does not say
 CGROUP = "/sys/fs/cgroup/memory."
+STALE = 0.02  # seconds after which the system is asked again: many small solves ask several times each
+_asked: tuple[float, int] | None = None  # when the system was asked last, and what it said
 
 
 def available_memory() -> int:
     """Bytes that can be used without swapping, limits of containers respected."""
+    global _asked
+    now = time.monotonic()
+    if _asked is None or now - _asked[0] > STALE:
+        _asked = now, _free_memory()
+    return _asked[1]
+
+
+def _free_memory() -> int:
     kilobytes = _number("/proc/meminfo", "MemAvailable:")
     free = _physical_memory() if kilobytes is None else 1024 * kilobytes
     limit, used = _number(f"{CGROUP}max"), _number(f"{CGROUP}current")
@@ -46,9 +56,10 @@ def _physical_memory() -> int:
 def _number(path: str, key: str = "") -> int | None:
     """The number after this key in a file of the system, None where there is none."""
     try:
-        for line in Path(path).read_text().splitlines():
-            if line.startswith(key):
-                return int(line.removeprefix(key).split()[0])
+        with open(path) as file:
+            for line in file:
+                if line.startswith(key):
+                    return int(line.removeprefix(key).split()[0])
     except (OSError, ValueError, IndexError):
         pass
     return None
