@@ -16,6 +16,7 @@ bound on what floating point can have changed it by, and what is at stake is fou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +28,7 @@ from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
-from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent
@@ -37,6 +38,9 @@ FAULTS_SHOWN = 5
 
 Faults = dict[int, str | int]
 """For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
+
+_Step = Callable[[Ints, Played, Known, Ints], None]
+"""Judges pairs, given by their keys, by what is played there (`kernels.judge`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +119,15 @@ class _Judge:
             move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
             numbers = normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset
             self._numbers.append(Numbers(*numbers))
-        self._rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+        self._ahead: Ahead | None = None
+        self._rooms = [self.nothing(0), self.nothing(0)]
 
     def _scratch(self) -> Scratch:
         """Return room for one pair."""
         n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
         return Scratch(
-            room(self._rows, 4 * n, dtype=np.float64),
-            room(self._rows, dtype=np.uint8),
+            room(self.packed.rows, 4 * n, dtype=np.float64),
+            room(self.packed.rows, dtype=np.uint8),
             self.packed.targets(),
             room(most, most + 1, 3, dtype=np.float64),
             room(most),
@@ -133,14 +138,54 @@ class _Judge:
         ahead = np.zeros((pairs, len(self.packed.low)), dtype=np.int64)
         return Known(np.zeros((pairs, 6 * len(self.packed.game.players))), ahead, np.zeros(pairs, dtype=np.uint8))
 
+    def _empty(self, pairs: int) -> Known:
+        """Return room for what is known of so many pairs: that of the time after next, again."""
+        self._rooms.reverse()
+        if len(self._rooms[0].fault) < pairs:
+            self._rooms[0] = self.nothing(pairs + pairs // 4)
+        found = Known(*(array[:pairs] for array in self._rooms[0]))
+        found.ahead.fill(np.iinfo(np.int64).min)
+        found.fault.fill(0)
+        return found
+
+    def _step(self, t: int, following: Known, pairs: int) -> _Step:
+        """Return what judges pairs of time t: line by line where they lie densely, else singly."""
+        from acegames.verifier import kernels, lines
+
+        packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
+        given = numbers, self.base[t]
+        if packed.by_line(pairs if time.last else len(following.fault)):
+            ahead = self._spread(t, following)
+            return lambda keys, played, found, outside: lines.judge_lines(
+                keys, time, *given, played, self.told, ahead, found, outside, packed.lanes()
+            )
+        table = packed.filled(self.keys[t + 1], self._after)
+        return lambda keys, played, found, outside: kernels.judge(
+            keys, time, table, *given, played, self.told, following, found, outside, self._scratch()
+        )
+
+    def _spread(self, t: int, following: Known) -> Ahead:
+        """Return what is known of the pairs of the time after t, by key."""
+        from acegames.verifier import lines
+
+        n, keys, owner = len(self.packed.game.players), self.keys[t + 1], self._after
+        if self._ahead is None:
+            alive = self.packed.marks()
+            shapes = ((n, len(alive)), (2 * n, len(alive)), (len(alive), 3 * n))
+            spent = np.zeros((len(alive), len(self.packed.low)), dtype=np.int64)
+            self._ahead = Ahead(alive, *map(np.zeros, shapes), spent, np.zeros_like(alive))
+        ahead = self._ahead
+        ahead.alive.fill(0)
+        self.threads.over(len(keys), lambda block: lines.spread(keys[block], owner[block], following, ahead))
+        return ahead
+
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
-        packed, time = self.packed, self.packed.time(t)
-        table = packed.filled(self.keys[t + 1], self._after)
-        chosen, self._after = self.alike.classes(t)
+        packed = self.packed
+        chosen, owner = self.alike.classes(t)
         every = self.keys[t][chosen]
-        found = self.nothing(len(every))
-        found.ahead.fill(np.iinfo(np.int64).min)
+        step, self._after = self._step(t, following, len(every)), owner
+        found = self._empty(len(every))
 
         runs = self.threads.runs(len(every))
         compared = np.concatenate([run.start + self.reader.some(t, run.stop - run.start) for run in runs])
@@ -148,7 +193,7 @@ class _Judge:
         def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
             mine = compared[(compared >= block.start) & (compared < block.stop)] - block.start
-            faults = self._block(t, every[block], time, table, following, part, mine)
+            faults = self._block(t, every[block], step, part, mine)
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]
@@ -164,21 +209,14 @@ class _Judge:
             self.gains.put_before(gains)
         return found
 
-    def _block(
-        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known, compared: Ints
-    ) -> Faults:
+    def _block(self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints) -> Faults:
         """Ask the policy and write what is found; return what it is at fault in."""
-        from acegames.verifier import kernels
-
         answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
         shift, row = self.packed.shift(t, keys), answers.row
         if self.packed.unrolled is not None:
             row = row + np.repeat(shift, np.diff(answers.ptr))
-        played = Played(answers.ptr, row, answers.prob)
-        numbers, outside = self._numbers[self.packed.game.layer_at[t]], np.empty(len(keys), dtype=np.int64)
-        kernels.judge(
-            keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch()
-        )
+        outside = np.empty(len(keys), dtype=np.int64)
+        step(keys, Played(answers.ptr, row, answers.prob), found, outside)
         wrong = np.flatnonzero(outside >= 0)
         return {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
 
