@@ -85,6 +85,11 @@ class PolicyLayer:
         lookup.fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob)
         return ptr, row, prob
 
+    @property
+    def entries(self) -> tuple[NDArray[Any], ...]:
+        """`code`, `mixed_pair`, `mixed_ptr`, `mixed_row` and `mixed_prob`, read-only."""
+        return self._fixed[:5]
+
     @cached_property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
         """Read-only arrays, so that kernels are compiled once, in files and in memory."""
@@ -133,9 +138,13 @@ class Reached:
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        return find(self.table(t), state, spent) >= 0
+
+    def table(self, t: int) -> PairTable:
+        """What they are looked up in."""
         if t not in self._tables:
             self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
-        return find(self._tables[t], state, spent) >= 0
+        return self._tables[t]
 
     @cached_property
     def _tables(self) -> dict[int, PairTable]:

@@ -145,11 +145,26 @@ class Policy:
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""
+        pair = find(self._table(t), state, total)
+        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+
+    def stored(self, t: int) -> tuple[Any, ...] | None:
+        """The tables that `lookup` reads, all read-only, or None where play is by player (Nash).
+
+        A `PairTable` that numbers pairs, another that must have them too (or None), the layer's
+        `row_ptr` and `action`, and its `entries`.
+        """
+        layer = self.layers[t]
+        if layer.offsets is not None:
+            return None
+        reached = None if self.reached is None else self.reached.table(t)
+        return self._table(t), reached, layer.row_ptr, layer.action, *layer.entries
+
+    def _table(self, t: int) -> PairTable:
         if t not in self._tables:
             layer = self.layers[t]
             self._tables[t] = layer.space.pair_table(self.dims, by_cell=layer.by_cell)
-        pair = find(self._tables[t], state, total)
-        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+        return self._tables[t]
 
     @cached_property
     def _tables(self) -> dict[int, PairTable]:

@@ -58,6 +58,19 @@ class Bulk:
         shape = (len(self.game.states), len(self.game.constraints))
         return found if all(x.shape == shape and x.dtype == np.int64 for x in found) else None
 
+    def stored(self, t: int) -> Any:
+        """Return the tables of the policy as in `Policy.stored`, None where it does not show them.
+
+        They are used where the class itself says them, beside `distribution` and `lookup`.
+        """
+        owner = _owner(self.policy)
+        if type(self.policy) is not owner or "stored" not in vars(owner) or any(ratio != 1 for ratio in self.ratios):
+            return None
+        try:
+            return None if "stored" in vars(self.policy) else self.policy.stored(t)
+        except Exception:
+            return None
+
     def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
         total = in_units(spent, self.ratios)

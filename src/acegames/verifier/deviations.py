@@ -27,7 +27,7 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
-from acegames.verifier.reading import Reader
+from acegames.verifier.reading import Found, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
@@ -35,6 +35,9 @@ from acegames.verifier.units import Spent
 
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
+
+_MANY = 2**9
+"""Pairs of a time from which on a policy's tables are read: looking at them takes a moment, too."""
 
 Faults = dict[int, str | int]
 """For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
@@ -182,8 +185,11 @@ class _Judge:
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
         packed = self.packed
-        chosen, owner = self.alike.classes(t)
+        stored = self.reader.stored(t, packed) if len(self.keys[t]) >= _MANY else None
+        pairs = None if stored is None else stored.find(self.keys[t], self.threads)
+        chosen, owner = self.alike.classes(t, pairs)
         every = self.keys[t][chosen]
+        mine = None if pairs is None else pairs[chosen]
         step, self._after = self._step(t, following, len(every)), owner
         found = self._empty(len(every))
 
@@ -192,8 +198,9 @@ class _Judge:
 
         def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
-            mine = compared[(compared >= block.start) & (compared < block.stop)] - block.start
-            faults = self._block(t, every[block], step, part, mine)
+            some = compared[(compared >= block.start) & (compared < block.stop)] - block.start
+            read = None if stored is None or mine is None else stored.read(every[block], mine[block])
+            faults = self._block(t, every[block], step, part, some, read)
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]
@@ -209,9 +216,15 @@ class _Judge:
             self.gains.put_before(gains)
         return found
 
-    def _block(self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints) -> Faults:
+    def _block(
+        self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints, read: Found | None
+    ) -> Faults:
         """Ask the policy and write what is found; return what it is at fault in."""
-        answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
+        answers = None
+        if read is not None:
+            answers = self.reader.confirmed(t, read, *self.packed.unpack(t, keys[compared]), compared)
+        if answers is None:
+            answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
         shift, row = self.packed.shift(t, keys), answers.row
         if self.packed.unrolled is not None:
             row = row + np.repeat(shift, np.diff(answers.ptr))

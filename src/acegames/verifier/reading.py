@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
-from acegames.verifier.arrays import Floats, Ints, offsets, owners
+from acegames.verifier.arrays import Floats, Ints, offsets, owners, spans
 from acegames.verifier.bulk import Bulk
+from acegames.verifier.packed import Packed
+from acegames.verifier.stored import Stored
 from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
@@ -32,6 +34,10 @@ _COMPARED = 64
 
 _SINGLY = 64
 """Pairs of a faulty bulk that are asked one by one rather than halved again."""
+
+
+Found = tuple[Ints, Ints, Floats]
+"""Pointers, rows and probabilities, as in `Answers`."""
 
 
 class Answer(NamedTuple):
@@ -94,9 +100,30 @@ class Reader:
         """Return up to where the policy says that it answers alike, (S, M) at each time."""
         return None if self._bulk is None else self._bulk.declared()
 
-    def in_bulk(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
+    def in_bulk(self, t: int, state: Ints, spent: Ints) -> Found | None:
         """Return pointers, rows and probabilities; None where they cannot be had at once."""
         return None if self._bulk is None else self._bulk.read(t, state, spent)
+
+    def stored(self, t: int, packed: Packed) -> Stored | None:
+        """Return the policy's tables of one time; None where it has none, or not for this game."""
+        given = None if self._bulk is None or self.product or packed.unrolled is not None else self._bulk.stored(t)
+        return None if given is None else Stored.of(packed, t, given)
+
+    def confirmed(self, t: int, found: Found, state: Ints, spent: Ints, compared: Ints) -> Answers | None:
+        """Return what was read from tables; None where `lookup` says something else.
+
+        At pairs of these numbers, which are those, it is compared with `distribution` too.
+        """
+        ptr, row, prob = found
+        if len(compared):
+            entry = spans(ptr[compared], ptr[compared + 1])
+            mine = offsets(np.diff(ptr)[compared]), row[entry], prob[entry]
+            said = self.in_bulk(t, state, spent)
+            if said is None or not all(map(np.array_equal, said, mine)):
+                return None
+        answers = Answers(*found, {})
+        self._compare(t, state, spent, answers, compared)
+        return answers
 
     def some(self, t: int, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
@@ -127,7 +154,7 @@ class Reader:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
         if found is not None:
             answers = Answers(*found, {})
-            self._compare(t, state, spent, answers, compared)
+            self._compare(t, state[compared], spent[compared], answers, compared)
             return answers
         if self._bulk is not None and len(state) > _SINGLY:
             half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
@@ -154,9 +181,9 @@ class Reader:
         return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
     def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers, compared: Ints) -> None:
-        """Ask again, singly, at a few pairs."""
-        for p in compared.tolist():
-            pair = int(state[p]), tuple(spent[p].tolist())
+        """Ask again, singly, at a few pairs of these numbers."""
+        for p, at, total in zip(compared.tolist(), state.tolist(), spent.tolist(), strict=True):
+            pair = at, tuple(total)
             single = self.ask(t, *pair)
             span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))
             bulk = dict(zip(answers.row[span].tolist(), answers.prob[span].tolist(), strict=True))

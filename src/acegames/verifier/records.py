@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 
@@ -100,3 +101,34 @@ class Lanes(NamedTuple):
     before: Floats  # (LANES,)
     part: Floats  # (1, A_i + 1, 2)
     asked: Ints  # (A_i,)
+
+
+class Boxes(NamedTuple):
+    """How a policy numbers pairs: in every state a box of cells, the last dimension fastest.
+
+    What was spent below `lo` counts as `lo`.
+    """
+
+    states: Ints  # (B,) ascending
+    lo: Ints  # (B, D)
+    size: Ints  # (B, D)
+    base: Ints  # (B+1,) first cell of each box
+    least: Ints  # (B, M) least and largest spending of every constraint
+    most: Ints  # (B, M)
+    dims: Ints  # (D,) the constraints that boxes count
+    listed: bool  # the cells present are in `keys`, else in `bits`
+    keys: Ints  # ascending
+    bits: Bytes  # (blocks, width) one bit per cell
+    counts: Ints  # cells present before each block
+    ones: Bytes  # (256,) bits set in each byte
+    by_cell: bool  # a pair's number is its cell, else that of the cell among those present
+
+
+class Entries(NamedTuple):
+    """What a policy plays at pairs, by their number; rows are counted from the state's first."""
+
+    code: NDArray[Any]  # unsigned: 1 + the row that is played; 0 where play is mixed
+    mixed_pair: Ints  # (Q,) ascending, those pairs
+    mixed_ptr: Ints  # (Q+1,) the q-th of them has the entries mixed_ptr[q] : mixed_ptr[q+1]
+    mixed_row: NDArray[Any]  # unsigned
+    mixed_prob: Floats
