@@ -85,11 +85,6 @@ class PolicyLayer:
         lookup.fill_entries(code, mixed_ptr, mixed_row, mixed_prob, row_ptr, state, pair, ptr, record, row, prob)
         return ptr, row, prob
 
-    @property
-    def entries(self) -> tuple[NDArray[Any], ...]:
-        """`code`, `mixed_pair`, `mixed_ptr`, `mixed_row` and `mixed_prob`, read-only."""
-        return self._fixed[:5]
-
     @cached_property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
         """Read-only arrays, so that kernels are compiled once, in files and in memory."""

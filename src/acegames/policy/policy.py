@@ -148,17 +148,17 @@ class Policy:
         pair = find(self._table(t), state, total)
         return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
 
-    def stored(self, t: int) -> tuple[Any, ...] | None:
-        """The tables that `lookup` reads, all read-only, or None where play is by player (Nash).
+    def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
+        """How `pairs` numbers pairs: their table, and another that must have them too, or None.
 
-        A `PairTable` that numbers pairs, another that must have them too (or None), the layer's
-        `row_ptr` and `action`, and its `entries`.
+        Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
         """
         layer = self.layers[t]
-        if layer.offsets is not None:
-            return None
-        reached = None if self.reached is None else self.reached.table(t)
-        return self._table(t), reached, layer.row_ptr, layer.action, *layer.entries
+        return self._table(t), None if self.reached is None else self.reached.table(t), layer.row_ptr, layer.action
+
+    def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """What `lookup` says, by the numbers of pairs and with rows in place of joint actions."""
+        return self.layers[t].strategies(state, pair)
 
     def _table(self, t: int) -> PairTable:
         if t not in self._tables:

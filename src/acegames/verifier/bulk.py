@@ -58,16 +58,16 @@ class Bulk:
         shape = (len(self.game.states), len(self.game.constraints))
         return found if all(x.shape == shape and x.dtype == np.int64 for x in found) else None
 
-    def stored(self, t: int) -> Any:
-        """Return the tables of the policy as in `Policy.stored`, None where it does not show them.
+    def numbering(self, t: int) -> Any:
+        """Return what the policy's `numbering` says, None where it has none.
 
-        They are used where the class itself says them, beside `distribution` and `lookup`.
+        It must be of the very class that has `distribution` and `lookup`, as must `answers`.
         """
-        owner = _owner(self.policy)
-        if type(self.policy) is not owner or "stored" not in vars(owner) or any(ratio != 1 for ratio in self.ratios):
+        names = {"numbering", "answers"}
+        if names & set(getattr(self.policy, "__dict__", ())) or any(ratio != 1 for ratio in self.ratios):
             return None
         try:
-            return None if "stored" in vars(self.policy) else self.policy.stored(t)
+            return self.policy.numbering(t) if names <= set(vars(type(self.policy))) else None
         except Exception:
             return None
 

@@ -146,7 +146,8 @@ class _Judge:
         self._rooms.reverse()
         if len(self._rooms[0].fault) < pairs:
             self._rooms[0] = self.nothing(pairs + pairs // 4)
-        found = Known(*(array[:pairs] for array in self._rooms[0]))
+        values, ahead, fault = self._rooms[0]
+        found = Known(values[:pairs], ahead[:pairs], fault[:pairs])
         found.ahead.fill(np.iinfo(np.int64).min)
         found.fault.fill(0)
         return found
@@ -174,9 +175,9 @@ class _Judge:
         n, keys, owner = len(self.packed.game.players), self.keys[t + 1], self._after
         if self._ahead is None:
             alive = self.packed.marks()
-            shapes = ((n, len(alive)), (2 * n, len(alive)), (len(alive), 3 * n))
+            high, deviating, own = np.zeros((n, len(alive))), np.zeros((2 * n, len(alive))), np.zeros((len(alive), 3 * n))
             spent = np.zeros((len(alive), len(self.packed.low)), dtype=np.int64)
-            self._ahead = Ahead(alive, *map(np.zeros, shapes), spent, np.zeros_like(alive))
+            self._ahead = Ahead(alive, high, deviating, own, spent, np.zeros_like(alive))
         ahead = self._ahead
         ahead.alive.fill(0)
         self.threads.over(len(keys), lambda block: lines.spread(keys[block], owner[block], following, ahead))

@@ -7,7 +7,7 @@ import numpy as np
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.compiled import inlined, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints
-from acegames.verifier.records import Boxes, Entries, Int
+from acegames.verifier.records import Boxes, Int
 
 
 @inlined
@@ -40,11 +40,11 @@ def _within(
     if not (here >> bit) & 1:
         return np.int64(-1)
     if by_cell:
-        return cell
+        return np.int64(cell)
     rank = counts[block] + np.int64(ones[here & ((1 << bit) - 1)])
     for k in range(byte):
         rank += np.int64(ones[bits[block, k]])
-    return rank
+    return np.int64(rank)
 
 
 @inlined
@@ -56,7 +56,7 @@ def _box(states: Ints, state: Int) -> Int:
 
 @kernel
 def find_stored(
-    keys: Ints, span: Int, low: Ints, size: Ints, boxes: Boxes, also: bool, reached: Boxes, spent: Ints, found: Ints
+    keys: Ints, low: Ints, size: Ints, boxes: Boxes, also: bool, reached: Boxes, spent: Ints, found: Ints
 ) -> None:
     """Write the number of each pair in the policy's tables, -1 where it is not in all of them.
 
@@ -65,7 +65,8 @@ def find_stored(
     states, b_lo, b_size, b_base, b_least, b_most, b_dims, b_listed, b_keys, b_bits, b_counts, b_ones, b_cell = boxes
     others, r_lo, r_size, r_base, r_least, r_most, r_dims, r_listed, r_keys, r_bits, r_counts, r_ones, r_cell = reached
     final, before, ending = len(low) - 1, np.int64(0), np.int64(0)
-    at = other = np.int64(-1)
+    at: Int = np.int64(-1)
+    other: Int = np.int64(-1)
     for p in range(len(keys)):
         key = keys[p]
         if before <= key < ending:  # in the same line
@@ -96,59 +97,20 @@ def find_stored(
 
 
 @kernel
-def count_entries(entries: Entries, pairs: Ints, ptr: Ints, record: Ints) -> bool:
-    """Write where the entries of each pair begin, and its record, or -1 where play is pure.
-
-    Return whether all of them are among what is stored.
-    """
-    code, mixed_pair, mixed_ptr, mixed_row, mixed_prob = entries
-    stored, records = min(len(mixed_row), len(mixed_prob)), min(len(mixed_pair), len(mixed_ptr) - 1)
-    ptr[0] = 0
-    guess = np.int64(0)
-    for p in range(len(pairs)):
-        pair = pairs[p]
-        if not 0 <= pair < len(code):
-            return False
-        record[p], many = -1, np.int64(1)
-        if code[pair] == 0:
-            if guess >= records or mixed_pair[guess] != pair:  # pairs are mostly in order
-                guess = np.int64(np.searchsorted(mixed_pair, pair))
-                if guess >= records:
-                    return False
-            begin, end = mixed_ptr[guess], mixed_ptr[guess + 1]
-            if not 0 <= begin < end <= stored:
-                return False
-            record[p], many = guess, end - begin
-            guess += np.int64(1)
-        ptr[p + 1] = ptr[p] + many
-    return True
-
-
-@kernel
-def read_entries(
-    keys: Ints, span: Int, row_ptr: Ints, entries: Entries, pairs: Ints, ptr: Ints, record: Ints, row: Ints, chance: Floats
-) -> bool:
-    """Write the rows of each pair and their probabilities, made to sum to one.
+def read_entries(keys: Ints, span: Int, row_ptr: Ints, ptr: Ints, row: Ints, prob: Floats, chance: Floats) -> bool:
+    """Write the probabilities of rows at each pair, made to sum to one.
 
     Return whether all are legal, and every pair has positive probabilities that sum to one.
     """
-    code, _, mixed_ptr, mixed_row, mixed_prob = entries
     for p in range(len(keys)):
         state = keys[p] // span
-        first, end, at = row_ptr[state], row_ptr[state + 1], ptr[p]
-        if record[p] < 0:
-            row[at], chance[at] = first + np.int64(code[pairs[p]]) - 1, 1.0
-            if row[at] >= end:
+        total = 0.0
+        for e in range(ptr[p], ptr[p + 1]):
+            if not row_ptr[state] <= row[e] < row_ptr[state + 1] or not prob[e] > 0.0:
                 return False
-            continue
-        total, begin = 0.0, mixed_ptr[record[p]]
-        for e in range(ptr[p + 1] - at):
-            row[at + e], prob = first + np.int64(mixed_row[begin + e]), mixed_prob[begin + e]
-            if row[at + e] >= end or not prob > 0.0:
-                return False
-            total += prob
+            total += prob[e]
         if not abs(total - 1.0) <= PROBABILITY_SUM:
             return False
-        for e in range(ptr[p + 1] - at):
-            chance[at + e] = mixed_prob[begin + e] / total
+        for e in range(ptr[p], ptr[p + 1]):
+            chance[e] = prob[e] / total
     return True

@@ -92,6 +92,10 @@ class Packed:
         rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
         return Time(*rules, np.int64(self.span), self.low, self.size, last)
 
+    def row_ptr(self, t: int) -> Ints:
+        """Return where the rows of each state begin at time t, (S+1,)."""
+        return self._rules[self.game.layer_at[t]][0]
+
     @cached_property
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
         """row_ptr, out_ptr and jump of each distinct layer."""
@@ -139,7 +143,9 @@ class Packed:
             np.zeros(LANES, dtype=np.int64),
             np.zeros(len(self.size), dtype=np.int64),
             np.zeros((n, LANES)),
-            *np.zeros((3, LANES)),
+            np.zeros(LANES),
+            np.zeros(LANES),
+            np.zeros(LANES),
             np.zeros((1, most + 1, 2)),
             np.zeros(most, dtype=np.int64),
         )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 
@@ -122,13 +121,3 @@ class Boxes(NamedTuple):
     counts: Ints  # cells present before each block
     ones: Bytes  # (256,) bits set in each byte
     by_cell: bool  # a pair's number is its cell, else that of the cell among those present
-
-
-class Entries(NamedTuple):
-    """What a policy plays at pairs, by their number; rows are counted from the state's first."""
-
-    code: NDArray[Any]  # unsigned: 1 + the row that is played; 0 where play is mixed
-    mixed_pair: Ints  # (Q,) ascending, those pairs
-    mixed_ptr: Ints  # (Q+1,) the q-th of them has the entries mixed_ptr[q] : mixed_ptr[q+1]
-    mixed_row: NDArray[Any]  # unsigned
-    mixed_prob: Floats

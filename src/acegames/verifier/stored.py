@@ -1,9 +1,10 @@
-"""A policy's answers from the tables in which it keeps them, where it says how (`Policy.stored`).
+"""A policy's answers by number, where it shows how it numbers pairs (`Policy.numbering`).
 
-Reading them takes a few nanoseconds per pair and none of the interpreter's time. The verifier has
-its own code for it: `find` gives each pair a number, as `PairTable` says, and pairs with the same
-number and state have the same answer. Anything that is not as it should be is no answer, and the
-policy is asked instead. At some pairs `lookup` and `distribution` are compared with what is read.
+Pairs are found in its tables by the verifier's own compiled code, and those with the same state and
+number have the same answer, which `answers` gives. So what is declared alike is compared by number,
+and blocks of many pairs are read with little of the interpreter's time. Anything that is not as it
+should be is no answer; then the policy is asked by `lookup`. At some pairs `lookup` and
+`distribution` are compared with what is read.
 """
 
 from __future__ import annotations
@@ -12,90 +13,83 @@ from typing import Any
 
 import numpy as np
 
-from acegames.model.game import Layer
 from acegames.verifier.arrays import Floats, Ints
 from acegames.verifier.packed import Packed
-from acegames.verifier.records import Boxes, Entries
+from acegames.verifier.records import Boxes
 from acegames.verifier.threads import Threads
 
 
 class Stored:
     """The tables of one time."""
 
-    def __init__(self, packed: Packed, layer: Layer, boxes: Boxes, reached: Boxes | None, entries: Entries) -> None:
-        self._packed, self._layer, self._boxes, self._reached, self._entries = packed, layer, boxes, reached, entries
+    def __init__(self, packed: Packed, policy: Any, t: int, tables: list[Boxes]) -> None:
+        self._packed, self._policy, self._t, self._tables = packed, policy, t, tables
 
     @staticmethod
-    def of(packed: Packed, t: int, given: Any) -> Stored | None:
-        """Return None where these are no tables for the game at time t; `given` by the policy."""
+    def of(packed: Packed, policy: Any, t: int, given: Any) -> Stored | None:
+        """Return None where `given`, the policy's `numbering`, does not fit the game at time t."""
         layer = packed.game.layer(t)
         try:
-            boxes, reached, row_ptr, action, *entries = given
-            tables = [Boxes(*x) for x in (boxes, reached) if x is not None]
-            answers = Entries(*entries)
+            first, second, row_ptr, action = given
+            tables = [Boxes(*table) for table in (first, second) if table is not None]
             same = np.array_equal(row_ptr, layer.row_ptr) and np.array_equal(action, layer.action)
-            if same and all(_sound_boxes(x, len(packed.low)) for x in tables) and _sound_entries(answers):
-                return Stored(packed, layer, tables[0], tables[1] if reached is not None else None, answers)
+            fine = same and all(_sound(table, len(packed.low)) for table in tables)
         except Exception:  # a judge must not fall over what it judges
-            pass
-        return None
+            return None
+        return Stored(packed, policy, t, tables) if fine else None
 
     def find(self, keys: Ints, threads: Threads) -> Ints:
         """Return the number of each pair, -1 where there is none."""
         from acegames.verifier.lookup import find_stored
 
         packed, found = self._packed, np.empty(len(keys), dtype=np.int64)
-        also, reached = self._reached is not None, self._reached or self._boxes
+        first, last, several = self._tables[0], self._tables[-1], len(self._tables) > 1
 
         def work(block: slice) -> None:
             spent = np.zeros(len(packed.low), dtype=np.int64)
-            given = np.int64(packed.span), packed.low, packed.size, self._boxes, also, reached, spent
-            find_stored(keys[block], *given, found[block])
+            find_stored(keys[block], packed.low, packed.size, first, several, last, spent, found[block])
 
         threads.over(len(keys), work)
         return found
 
     def read(self, keys: Ints, pairs: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
-        from acegames.verifier.lookup import count_entries, read_entries
+        from acegames.verifier.lookup import read_entries
 
-        ptr, record = np.empty(len(keys) + 1, dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-        if not count_entries(self._entries, pairs, ptr, record):
+        if pairs.min(initial=0) < 0:
             return None
-        row, chance = np.empty(int(ptr[-1]), dtype=np.int64), np.empty(int(ptr[-1]))
-        given = np.int64(self._packed.span), self._layer.row_ptr, self._entries
-        return (ptr, row, chance) if read_entries(keys, *given, pairs, ptr, record, row, chance) else None
+        span = np.int64(self._packed.span)
+        try:
+            ptr, row, prob = self._policy.answers(self._t, keys // span, pairs)
+            fine = (
+                all(_is(x, kind, 1) for x, kind in ((ptr, np.int64), (row, np.int64), (prob, np.float64)))
+                and (len(ptr), len(row)) == (len(keys) + 1, len(prob))
+                and (int(ptr[0]), int(ptr[-1])) == (0, len(prob))
+                and bool((ptr[1:] > ptr[:-1]).all())
+            )
+        except Exception:
+            return None
+        chance = np.empty_like(prob)
+        fine = fine and read_entries(keys, span, self._packed.row_ptr(self._t), ptr, row, prob, chance)
+        return (ptr, row, chance) if fine else None
 
 
-def _sound_boxes(boxes: Boxes, constraints: int) -> bool:
-    """Whether everything has its type and shape."""
-    number, counted = len(boxes.states), len(boxes.dims)
-    shapes = (
-        (number,), (number, counted), (number, counted), (number + 1,), (number, constraints), (number, constraints),
-        (counted,),
-    )  # fmt: skip
-    ints = boxes[:7] + (boxes.keys, boxes.counts)
+def _sound(table: Boxes, constraints: int) -> bool:
+    """Whether everything in a table has its type and shape."""
+    boxes, counted = len(table.states), len(table.dims)
+    shapes = [(boxes,), (boxes, counted), (boxes, counted), (boxes + 1,), *[(boxes, constraints)] * 2, (counted,)]
     return (
-        all(_is(x, np.int64, x.ndim) for x in ints)
-        and tuple(x.shape for x in boxes[:7]) == shapes
-        and all(_is(x, np.uint8, d) for x, d in ((boxes.bits, 2), (boxes.ones, 1)))
-        and boxes.keys.ndim == boxes.counts.ndim == 1
-        and boxes.bits.shape[1] > 0
-        and len(boxes.ones) == 256
-        and bool(((boxes.dims >= 0) & (boxes.dims < constraints)).all())
-        and isinstance(boxes.listed, bool)
-        and isinstance(boxes.by_cell, bool)
-    )
-
-
-def _sound_entries(entries: Entries) -> bool:
-    unsigned = (entries.code, entries.mixed_row)
-    return (
-        all(x.dtype.kind == "u" and x.ndim == 1 and x.flags.c_contiguous for x in unsigned)
-        and _is(entries.mixed_pair, np.int64, 1)
-        and _is(entries.mixed_ptr, np.int64, 1)
-        and _is(entries.mixed_prob, np.float64, 1)
-        and len(entries.mixed_ptr) > 0
+        all(_is(array, np.int64, len(shape)) for array, shape in zip(table, shapes, strict=False))
+        and [array.shape for array in table[:7]] == shapes
+        and _is(table.keys, np.int64, 1)
+        and _is(table.counts, np.int64, 1)
+        and _is(table.bits, np.uint8, 2)
+        and table.bits.shape[1] > 0
+        and _is(table.ones, np.uint8, 1)
+        and len(table.ones) == 256
+        and bool(((table.dims >= 0) & (table.dims < constraints)).all())
+        and isinstance(table.listed, bool)
+        and isinstance(table.by_cell, bool)
     )
 
 
