@@ -25,7 +25,6 @@ from acegames.verifier.unrolled import unroll
 from halves import blocks
 from plain_passes import take_plain_passes
 
-
 COMPILED = ("dense", "lines", "hashed")
 
 

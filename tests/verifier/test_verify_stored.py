@@ -208,7 +208,9 @@ def test_tables_that_are_no_tables_are_not_read(change):
 def test_answers_that_lookup_contradicts_are_named():
     """Wherever that is seen, and whatever is found about the answers."""
     game, policy = solved()
-    first = SimpleNamespace(answers=lambda t, s, p: (np.arange(len(p) + 1), policy.layers[t].row_ptr[s], np.ones(len(p))))
+    first = SimpleNamespace(
+        answers=lambda t, s, p: (np.arange(len(p) + 1), policy.layers[t].row_ptr[s], np.ones(len(p)))
+    )
     found = [verify(game, shown(policy, first), engine=ace.LocalEngine(threads=n)) for n in (1, 3)]
     assert not found[0].ok and "`answers` do not say what its `lookup` says" in str(found[0])
     assert everything(found[0]) == everything(found[1])

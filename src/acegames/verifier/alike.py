@@ -64,7 +64,12 @@ class Alike:
         """Whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
-            one, two = (self._reader.in_bulk(t, *self._packed.unpack(t, x[block])) for x in (keys, instead))
-            return one is not None and two is not None and all(map(np.array_equal, one, two))
+            asked = np.concatenate([keys[block], instead[block]])
+            found = self._reader.in_bulk(t, *self._packed.unpack(t, asked))
+            if found is None:
+                return False
+            ptr, row, prob = found
+            sizes, end = np.diff(ptr).reshape(2, -1), ptr[len(asked) // 2]
+            return all(map(np.array_equal, (sizes[0], row[:end], prob[:end]), (sizes[1], row[end:], prob[end:])))
 
         return all(self._threads.over(len(keys), work))

@@ -16,6 +16,7 @@ bound on what floating point can have changed it by, and what is at stake is fou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +26,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
 from acegames.verifier.alike import Alike, Contradicted
-from acegames.verifier.arrays import Floats, Ints, owners, room
+from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Found, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
@@ -35,6 +36,9 @@ from acegames.verifier.units import Spent
 
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
+
+_GROUPS = 2**12
+"""Joint actions of the other players in all states that may have a line each, however few occur."""
 
 _MANY = 2**9
 """Pairs of a time from which on a policy's tables are read: looking at them takes a moment, too."""
@@ -159,9 +163,9 @@ class _Judge:
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         given = numbers, self.base[t]
         if packed.by_line(pairs if time.last else len(following.fault)):
-            ahead = self._spread(t, following)
+            ahead, sound = self._spread(t, following), not following.fault.any()
             return lambda keys, played, found, outside: lines.judge_lines(
-                keys, time, *given, played, self.told, ahead, found, outside, packed.lanes()
+                keys, time, *given, played, self.told, ahead, sound, found, outside, packed.lanes()
             )
         table = packed.filled(self.keys[t + 1], self._after)
         return lambda keys, played, found, outside: kernels.judge(
@@ -175,7 +179,11 @@ class _Judge:
         n, keys, owner = len(self.packed.game.players), self.keys[t + 1], self._after
         if self._ahead is None:
             alive = self.packed.marks()
-            high, deviating, own = np.zeros((n, len(alive))), np.zeros((2 * n, len(alive))), np.zeros((len(alive), 3 * n))
+            high, deviating, own = (
+                np.zeros((n, len(alive))),
+                np.zeros((2 * n, len(alive))),
+                np.zeros((len(alive), 3 * n)),
+            )
             spent = np.zeros((len(alive), len(self.packed.low)), dtype=np.int64)
             self._ahead = Ahead(alive, high, deviating, own, spent, np.zeros_like(alive))
         ahead = self._ahead
@@ -217,9 +225,7 @@ class _Judge:
             self.gains.put_before(gains)
         return found
 
-    def _block(
-        self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints, read: Found | None
-    ) -> Faults:
+    def _block(self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints, read: Found | None) -> Faults:
         """Ask the policy and write what is found; return what it is at fault in."""
         answers = None
         if read is not None:
@@ -254,8 +260,14 @@ def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list
 
 
 def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    others = np.column_stack([owners(layer.row_ptr), np.delete(layer.action, player, axis=1)])
-    group = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
-    table = np.full((int(group.max()) + 1, len(game.actions[player])), -1, dtype=np.int64)
+    others = [i for i in range(len(game.players)) if i != player]
+    group, groups = owners(layer.row_ptr), len(game.states) * math.prod(len(game.actions[i]) for i in others)
+    for i in others if groups < BELOW else ():
+        group = group * len(game.actions[i]) + layer.action[:, i]
+    if groups > max(_GROUPS, 4 * len(group)):  # too many to have a line each: those that occur are numbered
+        apart = [layer.action[:, i] for i in others] if groups >= BELOW else []
+        group = np.unique(np.column_stack([group, *apart]), axis=0, return_inverse=True)[1].reshape(-1)
+        groups = int(group.max()) + 1
+    table = np.full((groups, len(game.actions[player])), -1, dtype=np.int64)
     table[group, layer.action[:, player]] = np.arange(len(group))
     return table[group]

@@ -9,8 +9,8 @@ Three compiled passes over the keys of each time:
               is no subgame of any feasible policy.
 
 Where pairs lie densely, many that are neighbours are looked at at once (`lines`), else one by one
-(`kernels`). Successors are worked out anew in each pass. Memory is eight bytes per pair, and some tens per pair
-of the largest time.
+(`kernels`). Successors are worked out anew in each pass. Memory is eight bytes per pair, and some
+tens per pair of the largest time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 from acegames.model.game import MarkovGame
 from acegames.verifier.arrays import BELOW, Bytes, Ints
 from acegames.verifier.packed import Packed
-from acegames.verifier.records import Table, Time
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Units
 

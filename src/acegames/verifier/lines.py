@@ -226,6 +226,20 @@ def _deviation(
 ) -> tuple[float, float]:  # fmt: skip
     """Return W_i in lane x, and what it can be off by, as in `kernels`."""
     choices = actions if told else actions + np.int64(1)
+    if begin + 1 == end:  # pure play, mostly: the same sums of one term
+        row, p, best, more, share = support[begin], chance[begin], -np.inf, 0.0, rounding(1)
+        for b in range(choices):
+            other = row if b == actions else np.int64(move[row, offset + b])
+            value, spare = -np.inf, 0.0
+            if other >= 0 and q[other - first, i, x] != -np.inf:
+                value = 0.0 + p * q[other - first, i, x]
+                spare = p * q[other - first, n + i, x] + share * abs(value)
+            part[0, b, 0], part[0, b, 1] = value, spare
+            if best == best and not (value <= best):
+                best = value
+        for b in range(choices):
+            more = max(more, part[0, b, 0] - best + part[0, b, 1])
+        return 0.0 + best, 0.0 + more
     for e in range(begin, end):
         asked[np.int64(action[support[e], i]) if told else np.int64(0)] += np.int64(1)
     total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
@@ -272,11 +286,15 @@ def judge_lines(
     played: Played,
     told: bool,
     following: Ahead,
+    sound: bool,
     found: Known,
     outside: Ints,
     room: Lanes,
 ) -> None:
-    """Do what `kernels.judge` does; of the next time everything is found by key."""
+    """Do what `kernels.judge` does; of the next time everything is found by key.
+
+    `sound` says that there is no fault at the next time.
+    """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
     prob, reward, cost, action, move, offset = numbers
     ptr, support, chance = played
@@ -329,16 +347,16 @@ def judge_lines(
                     values[pair, i] = np.nan
                 continue
             at = within + x
-            faulty = np.uint8(0)
-            for e in range(begin, end):
+            fault[pair] = 0
+            for e in range(begin, begin if sound else end):
                 for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                    faulty |= next_fault[np.uint64(0 if last else at + jump[k])]
-            fault[pair] = faulty
+                    fault[pair] |= next_fault[np.uint64(at + jump[k])]
             for m in range(len(bound)):
                 far = _LEAST
                 for e in range(begin, end):
-                    for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                        later = next_ahead[np.uint64(0 if last else at + jump[k]), m]
+                    row = support[e]
+                    for k in range(np.uint64(out_ptr[row]), np.uint64(out_ptr[row + 1])):
+                        later = np.int64(0) if last else next_ahead[np.uint64(at + jump[k]), m]
                         far = max(far, cost[k, m] + max(np.int64(0), later))
                 ahead[pair, m] = far
             for i in range(n):

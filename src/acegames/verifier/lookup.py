@@ -1,4 +1,4 @@
-"""Compiled reading of a policy's tables (see `stored`). What is out of place in them is no answer."""
+"""Compiled reading of a policy's tables (see `stored`). What is out of place is no answer."""
 
 from __future__ import annotations
 

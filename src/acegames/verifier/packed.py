@@ -20,6 +20,9 @@ _DENSE = 16
 of neighbours are then neighbours, and nothing is searched for. Else it is hashed, at most half
 full."""
 
+_KEPT = 2**17
+"""What can happen is worked out once if a game has at most so many rows, all times together."""
+
 _LONG, _FULL = 8, 8
 """Passes go line by line where lines have so many keys at least, and there are at most so many keys
 per pair."""
@@ -88,6 +91,18 @@ class Packed:
 
     def time(self, t: int) -> Time:
         """Return what can happen at time t, without the numbers."""
+        found = self._times.get(t)
+        if found is None:
+            found = self._time(t)
+            if len(found.worst) * self.game.horizon <= _KEPT:
+                self._times[t] = found
+        return found
+
+    @cached_property
+    def _times(self) -> dict[int, Time]:
+        return {}
+
+    def _time(self, t: int) -> Time:
         bound, last = self.units.bounds[t], t == self.game.horizon - 1
         rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
         return Time(*rules, np.int64(self.span), self.low, self.size, last)
