@@ -25,6 +25,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.system.announce import announce
 from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
@@ -163,6 +164,7 @@ class _Judge:
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         given = numbers, self.base[t]
         if packed.by_line(pairs if time.last else len(following.fault)):
+            announce("acegames.verifier.lines", "judge_lines", "verifier's kernels for many situations", 8)
             ahead, sound = self._spread(t, following), not following.fault.any()
             return lambda keys, played, found, outside: lines.judge_lines(
                 keys, time, *given, played, self.told, ahead, sound, found, outside, packed.lanes()

@@ -11,7 +11,7 @@ from acegames.verifier.records import Boxes, Int
 
 
 @inlined
-def _within(
+def _number(
     at: Int, spent: Ints, lo: Ints, size: Ints, base: Ints, least: Ints, most: Ints, dims: Ints, listed: bool,
     keys: Ints, bits: Bytes, counts: Ints, ones: Bytes, by_cell: bool,
 ) -> Int:  # fmt: skip
@@ -19,18 +19,20 @@ def _within(
     for m in range(len(spent)):
         if not least[at, m] <= spent[m] <= most[at, m]:
             return np.int64(-1)
-    cell = np.int64(0)
-    for d in range(len(dims)):
+    cell = base[at]
+    step = np.int64(1)
+    for back in range(len(dims)):
+        d = len(dims) - 1 - back
         place = max(spent[dims[d]] - lo[at, d], np.int64(0))
         if place >= size[at, d]:
             return np.int64(-1)
-        cell = cell * size[at, d] + place
-    cell += base[at]
+        cell += step * place
+        step *= size[at, d]
     if listed:
         rank = np.searchsorted(keys, cell)
         if rank == len(keys) or keys[rank] != cell:
             return np.int64(-1)
-        return cell if by_cell else np.int64(rank)
+        return np.int64(cell) if by_cell else np.int64(rank)
     width = np.int64(8 * bits.shape[1])
     block = cell // width
     if not 0 <= block < min(len(bits), len(counts)):
@@ -47,26 +49,15 @@ def _within(
     return np.int64(rank)
 
 
-@inlined
-def _box(states: Ints, state: Int) -> Int:
-    """Return where a state is among these, or -1."""
-    at = np.searchsorted(states, state)
-    return np.int64(at) if at < len(states) and states[at] == state else np.int64(-1)
-
-
 @kernel
-def find_stored(
-    keys: Ints, low: Ints, size: Ints, boxes: Boxes, also: bool, reached: Boxes, spent: Ints, found: Ints
-) -> None:
-    """Write the number of each pair in the policy's tables, -1 where it is not in all of them.
+def find_stored(keys: Ints, low: Ints, size: Ints, boxes: Boxes, spent: Ints, found: Ints) -> None:
+    """Write the number of each pair in a policy's table, -1 where it is not in it.
 
-    `reached` are further tables that must have it, if `also`; `spent` is room for one pair.
+    `spent` is room for one pair.
     """
-    states, b_lo, b_size, b_base, b_least, b_most, b_dims, b_listed, b_keys, b_bits, b_counts, b_ones, b_cell = boxes
-    others, r_lo, r_size, r_base, r_least, r_most, r_dims, r_listed, r_keys, r_bits, r_counts, r_ones, r_cell = reached
+    states, lo, places, base, least, most, dims, listed, cells, bits, counts, ones, by_cell = boxes
     final, before, ending = len(low) - 1, np.int64(0), np.int64(0)
-    at: Int = np.int64(-1)
-    other: Int = np.int64(-1)
+    at = np.int64(-1)
     for p in range(len(keys)):
         key = keys[p]
         if before <= key < ending:  # in the same line
@@ -78,22 +69,16 @@ def find_stored(
                 above = rest // size[m]
                 spent[m] = rest - above * size[m] + low[m]
                 rest = above
-            at, other = _box(states, rest), _box(others, rest)
+            at = np.int64(np.searchsorted(states, rest))
+            if at < len(states) and states[at] != rest:
+                at = np.int64(len(states))
             ending = key + (size[final] + low[final] - spent[final] if final >= 0 else np.int64(1))
         before = key
         found[p] = -1
-        if at >= 0:
-            found[p] = _within(
-                at, spent, b_lo, b_size, b_base, b_least, b_most, b_dims, b_listed, b_keys, b_bits, b_counts, b_ones, b_cell
+        if at < len(states):
+            found[p] = _number(
+                at, spent, lo, places, base, least, most, dims, listed, cells, bits, counts, ones, by_cell
             )  # fmt: skip
-        if also and (
-            other < 0
-            or _within(
-                other, spent, r_lo, r_size, r_base, r_least, r_most, r_dims, r_listed, r_keys, r_bits, r_counts, r_ones,
-                r_cell,
-            ) < 0
-        ):  # fmt: skip
-            found[p] = -1
 
 
 @kernel

@@ -23,9 +23,9 @@ full."""
 _KEPT = 2**17
 """What can happen is worked out once if a game has at most so many rows, all times together."""
 
-_LONG, _FULL = 8, 8
-"""Passes go line by line where lines have so many keys at least, and there are at most so many keys
-per pair."""
+_LONG, _FULL, _FEW = 8, 8, 2**15
+"""Passes go line by line where lines have at least _LONG keys, and there are at most _FULL keys per
+pair, or _FEW in all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class Packed:
     def by_line(self, pairs: int) -> bool:
         """Whether that many pairs of one time are dense enough for the passes of `lines`."""
         long = len(self.size) > 0 and int(self.size[-1]) >= _LONG
-        return long and self.keys <= min(_FULL, _DENSE) * pairs
+        return long and self.keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
 
     def marks(self, keys: Ints | None = None) -> Bytes:
         """Return a byte for every key, and room for a window behind: 1 for these keys, else 0."""

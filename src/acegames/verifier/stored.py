@@ -42,14 +42,17 @@ class Stored:
         """Return the number of each pair, -1 where there is none."""
         from acegames.verifier.lookup import find_stored
 
-        packed, found = self._packed, np.empty(len(keys), dtype=np.int64)
-        first, last, several = self._tables[0], self._tables[-1], len(self._tables) > 1
+        packed, several = self._packed, [np.empty(len(keys), dtype=np.int64) for _ in self._tables]
 
         def work(block: slice) -> None:
             spent = np.zeros(len(packed.low), dtype=np.int64)
-            find_stored(keys[block], packed.low, packed.size, first, several, last, spent, found[block])
+            for table, found in zip(self._tables, several, strict=True):
+                find_stored(keys[block], packed.low, packed.size, table, spent, found[block])
 
         threads.over(len(keys), work)
+        found, *others = several
+        for other in others:
+            found[other < 0] = -1
         return found
 
     def read(self, keys: Ints, pairs: Ints) -> tuple[Ints, Ints, Floats] | None:
