@@ -93,6 +93,15 @@ def test_tables_say_what_the_policy_says(read, seed, concept, kind):
     assert read[0] == 0
 
 
+def test_tables_that_count_nothing_are_read(read):
+    """No budget can bind, so that all spendings of a state are one cell."""
+    game = bench.random_game(3, 6, 999)
+    policy = ace.solve(game, ace.CE()).policy
+    found = verify(game, policy)
+    assert not policy.dims and found.ok and read[0] > 10
+    assert everything(found) == everything(verify(game, Asked(policy)))
+
+
 def other_code(layer, rng):
     return {"code": rng.integers(1, 10, size=len(layer.code)).astype(layer.code.dtype)}
 

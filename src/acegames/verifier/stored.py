@@ -80,7 +80,8 @@ class Stored:
 def _sound(table: Boxes, constraints: int) -> bool:
     """Whether everything in a table has its type and shape."""
     boxes, counted = len(table.states), len(table.dims)
-    shapes = [(boxes,), (boxes, counted), (boxes, counted), (boxes + 1,), *[(boxes, constraints)] * 2, (counted,)]
+    box = (boxes, max(counted, 1))  # where no constraint is counted, a box has one cell
+    shapes = [(boxes,), box, box, (boxes + 1,), *[(boxes, constraints)] * 2, (counted,)]
     return (
         all(_is(array, np.int64, len(shape)) for array, shape in zip(table, shapes, strict=False))
         and [array.shape for array in table[:7]] == shapes
