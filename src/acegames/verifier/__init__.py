@@ -29,7 +29,8 @@ What is checked, in this order, and in which file:
 The loops of `feasible` and `deviations` are compiled (`kernels`; `lines`, where subgames lie
 densely). Time is linear in the edges of the feasible graph, plus one question to the policy per
 subgame: half a microsecond of one core per subgame of two players with three actions each. Memory
-is eight bytes per subgame and some hundred per subgame of the largest time.
+is eight bytes per subgame and some hundred per subgame of the largest time, up to a thousand where
+`lines` are used and every eighth key is a subgame.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,
