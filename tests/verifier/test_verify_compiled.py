@@ -15,7 +15,7 @@ import oracle
 from acegames import CCE, CE
 from acegames.cli import bench
 from acegames.model.numbers import exact
-from acegames.verifier import kernels, verify
+from acegames.verifier import kernels, lines, verify
 from acegames.verifier.bulk import _well_formed
 from acegames.verifier.feasible import Subgames, within_budget
 from acegames.verifier.packed import Packed
@@ -25,16 +25,22 @@ from acegames.verifier.unrolled import unroll
 from halves import blocks
 from plain_passes import take_plain_passes
 
+COMPILED = ("dense", "lines", "hashed")
+
 
 @pytest.fixture
 def passes(monkeypatch):
-    """Return verify(how, ...): "plain", "dense" (compiled, a slot per key) or "hashed" (compiled, with crowded tables)."""
+    """Return verify(how, ...): "plain", or compiled: "dense" (a slot per key), "lines" (the same, many keys at once) or
+    "hashed" (with crowded tables); the last two read the tables of a policy that shows them."""
 
     def run(how, *arguments, **keywords):
         with monkeypatch.context() as patch:
             if how == "plain":
                 take_plain_passes(patch)
             patch.setattr("acegames.verifier.packed._DENSE", {"hashed": 0}.get(how, 10**6))
+            patch.setattr("acegames.verifier.packed._LONG", {"lines": 1}.get(how, 10**9))
+            patch.setattr("acegames.verifier.packed._FULL", 10**6)
+            patch.setattr("acegames.verifier.deviations._MANY", {"dense": 10**9}.get(how, 0))
             patch.setattr("acegames.verifier.threads._LARGEST", 7)
             return verify(*arguments, **keywords)
 
@@ -120,7 +126,7 @@ def assert_same(one, two, *, exactly=True):
 def agreed(passes, game, answer, concept):
     """What the plain passes say of a policy, once the compiled ones have said the same."""
     plain = passes("plain", game, Singly(answer), concept)
-    for how in ("dense", "hashed"):
+    for how in COMPILED:
         assert_same(passes(how, game, Singly(answer), concept), plain)
     return plain
 
@@ -163,8 +169,11 @@ def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
 @pytest.mark.parametrize("concept", [CE(), CCE()], ids=["CE", "CCE"])
 def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
     """Run as plain Python, where an index beyond what was allocated is an error."""
-    for name, kernel in vars(kernels).items():
-        monkeypatch.setattr(kernels, name, getattr(kernel, "py_func", kernel))
+    monkeypatch.setattr("acegames.verifier.announce", lambda *_: None)
+    monkeypatch.setattr("acegames.verifier.deviations.announce", lambda *_: None)
+    for module in (kernels, lines):
+        for name, kernel in vars(module).items():
+            monkeypatch.setattr(module, name, getattr(kernel, "py_func", kernel))
     for seed in range(400, 408):
         game = oracle.random_game(
             np.random.default_rng(seed), rewards="dyadic", stationary=False, constraints=1, horizon=3
@@ -185,7 +194,7 @@ def test_all_passes_agree_on_random_policies(passes, faults, first):
         scale = [Fraction(1, k) for k in Units(game).scale]
         finer = [u / int(rng.integers(1, 8)) for u in scale]
         plain = agreed(passes, game, answer, concept)
-        for how in ("plain", "dense", "hashed"):
+        for how in ("plain", *COMPILED):
             assert_same(passes(how, game, Both(game, answer, finer), concept), plain)
         if not plain.pairs:
             seen["infeasible"] += 1
@@ -225,7 +234,7 @@ def test_all_passes_agree_on_solved_games(passes, first):
             solution = ace.solve(game, [CE(), CCE("egalitarian")][seed % 2])
         except ace.Infeasible:
             continue
-        found = [passes(how, game, solution.policy, solution.concept) for how in ("plain", "dense", "hashed")]
+        found = [passes(how, game, solution.policy, solution.concept) for how in ("plain", *COMPILED)]
         assert all(certificate.ok for certificate in found), str(found[0])
         assert_same(found[0], found[1], exactly=False)
         assert_same(found[0], found[2], exactly=False)
@@ -235,9 +244,11 @@ def test_all_passes_agree_on_solved_games(passes, first):
 
 
 @blocks(200, 100)
-@pytest.mark.parametrize("how", ["dense", "hashed"])
+@pytest.mark.parametrize("how", COMPILED)
 def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
     monkeypatch.setattr("acegames.verifier.packed._DENSE", 0 if how == "hashed" else 10**6)
+    monkeypatch.setattr("acegames.verifier.packed._LONG", 1 if how == "lines" else 10**9)
+    monkeypatch.setattr("acegames.verifier.packed._FULL", 10**6)
     for seed in range(first, first + 100):
         game = oracle.random_game(np.random.default_rng([seed, 7]))
         units = Units(game)
@@ -279,7 +290,7 @@ def test_budgets_at_and_beyond_the_ends_of_what_can_be_spent(passes, costs):
                 initial="s",
             )
             subgames = sum(map(len, oracle.feasible_sets(game)[1])) if oracle.feasible_sets(game)[0] else 0
-            for how in ("plain", "dense", "hashed"):
+            for how in ("plain", *COMPILED):
                 assert passes(how, game, Singly(cheapest), CCE()).pairs == subgames, (how, budget)
 
 
@@ -572,13 +583,18 @@ class Declares:
 @pytest.fixture
 def judged(monkeypatch):
     """How many pairs were judged."""
-    count, kernel = [0], kernels.judge
+    count = [0]
 
-    def counting(keys, *rest):
-        count[0] += len(keys)
-        return kernel(keys, *rest)
+    def counting(kernel):
+        def counted(keys, *rest):
+            count[0] += len(keys)
+            return kernel(keys, *rest)
 
-    monkeypatch.setattr(kernels, "judge", counting)
+        counted._cache = kernel._cache
+        return counted
+
+    monkeypatch.setattr(kernels, "judge", counting(kernels.judge))
+    monkeypatch.setattr(lines, "judge_lines", counting(lines.judge_lines))
     return count
 
 

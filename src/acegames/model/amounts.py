@@ -45,6 +45,8 @@ def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, 
 
 def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: Any) -> tuple[int, ...]:
     """Whole units of amounts as in `read_amounts`; ValueError where there are none."""
+    if _whole(units, amounts) and len(amounts) == len(constraints):
+        return tuple(amounts)
     whole = []
     for label, unit, amount in zip(constraints, units, read_amounts(constraints, amounts), strict=True):
         count = amount / unit
@@ -55,6 +57,15 @@ def to_units(constraints: Sequence[Label], units: Sequence[Fraction], amounts: A
             )
         whole.append(int(count))
     return tuple(whole)
+
+
+def _whole(units: Sequence[Fraction], amounts: Any) -> bool:
+    """Whether amounts, plain ints, are whole units as they stand: then there is nothing to read."""
+    return (
+        type(amounts) is tuple
+        and all(type(amount) is int and -LARGEST < amount < LARGEST for amount in amounts)
+        and all(unit.numerator == unit.denominator for unit in units)
+    )
 
 
 def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | float | Fraction, ...]:

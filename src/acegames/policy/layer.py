@@ -166,9 +166,13 @@ class Reached:
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
+        return find(self.table(t), state, spent) >= 0
+
+    def table(self, t: int) -> PairTable:
+        """What they are looked up in."""
         if t not in self._tables:
             self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
-        return find(self._tables[t], state, spent) >= 0
+        return self._tables[t]
 
     @cached_property
     def _tables(self) -> dict[int, PairTable]:

@@ -157,11 +157,26 @@ class Policy:
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""
+        pair = find(self._table(t), state, total)
+        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+
+    def numbering(self, t: int) -> tuple[PairTable, PairTable | None, Ints, NDArray[np.int32]]:
+        """How `pairs` numbers pairs: their table, and another that must have them too, or None.
+
+        Then `row_ptr` and `action` of the layer, to which the rows of `answers` refer.
+        """
+        layer = self.layers[t]
+        return self._table(t), None if self.reached is None else self.reached.table(t), layer.row_ptr, layer.action
+
+    def answers(self, t: int, state: Ints, pair: Ints) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """What `lookup` says, by the numbers of pairs and with rows in place of joint actions."""
+        return self.layers[t].strategies(state, pair)
+
+    def _table(self, t: int) -> PairTable:
         if t not in self._tables:
             layer = self.layers[t]
             self._tables[t] = layer.space.pair_table(self.dims, by_cell=layer.by_cell)
-        pair = find(self._tables[t], state, total)
-        return pair if self.reached is None else np.where(self.reached.contains(t, state, total), pair, -1)
+        return self._tables[t]
 
     @cached_property
     def _tables(self) -> dict[int, PairTable]:

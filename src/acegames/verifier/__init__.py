@@ -19,16 +19,18 @@ What is checked, in this order, and in which file:
     feasible     FS, and the joint actions FA that are safe in each subgame, in three passes
     deviations   V, W and the gains, from the last step back, in blocks on several threads
     alike        which subgames are judged as one: no budget binds, the policy answers alike
-    reading      the policy's answers, checked one by one (`bulk`: many at once)
+    reading      the policy's answers, checked one by one (`bulk`: many at once; `stored`: found in
+                 the policy's tables)
     tolerance    what is at stake in a subgame, what rounding can have changed, what is accepted
     walk         what the policy can truly spend, and a history that breaks a rule
     certificate  the verdict, for programs and in words
     proof        the same as a file that a stranger can check
 
-The loops of `feasible` and `deviations` are compiled (`kernels`). Time is linear in the edges of
-the feasible graph, plus one question to the policy per subgame: about a microsecond of one core per
-subgame of two players with three actions each. Memory is eight bytes per subgame and some hundred
-per subgame of the largest time.
+The loops of `feasible` and `deviations` are compiled (`kernels`; `lines`, where subgames lie
+densely). Time is linear in the edges of the feasible graph, plus one question to the policy per
+subgame: half a microsecond of one core per subgame of two players with three actions each. Memory
+is eight bytes per subgame and some hundred per subgame of the largest time, up to a thousand where
+`lines` are used and every eighth key is a subgame.
 
 For Nash the policy must be a product: the players draw independently in every subgame. Then what a
 player is told says nothing about the others, so a deviation is one action b for all of its own,

@@ -36,8 +36,10 @@ class Alike:
             floors = Ceilings(subgames.packed.game, subgames.packed.units, over_rows=np.minimum, cut=declared)
             self._floors = floors.at
 
-    def classes(self, t: int) -> tuple[Ints, Ints]:
+    def classes(self, t: int, stored: Ints | None) -> tuple[Ints, Ints]:
         """Return the pairs to judge (C,), in order, and the number of each pair's own (P,).
+
+        `stored` (P,) are the pairs' numbers in the policy's tables, where it shows them.
 
         Raises:
             Contradicted: the policy has other answers at pairs that it declares alike.
@@ -51,6 +53,8 @@ class Alike:
         floor = np.minimum(self._floors[t], packed.low + packed.size - 1) - packed.low
         count = kernels.classify(keys, packed.span, packed.size, floor, packed.table(len(keys)), first, owner)
         first = first[:count]
+        if stored is not None and stored.min() >= 0 and np.array_equal(stored[first][owner], stored):
+            return first, owner
         others = np.flatnonzero(first[owner] != np.arange(len(keys)))
         if not self._answered_alike(t, keys[others], keys[first[owner[others]]]):
             raise Contradicted
@@ -60,7 +64,12 @@ class Alike:
         """Whether the policy answers at each of these pairs as at the one judged instead."""
 
         def work(block: slice) -> bool:
-            one, two = (self._reader.in_bulk(t, *self._packed.unpack(t, x[block])) for x in (keys, instead))
-            return one is not None and two is not None and all(map(np.array_equal, one, two))
+            asked = np.concatenate([keys[block], instead[block]])
+            found = self._reader.in_bulk(t, *self._packed.unpack(t, asked))
+            if found is None:
+                return False
+            ptr, row, prob = found
+            sizes, end = np.diff(ptr).reshape(2, -1), ptr[len(asked) // 2]
+            return all(map(np.array_equal, (sizes[0], row[:end], prob[:end]), (sizes[1], row[end:], prob[end:])))
 
         return all(self._threads.over(len(keys), work))

@@ -58,6 +58,19 @@ class Bulk:
         shape = (len(self.game.states), len(self.game.constraints))
         return found if all(x.shape == shape and x.dtype == np.int64 for x in found) else None
 
+    def numbering(self, t: int) -> Any:
+        """Return what the policy's `numbering` says, None where it has none.
+
+        It must be of the very class that has `distribution` and `lookup`, as must `answers`.
+        """
+        names = {"numbering", "answers"}
+        if names & set(getattr(self.policy, "__dict__", ())) or any(ratio != 1 for ratio in self.ratios):
+            return None
+        try:
+            return self.policy.numbering(t) if names <= set(vars(type(self.policy))) else None
+        except Exception:
+            return None
+
     def read(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""
         total = in_units(spent, self.ratios)

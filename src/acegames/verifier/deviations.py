@@ -16,6 +16,8 @@ bound on what floating point can have changed it by, and what is at stake is fou
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,11 +25,12 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
+from acegames.system.announce import announce
 from acegames.verifier.alike import Alike, Contradicted
-from acegames.verifier.arrays import Floats, Ints, owners, room
+from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
-from acegames.verifier.reading import Reader
-from acegames.verifier.records import Known, Numbers, Played, Scratch, Table, Time
+from acegames.verifier.reading import Found, Reader
+from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent
@@ -35,8 +38,17 @@ from acegames.verifier.units import Spent
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
 
+_GROUPS = 2**12
+"""Joint actions of the other players in all states that may have a line each, however few occur."""
+
+_MANY = 2**9
+"""Pairs of a time from which on a policy's tables are read: looking at them takes a moment, too."""
+
 Faults = dict[int, str | int]
 """For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
+
+_Step = Callable[[Ints, Played, Known, Ints], None]
+"""Judges pairs, given by their keys, by what is played there (`kernels.judge`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +127,15 @@ class _Judge:
             move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
             numbers = normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset
             self._numbers.append(Numbers(*numbers))
-        self._rows = max(int(np.diff(layer.row_ptr).max()) for layer in game.layers)
+        self._ahead: Ahead | None = None
+        self._rooms = [self.nothing(0), self.nothing(0)]
 
     def _scratch(self) -> Scratch:
         """Return room for one pair."""
         n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
         return Scratch(
-            room(self._rows, 4 * n, dtype=np.float64),
-            room(self._rows, dtype=np.uint8),
+            room(self.packed.rows, 4 * n, dtype=np.float64),
+            room(self.packed.rows, dtype=np.uint8),
             self.packed.targets(),
             room(most, most + 1, 3, dtype=np.float64),
             room(most),
@@ -133,22 +146,72 @@ class _Judge:
         ahead = np.zeros((pairs, len(self.packed.low)), dtype=np.int64)
         return Known(np.zeros((pairs, 6 * len(self.packed.game.players))), ahead, np.zeros(pairs, dtype=np.uint8))
 
+    def _empty(self, pairs: int) -> Known:
+        """Return room for what is known of so many pairs: that of the time after next, again."""
+        self._rooms.reverse()
+        if len(self._rooms[0].fault) < pairs:
+            self._rooms[0] = self.nothing(pairs + pairs // 4)
+        values, ahead, fault = self._rooms[0]
+        found = Known(values[:pairs], ahead[:pairs], fault[:pairs])
+        found.ahead.fill(np.iinfo(np.int64).min)
+        found.fault.fill(0)
+        return found
+
+    def _step(self, t: int, following: Known, pairs: int) -> _Step:
+        """Return what judges pairs of time t: line by line where they lie densely, else singly."""
+        from acegames.verifier import kernels, lines
+
+        packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
+        given = numbers, self.base[t]
+        if packed.by_line(pairs if time.last else len(following.fault)):
+            announce("acegames.verifier.lines", "judge_lines", "verifier's kernels for many situations", 8)
+            ahead, sound = self._spread(t, following), not following.fault.any()
+            return lambda keys, played, found, outside: lines.judge_lines(
+                keys, time, *given, played, self.told, ahead, sound, found, outside, packed.lanes()
+            )
+        table = packed.filled(self.keys[t + 1], self._after)
+        return lambda keys, played, found, outside: kernels.judge(
+            keys, time, table, *given, played, self.told, following, found, outside, self._scratch()
+        )
+
+    def _spread(self, t: int, following: Known) -> Ahead:
+        """Return what is known of the pairs of the time after t, by key."""
+        from acegames.verifier import lines
+
+        n, keys, owner = len(self.packed.game.players), self.keys[t + 1], self._after
+        if self._ahead is None:
+            alive = self.packed.marks()
+            high, deviating, own = (
+                np.zeros((n, len(alive))),
+                np.zeros((2 * n, len(alive))),
+                np.zeros((len(alive), 3 * n)),
+            )
+            spent = np.zeros((len(alive), len(self.packed.low)), dtype=np.int64)
+            self._ahead = Ahead(alive, high, deviating, own, spent, np.zeros_like(alive))
+        ahead = self._ahead
+        ahead.alive.fill(0)
+        self.threads.over(len(keys), lambda block: lines.spread(keys[block], owner[block], following, ahead))
+        return ahead
+
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
-        packed, time = self.packed, self.packed.time(t)
-        table = packed.filled(self.keys[t + 1], self._after)
-        chosen, self._after = self.alike.classes(t)
+        packed = self.packed
+        stored = self.reader.stored(t, packed) if len(self.keys[t]) >= _MANY else None
+        pairs = None if stored is None else stored.find(self.keys[t], self.threads)
+        chosen, owner = self.alike.classes(t, pairs)
         every = self.keys[t][chosen]
-        found = self.nothing(len(every))
-        found.ahead.fill(np.iinfo(np.int64).min)
+        mine = None if pairs is None else pairs[chosen]
+        step, self._after = self._step(t, following, len(every)), owner
+        found = self._empty(len(every))
 
         runs = self.threads.runs(len(every))
         compared = np.concatenate([run.start + self.reader.some(t, run.stop - run.start) for run in runs])
 
         def work(block: slice) -> tuple[Faults, Gains]:
             part = Known(found.values[block], found.ahead[block], found.fault[block])
-            mine = compared[(compared >= block.start) & (compared < block.stop)] - block.start
-            faults = self._block(t, every[block], time, table, following, part, mine)
+            some = compared[(compared >= block.start) & (compared < block.stop)] - block.start
+            read = None if stored is None or mine is None else stored.read(every[block], mine[block])
+            faults = self._block(t, every[block], step, part, some, read)
             return faults, self._gains(t, every[block], part)
 
         starts = [block.start for block in self.threads.blocks(len(every))]
@@ -164,21 +227,18 @@ class _Judge:
             self.gains.put_before(gains)
         return found
 
-    def _block(
-        self, t: int, keys: Ints, time: Time, table: Table, following: Known, found: Known, compared: Ints
-    ) -> Faults:
+    def _block(self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints, read: Found | None) -> Faults:
         """Ask the policy and write what is found; return what it is at fault in."""
-        from acegames.verifier import kernels
-
-        answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
+        answers = None
+        if read is not None:
+            answers = self.reader.confirmed(t, read, *self.packed.unpack(t, keys[compared]), compared)
+        if answers is None:
+            answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
         shift, row = self.packed.shift(t, keys), answers.row
         if self.packed.unrolled is not None:
             row = row + np.repeat(shift, np.diff(answers.ptr))
-        played = Played(answers.ptr, row, answers.prob)
-        numbers, outside = self._numbers[self.packed.game.layer_at[t]], np.empty(len(keys), dtype=np.int64)
-        kernels.judge(
-            keys, time, table, numbers, self.base[t], played, self.told, following, found, outside, self._scratch()
-        )
+        outside = np.empty(len(keys), dtype=np.int64)
+        step(keys, Played(answers.ptr, row, answers.prob), found, outside)
         wrong = np.flatnonzero(outside >= 0)
         return {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
 
@@ -202,8 +262,14 @@ def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list
 
 
 def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
-    others = np.column_stack([owners(layer.row_ptr), np.delete(layer.action, player, axis=1)])
-    group = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1)
-    table = np.full((int(group.max()) + 1, len(game.actions[player])), -1, dtype=np.int64)
+    others = [i for i in range(len(game.players)) if i != player]
+    group, groups = owners(layer.row_ptr), len(game.states) * math.prod(len(game.actions[i]) for i in others)
+    for i in others if groups < BELOW else ():
+        group = group * len(game.actions[i]) + layer.action[:, i]
+    if groups > max(_GROUPS, 4 * len(group)):  # too many to have a line each: those that occur are numbered
+        apart = [layer.action[:, i] for i in others] if groups >= BELOW else []
+        group = np.unique(np.column_stack([group, *apart]), axis=0, return_inverse=True)[1].reshape(-1)
+        groups = int(group.max()) + 1
+    table = np.full((groups, len(game.actions[player])), -1, dtype=np.int64)
     table[group, layer.action[:, player]] = np.arange(len(group))
     return table[group]

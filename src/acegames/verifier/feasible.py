@@ -8,8 +8,9 @@ Three compiled passes over the keys of each time:
     forward   again, through safe rows only: a pair that is alive but is reached only by unsafe rows
               is no subgame of any feasible policy.
 
-Successors are worked out anew in each pass. Memory is eight bytes per pair, and some tens per pair
-of the largest time.
+Where pairs lie densely, many that are neighbours are looked at at once (`lines`), else one by one
+(`kernels`). Successors are worked out anew in each pass. Memory is eight bytes per pair, and some
+tens per pair of the largest time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import numpy as np
 from acegames.model.game import MarkovGame
 from acegames.verifier.arrays import BELOW, Bytes, Ints
 from acegames.verifier.packed import Packed
-from acegames.verifier.records import Table, Time
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Units
 
@@ -52,16 +52,32 @@ def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
     """Return the keys of each time that play can reach while every budget is kept; none at H."""
     layers = [packed.start]
     for t in range(packed.game.horizon - 1):
-        table = packed.table(4 * len(layers[t]))
-        layers.append(_searched(packed, t, layers[t]) if table.shift else _marked(packed, t, layers[t], table, threads))
+        keys = layers[t]
+        by_line, hashed = packed.by_line(len(keys)), packed.hashed(4 * len(keys))
+        find = _marked_by_line if by_line else _searched if hashed else _marked
+        layers.append(find(packed, t, keys, threads))
     return [*layers, packed.start[:0]]
 
 
-def _marked(packed: Packed, t: int, keys: Ints, table: Table, threads: Threads) -> Ints:
-    """The successors, in order, by a table with a slot for every key."""
-    from acegames.verifier import kernels
+def _marked_by_line(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
+    """The successors, in order."""
+    from acegames.verifier import lines
 
     time = packed.time(t)
+
+    def work(block: slice) -> Bytes:
+        marks = packed.marks()
+        lines.mark_successors(keys[block], time, marks, packed.lanes())
+        return marks
+
+    return _any_marked(threads.each(work, threads.shares(len(keys))))
+
+
+def _marked(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
+    """The same by a table with a slot for every key."""
+    from acegames.verifier import kernels
+
+    time, table = packed.time(t), packed.table(4 * len(keys))
 
     def work(block: slice) -> None:
         kernels.expand(keys[block], time, table, np.int64(BELOW), np.zeros(2, dtype=np.int64))
@@ -70,7 +86,15 @@ def _marked(packed: Packed, t: int, keys: Ints, table: Table, threads: Threads) 
     return np.flatnonzero(table.number >= 0)
 
 
-def _searched(packed: Packed, t: int, keys: Ints) -> Ints:
+def _any_marked(found: list[Bytes]) -> Ints:
+    """The keys that are marked in any of these."""
+    first, *others = found
+    for marks in others:
+        np.bitwise_or(first, marks, out=first)
+    return np.flatnonzero(first)
+
+
+def _searched(packed: Packed, t: int, keys: Ints, _: Threads) -> Ints:
     """The same by a hashed table, which grows."""
     from acegames.verifier import kernels
 
@@ -88,40 +112,70 @@ def _searched(packed: Packed, t: int, keys: Ints) -> Ints:
 
 
 def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> None:
+    for t in reversed(range(packed.game.horizon)):
+        find = _alive_by_line if packed.by_line(len(layers[t])) else _alive
+        layers[t] = layers[t][find(packed, t, layers[t], layers[t + 1], threads).view(bool)]
+
+
+def _alive_by_line(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> Bytes:
+    """Which pairs have a safe row."""
+    from acegames.verifier import lines
+
+    time, marks, alive = packed.time(t), packed.marks(following), np.zeros(len(keys), dtype=np.uint8)
+
+    def work(block: slice) -> None:
+        lines.mark_alive(keys[block], time, marks, packed.lanes(), alive[block])
+
+    threads.over(len(keys), work)
+    return alive
+
+
+def _alive(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> Bytes:
+    """The same pair by pair."""
     from acegames.verifier import kernels
 
-    for t in reversed(range(packed.game.horizon)):
-        time, table, keys = packed.time(t), packed.filled(layers[t + 1]), layers[t]
-        alive = np.zeros(len(keys), dtype=np.uint8)
+    time, table, alive = packed.time(t), packed.filled(following), np.zeros(len(keys), dtype=np.uint8)
 
-        def work(
-            block: slice, time: Time = time, table: Table = table, keys: Ints = keys, alive: Bytes = alive
-        ) -> None:
-            kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
+    def work(block: slice) -> None:
+        kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
 
-        threads.over(len(keys), work)
-        layers[t] = keys[alive.view(bool)]
+    threads.over(len(keys), work)
+    return alive
 
 
 def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads) -> list[Ints]:
-    from acegames.verifier import kernels
-
     safe_rows = []
     for t in range(packed.game.horizon):
-        reached = np.zeros(len(layers[t + 1]), dtype=np.uint8)
-        safe = np.zeros(len(packed.game.layer(t).reward), dtype=np.uint8)
-        time, table, keys = packed.time(t), packed.filled(layers[t + 1]), layers[t]
-
-        def work(
-            block: slice, time: Time = time, table: Table = table, keys: Ints = keys, safe: Bytes = safe,
-            reached: Bytes = reached,
-        ) -> None:  # fmt: skip
-            kernels.find_reached(
-                keys[block], time, table, packed.targets(), safe, reached
-            )  # sets bytes to 1, in any order
-
-        threads.over(len(keys), work)
-        rows = np.flatnonzero(safe)
+        find = _reached_by_line if packed.by_line(len(layers[t])) else _reached
+        rows, layers[t + 1] = find(packed, t, layers[t], layers[t + 1], threads)
         safe_rows.append(rows if packed.unrolled is None else np.unique(packed.unrolled.row[t][rows]))
-        layers[t + 1] = layers[t + 1][reached.view(bool)]
     return safe_rows
+
+
+def _reached_by_line(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> tuple[Ints, Ints]:
+    """The rows that are safe at some of the pairs, and the pairs of the next time they lead to."""
+    from acegames.verifier import lines
+
+    time, alive = packed.time(t), packed.marks(following)
+
+    def work(block: slice) -> tuple[Bytes, Bytes]:
+        safe, marks = np.zeros(len(time.worst), dtype=np.uint8), packed.marks()
+        lines.mark_reached(keys[block], time, alive, packed.lanes(), safe, marks)
+        return safe, marks
+
+    safe, marks = zip(*threads.each(work, threads.shares(len(keys))), strict=True)
+    return _any_marked(list(safe)), _any_marked(list(marks))
+
+
+def _reached(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> tuple[Ints, Ints]:
+    """The same pair by pair."""
+    from acegames.verifier import kernels
+
+    time, table = packed.time(t), packed.filled(following)
+    reached, safe = (np.zeros(length, dtype=np.uint8) for length in (len(following), len(time.worst)))
+
+    def work(block: slice) -> None:
+        kernels.find_reached(keys[block], time, table, packed.targets(), safe, reached)  # sets bytes to 1, in any order
+
+    threads.over(len(keys), work)
+    return np.flatnonzero(safe), following[reached.view(bool)]

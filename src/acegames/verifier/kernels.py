@@ -254,7 +254,7 @@ def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Byte
 
 
 @inlined
-def _rounding(terms: Int) -> float:
+def rounding(terms: Int) -> float:
     """How far a mean of so many terms can be off, in units of their size."""
     return UNIT_ROUNDOFF * max(16.0, 2.0 * terms + 6.0)
 
@@ -275,7 +275,7 @@ def _add_up(
         size += abs(term)
         before += prob[begin + k] * following[targets[k], off]
     q[at, column] = reward + total
-    q[at, off] = before + digit + _rounding(count) * (abs(reward) + size)
+    q[at, off] = before + digit + rounding(count) * (abs(reward) + size)
 
 
 @inlined
@@ -317,7 +317,7 @@ def _deviation(
     total, size, off, groups = 0.0, 0.0, 0.0, np.int64(0)
     for own in range(actions):
         if asked[own] > 0:
-            share = _rounding(asked[own])
+            share = rounding(asked[own])
             asked[own] = 0
             best, more = -np.inf, 0.0
             for b in range(choices):
@@ -330,7 +330,7 @@ def _deviation(
             off += more
             groups += np.int64(1)
     if groups > 1:
-        off += _rounding(groups) * size
+        off += rounding(groups) * size
     return total, off
 
 
@@ -419,7 +419,7 @@ def judge(
                 absolute += abs(term)
                 off += chance[e] * q[support[e] - first, 2 * n + i]
             values[p, i] = own
-            values[p, 2 * n + i] = off + _rounding(end - begin) * absolute
+            values[p, 2 * n + i] = off + rounding(end - begin) * absolute
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Ints, room
+from acegames.verifier.arrays import BELOW, Bytes, Ints, room
 from acegames.verifier.ceilings import Ceilings
-from acegames.verifier.records import Table, Time
+from acegames.verifier.records import Lanes, Table, Time
 from acegames.verifier.units import Spent, Units
 from acegames.verifier.unrolled import Unrolled, unroll
 
@@ -19,6 +19,13 @@ _DENSE = 16
 """A table has a slot for every key where that is no more than this many slots per pair: successors
 of neighbours are then neighbours, and nothing is searched for. Else it is hashed, at most half
 full."""
+
+_KEPT = 2**17
+"""What can happen is worked out once if a game has at most so many rows, all times together."""
+
+_LONG, _FULL, _FEW = 8, 8, 2**15
+"""Passes go line by line where lines have at least _LONG keys, and there are at most _FULL keys per
+pair, or _FEW in all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,11 @@ class Packed:
         return math.prod(self.size.tolist())
 
     @cached_property
+    def keys(self) -> int:
+        """Number of keys of all states."""
+        return len(self.game.states) * self.span
+
+    @cached_property
     def start(self) -> Ints:
         """The initial pairs."""
         return np.array([s for s, _ in self.game.initial], dtype=np.int64) * self.span - self._steps(self.low[None, :])
@@ -79,9 +91,25 @@ class Packed:
 
     def time(self, t: int) -> Time:
         """Return what can happen at time t, without the numbers."""
+        found = self._times.get(t)
+        if found is None:
+            found = self._time(t)
+            if len(found.worst) * self.game.horizon <= _KEPT:
+                self._times[t] = found
+        return found
+
+    @cached_property
+    def _times(self) -> dict[int, Time]:
+        return {}
+
+    def _time(self, t: int) -> Time:
         bound, last = self.units.bounds[t], t == self.game.horizon - 1
         rules = (*self._rules[self.game.layer_at[t]], bound - self.ceilings.rows(t), bound)
         return Time(*rules, np.int64(self.span), self.low, self.size, last)
+
+    def row_ptr(self, t: int) -> Ints:
+        """Return where the rows of each state begin at time t, (S+1,)."""
+        return self._rules[self.game.layer_at[t]][0]
 
     @cached_property
     def _rules(self) -> list[tuple[Ints, Ints, Ints]]:
@@ -103,6 +131,44 @@ class Packed:
     def _widest(self) -> int:
         return max(int(np.diff(layer.out_ptr).max()) for layer in self.game.layers)
 
+    @cached_property
+    def rows(self) -> int:
+        """The most rows of a state."""
+        return max(int(np.diff(layer.row_ptr).max()) for layer in self.game.layers)
+
+    def by_line(self, pairs: int) -> bool:
+        """Whether that many pairs of one time are dense enough for the passes of `lines`."""
+        long = len(self.size) > 0 and int(self.size[-1]) >= _LONG
+        return long and self.keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
+
+    def marks(self, keys: Ints | None = None) -> Bytes:
+        """Return a byte for every key, and room for a window behind: 1 for these keys, else 0."""
+        from acegames.verifier.lines import LANES
+
+        marks = np.zeros(self.keys + LANES, dtype=np.uint8)
+        if keys is not None:
+            marks[keys] = 1
+        return marks
+
+    def lanes(self) -> Lanes:
+        """Return room for one window of `lines`."""
+        from acegames.verifier.lines import LANES
+
+        n, most = len(self.game.players), max(map(len, self.game.actions))
+        return Lanes(
+            np.zeros((self.rows, 2 * n, LANES)),
+            np.zeros(self.rows, dtype=np.uint8),
+            np.zeros((max(2, self.rows), LANES), dtype=np.uint8),
+            np.zeros(LANES, dtype=np.int64),
+            np.zeros(len(self.size), dtype=np.int64),
+            np.zeros((n, LANES)),
+            np.zeros(LANES),
+            np.zeros(LANES),
+            np.zeros(LANES),
+            np.zeros((1, most + 1, 2)),
+            np.zeros(most, dtype=np.int64),
+        )
+
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""
         steps = np.zeros(len(amounts), dtype=np.int64)
@@ -110,11 +176,14 @@ class Packed:
             steps = steps * self.size[m] + amounts[:, m]
         return steps
 
+    def hashed(self, expected: int) -> bool:
+        """Whether a table with room for so many keys is hashed."""
+        return self.keys > _DENSE * max(expected, 64)
+
     def table(self, expected: int) -> Table:
         """Return an empty table with room for so many keys."""
-        keys = len(self.game.states) * self.span
-        if keys <= _DENSE * max(expected, 64):
-            return Table(np.full(0, -1, dtype=np.int64), np.full(keys, -1, dtype=np.int32), np.int64(0))
+        if not self.hashed(expected):
+            return Table(np.full(0, -1, dtype=np.int64), np.full(self.keys, -1, dtype=np.int32), np.int64(0))
         bits = max(2 * expected, 2).bit_length()
         slots = np.full(1 << bits, -1, dtype=np.int64)
         return Table(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))

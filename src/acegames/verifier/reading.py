@@ -22,6 +22,8 @@ from acegames.model.game import JointAction, MarkovGame
 from acegames.numerics import PROBABILITY_RENORMALISE, PROBABILITY_SUM, PRODUCT
 from acegames.verifier.arrays import Floats, Ints, offsets, owners
 from acegames.verifier.bulk import Bulk
+from acegames.verifier.packed import Packed
+from acegames.verifier.stored import Stored
 from acegames.verifier.units import Number, Spent, Units
 
 _REMEMBERED = 2**17
@@ -30,8 +32,14 @@ _REMEMBERED = 2**17
 _COMPARED = 64
 """Pairs, about, at which `lookup` is compared with `distribution` in one verification."""
 
+_CONTRADICTED = "`lookup` does not say what its `distribution` says"
+
 _SINGLY = 64
 """Pairs of a faulty bulk that are asked one by one rather than halved again."""
+
+
+Found = tuple[Ints, Ints, Floats]
+"""Pointers, rows and probabilities, as in `Answers`."""
 
 
 class Answer(NamedTuple):
@@ -94,9 +102,30 @@ class Reader:
         """Return up to where the policy says that it answers alike, (S, M) at each time."""
         return None if self._bulk is None else self._bulk.declared()
 
-    def in_bulk(self, t: int, state: Ints, spent: Ints) -> tuple[Ints, Ints, Floats] | None:
+    def in_bulk(self, t: int, state: Ints, spent: Ints) -> Found | None:
         """Return pointers, rows and probabilities; None where they cannot be had at once."""
         return None if self._bulk is None else self._bulk.read(t, state, spent)
+
+    def stored(self, t: int, packed: Packed) -> Stored | None:
+        """Return the policy's tables of one time; None where it shows none, or not of this game."""
+        if self._bulk is None or self.product or packed.unrolled is not None:
+            return None
+        return Stored.of(packed, self.policy, t, self._bulk.numbering(t))
+
+    def confirmed(self, t: int, found: Found, state: Ints, spent: Ints, compared: Ints) -> Answers | None:
+        """Return what was read from tables; None where `lookup` has no answers.
+
+        At pairs of these numbers, which are those, it is compared with what `lookup` and
+        `distribution` say.
+        """
+        said, answers = self.in_bulk(t, state, spent) if len(compared) else None, Answers(*found, {})
+        if said is None and len(compared):
+            return None
+        for k, p in enumerate(compared.tolist()):
+            if said is not None and not _alike(Answers(*said, {}), k, answers, p):
+                self._note(t, int(state[k]), tuple(spent[k].tolist()), "`answers` do not say what its `lookup` says")
+        self._compare(t, state, spent, answers, compared)
+        return answers
 
     def some(self, t: int, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
@@ -127,7 +156,7 @@ class Reader:
         found = None if self._bulk is None or not len(state) else self._bulk.read(t, state, spent)
         if found is not None:
             answers = Answers(*found, {})
-            self._compare(t, state, spent, answers, compared)
+            self._compare(t, state[compared], spent[compared], answers, compared)
             return answers
         if self._bulk is not None and len(state) > _SINGLY:
             half = 1 << ((len(state) - 1).bit_length() - 1)  # so that the last parts are those of any larger block
@@ -135,7 +164,7 @@ class Reader:
             return _joined(one, self._read(t, state[half:], spent[half:], compared[compared >= half] - half))
         answers = self._read_singly(t, state, spent)
         if self._bulk is not None and len(state) and not answers.faults:
-            self._note(t, int(state[0]), tuple(spent[0].tolist()), "or beside it")
+            self._note(t, int(state[0]), tuple(spent[0].tolist()), nearby="or beside it")
         return answers
 
     def _read_singly(self, t: int, state: Ints, spent: Ints) -> Answers:
@@ -154,9 +183,9 @@ class Reader:
         return Answers(ptr, np.array(rows, dtype=np.int64), np.array(probs, dtype=np.float64), faults)
 
     def _compare(self, t: int, state: Ints, spent: Ints, answers: Answers, compared: Ints) -> None:
-        """Ask again, singly, at a few pairs."""
-        for p in compared.tolist():
-            pair = int(state[p]), tuple(spent[p].tolist())
+        """Ask again, singly, at a few pairs of these numbers."""
+        for p, at, total in zip(compared.tolist(), state.tolist(), spent.tolist(), strict=True):
+            pair = at, tuple(total)
             single = self.ask(t, *pair)
             span = slice(int(answers.ptr[p]), int(answers.ptr[p + 1]))
             bulk = dict(zip(answers.row[span].tolist(), answers.prob[span].tolist(), strict=True))
@@ -166,9 +195,9 @@ class Reader:
             ):
                 self._note(t, *pair)
 
-    def _note(self, t: int, state: int, spent: Spent, nearby: str = "") -> None:
+    def _note(self, t: int, state: int, spent: Spent, what: str = _CONTRADICTED, nearby: str = "") -> None:
         where = " ".join([self.place(t, state, spent), nearby]).strip()
-        found = (-t, state, spent), f"At {where}: the policy's `lookup` does not say what its `distribution` says."
+        found = (-t, state, spent), f"At {where}: the policy's {what}."
         with self._lock:
             self.disagreement = min(self.disagreement or found, found)
 
@@ -226,6 +255,12 @@ class Reader:
         if not abs(total - 1) <= PROBABILITY_SUM:
             raise _Fault(f"probabilities sum to {total!r}, must sum to 1")
         return Answer(tuple(rows), tuple(p / total for p in probs))
+
+
+def _alike(one: Answers, p: int, two: Answers, q: int) -> bool:
+    """Whether a pair of one and a pair of the other have the very same answer."""
+    mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[q : q + 2])
+    return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 
 def _joined(one: Answers, two: Answers) -> Answers:

@@ -73,3 +73,51 @@ class Scratch(NamedTuple):
     targets: Ints  # (outcomes of a row,)
     part: Floats  # (A_i, A_i + 1, 3) what a choice comes to, its size and what that can be off by
     asked: Ints  # (A_i,)
+
+
+class Ahead(NamedTuple):
+    """What is known of the next time by key, for `lines`; C keys and some room behind them."""
+
+    alive: Bytes  # (C,) 1: is a pair; the rest is meaningless elsewhere
+    high: Floats  # (N, C) the best of safe play
+    deviating: Floats  # (2N, C) W, and what it can be off by
+    own: Floats  # (C, 3N) V, what it can be off by, and the worst of the policy
+    ahead: Ints  # (C, M) as in `Known`
+    fault: Bytes  # (C,)
+
+
+class Lanes(NamedTuple):
+    """Room for one window of `lines`."""
+
+    q: Floats  # (rows of a state, 2N, LANES)
+    wanted: Bytes  # (rows of a state,) 2: some pair plays the row; 1: some player can switch to it
+    safe: Bytes  # (rows of a state and at least 2, LANES)
+    lane: Ints  # (LANES,) of each pair
+    slack: Ints  # (M,)
+    best: Floats  # (N, LANES)
+    total: Floats  # (LANES,)
+    gross: Floats  # (LANES,)
+    before: Floats  # (LANES,)
+    part: Floats  # (1, A_i + 1, 2)
+    asked: Ints  # (A_i,)
+
+
+class Boxes(NamedTuple):
+    """How a policy numbers pairs: in every state a box of cells, the last dimension fastest.
+
+    What was spent below `lo` counts as `lo`.
+    """
+
+    states: Ints  # (B,) ascending
+    lo: Ints  # (B, D)
+    size: Ints  # (B, D)
+    base: Ints  # (B+1,) first cell of each box
+    least: Ints  # (B, M) least and largest spending of every constraint
+    most: Ints  # (B, M)
+    dims: Ints  # (D,) the constraints that boxes count
+    listed: bool  # the cells present are in `keys`, else in `bits`
+    keys: Ints  # ascending
+    bits: Bytes  # (blocks, width) one bit per cell
+    counts: Ints  # cells present before each block
+    ones: Bytes  # (256,) bits set in each byte
+    by_cell: bool  # a pair's number is its cell, else that of the cell among those present

@@ -33,6 +33,11 @@ class Threads(Team):
         """Cut so many pairs into the largest blocks, however many threads there are."""
         return [slice(start, min(start + _LARGEST, length)) for start in range(0, length, _LARGEST)]
 
+    def shares(self, length: int) -> list[slice]:
+        """Cut so many pairs into one part for each thread, or fewer if these would be small."""
+        size = max(-(-length // self.threads), _SMALLEST)
+        return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
+
     def over(self, length: int, work: Callable[[slice], T]) -> list[T]:
         """Do the work on every block, the first one alone; return what it gives, in order."""
         first, *others = self.blocks(length) or [slice(0, 0)]
