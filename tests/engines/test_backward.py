@@ -7,6 +7,7 @@ import pytest
 
 import acegames as ace
 from acegames.engines import backward, local
+from acegames.engines.blocks import write_out
 from acegames.engines.reference import OneByOne
 from oracle import random_game
 
@@ -77,9 +78,11 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
         """As the kernel, but nothing that took a program is certified."""
         found = real(data, begin, end, solver, room)
         assert not found.open
-        stages = tuple(solver._open(data, begin, int(at)) for at in found.mixed.at)
-        room.value[found.mixed.at] = np.nan
-        room.code[found.mixed.at] = 0
+        at = np.sort(np.concatenate([x.at for x in (found.mixed, *found.more)]))
+        written, count = write_out(data, begin, at)
+        stages = tuple(solver._open(written, g) for g in range(count))
+        room.value[at] = np.nan
+        room.code[at] = 0
         return local.Answers(*room, open=stages, programs=found.programs)
 
     monkeypatch.setattr(local, "solve_block", all_open)

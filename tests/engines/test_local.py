@@ -6,7 +6,7 @@ import pytest
 import acegames as ace
 from acegames.engines import local
 from acegames.engines.forecast import FIXED_BYTES
-from acegames.kernels import cells
+from acegames.kernels import cells, written
 from acegames.safety.explore import explore
 from acegames.safety.graph import feasible_graph
 from acegames.safety.lattice import lattice
@@ -96,16 +96,22 @@ def test_the_bytes_do_not_depend_on_the_threads(tmp_path, engine, monkeypatch):
 def test_uncertified_stages_are_repaired_exactly(monkeypatch):
     """Pretend that no stage of a run could be certified: the exact path must give the same answers, and be counted."""
 
-    def nothing_certified(begin, end, source, choices, goal, widest, answers):
+    def nothing_plain(begin, end, source, choices, goal, widest, answers):
         reached = np.flatnonzero(source.marks[begin:end]) if source.dense else np.arange(end - begin)
         answers.open[: len(reached)] = reached
         answers.mixed_ptr[0] = 0
-        return 0, len(reached), len(reached)
+        return 0, len(reached), 0
+
+    def nothing_certified(stages, count, choices, goal, widest, answers):
+        answers.open[:count] = stages.cell[:count]
+        answers.mixed_ptr[0] = 0
+        return 0, count, count
 
     rng = np.random.default_rng(3)
     games = [g for g in (random_game(rng, players=2) for _ in range(25)) if ace.feasibility(g).feasible]
     expected = [ace.solve(g, ace.CE()) for g in games]
-    monkeypatch.setattr(cells, "solve_cells", nothing_certified)
+    monkeypatch.setattr(cells, "solve_cells", nothing_plain)
+    monkeypatch.setattr(written, "solve_written", nothing_certified)
     for game, right in zip(games, expected, strict=True):
         for engine in ENGINES.values():
             found = ace.solve(game, ace.CE(), engine=engine)

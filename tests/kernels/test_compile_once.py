@@ -15,8 +15,8 @@ from acegames.stage import StageBatch
 from stage_solvers import BatchStageSolver, NashStageSolver
 import acegames.kernels
 from acegames.engines.ahead import solve_one
-for product in (False, True):
-    solve_one(product=product)  # what another process compiles is what a solve needs
+for games in ("plain", "left", "nash"):
+    solve_one(games)  # what another process compiles is what a solve needs
 from acegames.safety import space
 for name in ("intersection", "rendezvous", "medium_access_3", "six_cycle", "corridor", "drones"):
     for concept in (ace.CE(), ace.CCE("fair")):

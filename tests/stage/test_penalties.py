@@ -14,12 +14,12 @@ import acegames as ace
 from acegames.engines.reference import ReferenceEngine
 from acegames.stage import StageBatch
 from acegames.stage.highs import HighsStageSolver
-from stage_solvers import BatchStageSolver, ExactNashSolver, solved_exactly
+from stage_solvers import BatchStageSolver, ExactNashSolver, PlainFirst, solved_exactly
 
 PLAYERS = ("p", "q")
 SIZES = [1e3, 1e6, 1e9, 1e12, 1e15]
 OBJECTIVES = ["welfare", "egalitarian", "fair", "p", (1.0, 3.0), None]
-SOLVERS = {"fast": BatchStageSolver, "reference": HighsStageSolver}
+SOLVERS = {"fast": BatchStageSolver, "lockstep": PlainFirst, "reference": HighsStageSolver}
 
 
 def grid(*sizes):

@@ -13,11 +13,11 @@ import oracle
 from acegames import CCE, CE
 from acegames.stage import StageBatch
 from acegames.stage.highs import HighsStageSolver
-from stage_solvers import BatchStageSolver, solved_exactly
+from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
 
 TOLERANCE = 1e-8  # in units of the stage's utility range
 
-SOLVERS = {"highs": HighsStageSolver, "fast": BatchStageSolver}
+SOLVERS = {"highs": HighsStageSolver, "fast": BatchStageSolver, "lockstep": PlainFirst}
 
 
 @functools.cache

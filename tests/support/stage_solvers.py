@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.concepts import Correlated
+from acegames.kernels.lockstep import group_room
 from acegames.kernels.records import Answers, Choices, Written
+from acegames.kernels.stage import pure_room
+from acegames.kernels.written import solve_plain, solve_written
 from acegames.model.arrays import owners, pointers
-from acegames.stage import Stage, StageStrategies
+from acegames.stage import Stage, StageBatch, StageStrategies
 from acegames.stage.exact import solve_exactly
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
 from acegames.stage.nash_exact import solve_nash
+from acegames.system.compiled import kernel
 
 
 def solved_exactly(action, utility, concept, players):
@@ -49,24 +53,65 @@ def kernel_arguments(batch, concept, players):
     return stages, number, choices_of(batch, concept, players), goal, widest, answers
 
 
-class BatchStageSolver:
-    """Solves whole batches in numba, with the same answers as the reference."""
+@kernel
+def solve_plain_games(games, count, choices, goal, widest, answers):
+    """As `solve_written`, of what is plain: how many are mixed, left, and took a program."""
+    actions = choices.first_action[1:] - choices.first_action[:-1]
+    group = group_room(widest, len(actions), actions, goal.correlated)
+    answers.mixed_ptr[0] = 0
+    return solve_plain(
+        games, count, choices, goal, pure_room(widest, len(actions)), group, np.int64(0), np.int64(0), answers
+    )
+
+
+class PlainFirst:
+    """Solves batches as engines do: what is plain in lockstep, and the rest one by one."""
 
     def solve(self, batch, concept, players):
         """Return an equilibrium of each stage."""
-        from acegames.kernels.written import solve_written
+        if not isinstance(concept, Correlated):
+            return NashStageSolver().solve(batch, concept, players)
+        arguments = kernel_arguments(batch, concept, players)
+        answers = arguments[-1]
+        mixed, left, programs = solve_plain_games(*arguments)
+        sigma, repaired = np.zeros(len(batch.utility)), 0
+        cells = answers.open[:left].copy()
+        answers.code[cells] = 0
+        _file(batch, answers, mixed, sigma)
+        if left:
+            rows = np.concatenate([np.arange(batch.ptr[g], batch.ptr[g + 1]) for g in cells])
+            part = StageBatch(
+                pointers(np.diff(batch.ptr)[cells]),
+                batch.action[rows],
+                batch.utility[rows],
+                batch.rounded[rows],
+                batch.baseline,
+            )
+            found = BatchStageSolver().solve(part, concept, players)
+            sigma[rows], programs, repaired = found.sigma, programs + found.programs, found.repaired
+        return StageStrategies(sigma, int(programs), repaired)
 
+
+def _file(batch, found, mixed, sigma):
+    used, pure = found.mixed_ptr[mixed], found.code > 0
+    sigma[batch.ptr[:-1][pure] + found.code[pure] - 1] = 1.0
+    first = np.repeat(batch.ptr[found.mixed_cell[:mixed]], np.diff(found.mixed_ptr[: mixed + 1]))
+    sigma[first + found.mixed_row[:used]] = found.mixed_prob[:used]
+
+
+class BatchStageSolver:
+    """Solves whole batches in numba, one stage after the other, with the same answers as the reference."""
+
+    def solve(self, batch, concept, players):
+        """Return an equilibrium of each stage."""
         if not isinstance(concept, Correlated):
             return NashStageSolver().solve(batch, concept, players)
         arguments = kernel_arguments(batch, concept, players)
         mixed, bad, programs = solve_written(*arguments)
         found, sigma = arguments[-1], np.zeros(len(batch.utility))
-        used, opened = found.mixed_ptr[mixed], found.open[:bad]
+        opened = found.open[:bad]
         found.code[opened] = 0
-        pure = found.code > 0
-        sigma[batch.ptr[:-1][pure] + found.code[pure] - 1] = 1.0
-        first = np.repeat(batch.ptr[found.mixed_cell[:mixed]], np.diff(found.mixed_ptr[: mixed + 1]))
-        sigma[first + found.mixed_row[:used]] = found.mixed_prob[:used]
+        _file(batch, found, mixed, sigma)
         for g in opened.tolist():
             sigma[batch.ptr[g] : batch.ptr[g + 1]] = solve_exactly(batch.stage(g, concept, players))
         return StageStrategies(sigma, int(programs), int(bad))

@@ -236,7 +236,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     return lambda kernel, code: compiled.compile_elsewhere(
-        kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
+        [kernel], f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
     )
 
 

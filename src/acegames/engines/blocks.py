@@ -104,15 +104,15 @@ def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room
     return solver.solve(data, begin, end, room)
 
 
-def write_out(data: LayerData, begin: int, end: int) -> tuple[Written, int]:
-    """The stage games of a run of cells, with room behind, and their number."""
-    length = end - begin
+def write_out(data: LayerData, begin: int, cells: Ints) -> tuple[Written, int]:
+    """The stage games of some cells, counted from `begin`, with room behind; and their number."""
+    length = len(cells)
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
     written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
     from acegames.kernels.cells import write_cells
 
-    return written, write_cells(begin, end, data.source, data.widest, written)
+    return written, write_cells(begin + cells, begin, data.source, data.widest, written)
 
 
 # -- blocks that travel ---------------------------------------------------------------------------

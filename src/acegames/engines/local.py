@@ -104,10 +104,12 @@ class LocalEngine:
         team: Team,
     ) -> EngineResult | None:
         if len(game.players) > 1:
-            compile_ahead(product=concept.product)
+            compile_ahead("nash" if concept.product else "plain")
         space, predicted = self._prepared(self.plan(game, lattice), concept, store, team)
         if not space.feasible:
             return None
+        if len(game.players) > 1 and not concept.product:
+            compile_ahead("left")  # not before: there is one process already
         assert space.rewards is not None
         base = baseline(*space.rewards)
         solver = _solver(space, lattice, concept, base, team)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
-from acegames.model.arrays import read_only
+from acegames.model.arrays import Ints, read_only
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
@@ -46,27 +46,50 @@ class Programs:
         """As `blocks.StageSolver`."""
         from acegames.kernels.cells import solve_cells
 
-        count, rows = end - begin, (end - begin) * data.widest[0]
-        cell, ptr, opened = (np.empty(n, np.int64) for n in (count, count + 1, count))
-        row, prob = np.empty(rows, dtype=room.code.dtype), np.empty(rows)
-        answers = records.Answers(*room, cell, ptr, row, prob, opened)
+        answers = _empty(room, end - begin, data.widest[0])
+        mixed, left, programs = solve_cells(begin, end, data.source, *self._given(data), data.widest, answers)
+        found = Answers(*room, _mixed(answers, mixed), programs=programs)
+        return self.solve_left(data, begin, answers.open[:left], found) if left else found
+
+    def solve_left(self, data: LayerData, begin: int, cells: Ints, found: Answers) -> Answers:
+        """The same with the answers of cells whose games are not plain, counted from `begin`."""
+        from acegames.kernels.written import solve_written
+
+        written, count = write_out(data, begin, cells)
+        answers = _empty(Room(found.value, found.code), count, data.widest[0])
+        choices, goal = self._given(data)
+        mixed, bad, programs = solve_written(written, count, choices, goal, data.widest[0], answers)
+        games = np.searchsorted(written.cell[:count], answers.open[:bad])
+        stages = tuple(self._open(written, int(g)) for g in games)
+        more = (_mixed(answers, mixed),) if mixed else ()
+        return replace(found, more=more, open=stages, programs=found.programs + programs)
+
+    def _given(self, data: LayerData) -> tuple[Choices, Goal]:
         if data.t not in self.goals:
             self.goals[data.t] = goal_of(self.concept, self.players, self.base.above[data.t])
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        given = data.source, choices, self.goals[data.t], data.widest
-        mixed, bad, programs = solve_cells(begin, end, *given, answers)
-        used = int(ptr[mixed])
-        found = Mixed(cell[:mixed].copy(), ptr[1 : mixed + 1] - ptr[:mixed], row[:used].copy(), prob[:used].copy())
-        stages = tuple(self._open(data, begin, int(at)) for at in opened[:bad])
-        return Answers(*room, found, open=stages, programs=programs)
+        return choices, self.goals[data.t]
 
-    def _open(self, data: LayerData, begin: int, cell: int) -> OpenStage:
-        written, _ = write_out(data, begin + cell, begin + cell + 1)
-        rows = slice(0, int(written.ptr[1]))
+    def _open(self, written: Written, g: int) -> OpenStage:
+        rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
         row = written.row[rows]
-        return OpenStage(cell, row - written.first_row[0], self.choices.action[row], written.utility[rows].copy())
+        counted = row - written.first_row[g]
+        return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy())
+
+
+def _empty(room: Room, games: int, widest: int) -> records.Answers:
+    """Room for the answers of so many games."""
+    cell, ptr, opened = (np.empty(n, np.int64) for n in (games, games + 1, games))
+    row, prob = np.empty(games * widest, dtype=room.code.dtype), np.empty(games * widest)
+    return records.Answers(*room, cell, ptr, row, prob, opened)
+
+
+def _mixed(answers: records.Answers, count: int) -> Mixed:
+    ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
+    cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
+    return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +103,7 @@ class Searches:
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
-        written, count = write_out(data, begin, end)
+        written, count = write_out(data, begin, np.arange(end - begin))
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
         stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])

@@ -1,7 +1,7 @@
-"""A run of cells: their stage games are written out and solved, one small lot after the other.
+"""Cells of a layer: their stage games are written out and, where they are plain, solved.
 
-What was written is still in the processor's cache when it is read, and one call does it all: the
-interpreter's lock is not asked for in between.
+This happens in small lots: what was written is still in the processor's cache when it is read, and
+one call does it all, so that the interpreter's lock is not asked for in between.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from acegames.kernels.dense import lines_room, write_lines
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.records import Written
 from acegames.kernels.sparse import empty_places, write_listed
-from acegames.kernels.stage import workspace
-from acegames.kernels.written import solve_more
+from acegames.kernels.stage import pure_room
+from acegames.kernels.written import solve_plain
 from acegames.system.compiled import inner, kernel, making
 
 LOT = 16384  # numbers that are written at once, about; but at least
@@ -22,21 +22,27 @@ FEWEST_CELLS = 64
 
 @kernel
 def solve_cells(begin, end, source, choices, goal, widest, answers):
-    """Solve the games of the cells begin .. end-1; returns how many are mixed, open, programs."""
+    """Solve the plain games of the cells begin .. end-1, and name the cells of the others.
+
+    Returns how many games are mixed, left, and took a program.
+    """
     actions = choices.first_action[1:] - choices.first_action[:-1]
-    work = workspace(widest[0], len(actions), actions, goal.correlated)
+    pure = pure_room(widest[0], len(actions))
     group = group_room(widest[0], len(actions), actions, goal.correlated)
     cells = max(LOT // (widest[0] * source.reward.shape[1]), FEWEST_CELLS)
     written = written_room(min(cells, end - begin), widest[0], source.reward.shape[1])
     room = lines_room(source.step, source.reward, widest), empty_places(source.step)
-    return _solve_lots(begin, end, cells, source, choices, goal, work, group, written, *room, answers)
+    return _solve_lots(begin, end, cells, source, choices, goal, pure, group, written, *room, answers)
 
 
 @kernel
-def write_cells(begin, end, source, widest, written):
-    """Write out the games of the cells begin .. end-1; returns how many there are."""
+def write_cells(cells, origin, source, widest, written):
+    """Write out the games of some cells, in ascending order; returns how many there are.
+
+    The cells are counted from `origin`.
+    """
     room = lines_room(source.step, source.reward, widest), empty_places(source.step)
-    return _write(begin, end, begin, source, *room, written)
+    return _write_runs(cells, origin, source, *room, written)
 
 
 @making
@@ -48,20 +54,34 @@ def written_room(cells, widest, columns):
 
 
 @inner
-def _solve_lots(begin, end, cells, source, choices, goal, work, group, written, lines, places, answers):
-    mixed = bad = programs = np.int64(0)
+def _solve_lots(begin, end, cells, source, choices, goal, pure, group, written, lines, places, answers):
+    mixed = left = programs = np.int64(0)
     answers.mixed_ptr[0] = 0
+    written.ptr[0] = 0
     for first in range(begin, end, cells):
-        count = _write(first, min(first + cells, end), begin, source, lines, places, written)
-        mixed, bad, took = solve_more(written, count, choices, goal, work, group, mixed, bad, answers)
+        count = _write(first, min(first + cells, end), begin, np.int64(0), source, lines, places, written)
+        mixed, left, took = solve_plain(written, count, choices, goal, pure, group, mixed, left, answers)
         programs += took
-    return mixed, bad, programs
+    return mixed, left, programs
 
 
 @inner
-def _write(begin, end, origin, source, lines, places, written):
+def _write_runs(cells, origin, source, lines, places, written):
+    """Cells that follow each other are written together."""
+    count = first = np.int64(0)
+    written.ptr[0] = 0
+    for k in range(len(cells)):
+        if k + 1 == len(cells) or cells[k + 1] != cells[k] + 1:
+            count = _write(cells[first], cells[k] + 1, origin, count, source, lines, places, written)
+            first = np.int64(k + 1)
+    return count
+
+
+@inner
+def _write(begin, end, origin, count, source, lines, places, written):
     here, step, reward, after, next_value = source.here, source.step, source.reward, source.after, source.next_value
     if source.dense:
-        return write_lines(begin, end, origin, here, source.marks, step, reward, after, next_value, *lines, written)
+        table = here, source.marks, step, reward, after, next_value
+        return write_lines(begin, end, origin, count, *table, *lines, written)
     listed = source.keys, here, step, reward, after, source.listed, next_value
-    return write_listed(begin, end, origin, *listed, *places, written)
+    return write_listed(begin, end, origin, count, *listed, *places, written)

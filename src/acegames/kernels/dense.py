@@ -102,15 +102,13 @@ def lines_room(step, reward, widest):
 
 
 @inner
-def write_lines(begin, end, origin, here, mark, step, reward, after, next_value, c, line, q, written):
+def write_lines(begin, end, origin, count, here, mark, step, reward, after, next_value, c, line, q, written):
     """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
 
-    Cells are counted from `origin`. Returns how many games there are.
+    Cells are counted from `origin`. `count` games are written already; returns how many there are.
     """
     C = reward.shape[1]
-    count = np.int64(0)
-    R = np.int64(0)
-    written.ptr[0] = 0
+    R = written.ptr[count]
     a = box_of(begin, here)
     cell = begin
     while cell < end:

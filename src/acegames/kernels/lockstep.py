@@ -35,7 +35,6 @@ from acegames.numerics import (
 from acegames.system.compiled import inlined, inner, making
 
 PIVOTS = 64  # after so many a lane is given up
-FEWEST = 3  # programs that are worth solving in lockstep
 TOP, UNIT, OUTSIDE, MISSING, ROUNDING = range(5)  # what is known of a player
 LINE, COLUMN = 0, 1  # rows of `whole`: where the pivot's row begins, its column
 
@@ -47,6 +46,7 @@ class Group(NamedTuple):
     whole: Ints  # (places, 8): the pivot, the basic variable of each row, the other one of each column
     games: Ints  # (8,)
     owner: Ints  # (rows,) whose deviation
+    sigma: Floats  # (joint actions,) room for one lane's answer
     N: int
     utility: int  # (N, joint actions)
     gross: int  # the same
@@ -85,7 +85,7 @@ def group_room(n, N, actions, correlated):
     memory, whole = np.zeros((row + n + 1, LANES)), np.zeros((2 + rows + 1 + n, LANES), np.int64)
     games, owner = np.zeros(LANES, np.int64), np.zeros(rows, np.int64)
     places = gross, v, player, feasible, A, scale, T, c, size, x, y, spare, row
-    return Group(memory, whole, games, owner, N, np.int64(0), *places, np.int64(2), 3 + rows)
+    return Group(memory, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
 
 
 @inner
@@ -114,7 +114,7 @@ def solve_group(written, choices, goal, n, group):
 # -- the programs ---------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _enter(written, n, group):
     """Fill utilities, gross utilities, and which joint actions are feasible."""
     memory, N = group.memory, group.N
@@ -138,7 +138,7 @@ def _is_feasible(j, group):
     return get(group.memory, group.feasible + j) > 0.0
 
 
-@inlined
+@inner
 def _in_units(goal, n, group):
     """Fill utilities in units and the objective; where they are plain, its unit and its best."""
     m = group.memory
@@ -173,7 +173,7 @@ def _in_units(goal, n, group):
     return plain, span, best
 
 
-@inlined
+@inner
 def _player_in_units(i, floor, n, quarter, group):
     """Fill v, and what is known of a player; returns where its utilities are plain."""
     m = group.memory
@@ -215,7 +215,7 @@ def _objective(j, terms, n, group):
     return total
 
 
-@inlined
+@inner
 def _incentive_rows(first, choices, correlated, n, group):
     """Fill A, scale and owner; returns how many rows there are."""
     m = group.memory
@@ -244,7 +244,7 @@ def _incentive_rows(first, choices, correlated, n, group):
 # -- first level ----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _start(n, rows, group):
     """The dictionaries where the objective is best."""
     m, whole, width = group.memory, group.whole, n + 1
@@ -276,7 +276,7 @@ def _start(n, rows, group):
     put(whole, group.basic + rows, a)
 
 
-@inlined
+@inner
 def _dual_simplex(n, count, plain, group):
     """As in `simplex`, of `count` rows; returns where it came to an end."""
     m, T, width = group.memory, group.T, n + 1
@@ -308,7 +308,7 @@ def _dual_simplex(n, count, plain, group):
     return plain & ~plain
 
 
-@inlined
+@inner
 def _pivot(n, count, r, j, size, group):
     """Exchange row r and column j of each lane, where they are not negative; `size` is there.
 
@@ -334,7 +334,7 @@ def _pivot(n, count, r, j, size, group):
             whole[row, lane], whole[column, lane] = whole[column, lane], whole[row, lane]
 
 
-@inlined
+@inner
 def _read_point(n, rows, group):
     """Fill the weights, and slacks behind them."""
     m = group.memory
@@ -344,7 +344,7 @@ def _read_point(n, rows, group):
         scatter(m, group.whole, group.basic + i, group.x, max(get(m, group.T + i * (n + 1) + n), 0.0))
 
 
-@inlined
+@inner
 def _certified(kind, n, rows, plain, group):
     """Where weak duality holds and no other level is open; and the objective."""
     m, d = group.memory, group.T + (rows + 1) * (n + 1)
@@ -385,7 +385,7 @@ def _certified(kind, n, rows, plain, group):
     return plain, value
 
 
-@inlined
+@inner
 def _refine(n, rows, group):
     """As in `simplex`."""
     m, width = group.memory, n + 1
@@ -420,7 +420,7 @@ def _slack(r, n, group):
 # -- the answers ----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _accepted(n, rows, plain, group):
     """Drop weights that are rounding; returns where the rows hold, and how many are left."""
     m = group.memory
@@ -451,7 +451,7 @@ def _accepted(n, rows, plain, group):
     return plain & (total > 0.5), played
 
 
-@inlined
+@inner
 def _fine_enough(goal, n, span, best, plain, group):
     """Where neither a player's unit nor that of the objective is too coarse for the answer."""
     m = group.memory

@@ -160,7 +160,7 @@ class Answers(NamedTuple):
     mixed_ptr: Ints
     mixed_row: NDArray[Any]  # (E,) counted from the state's first
     mixed_prob: Floats  # (E,)
-    open: Ints  # the cells of games without a certificate
+    open: Ints  # the cells of games without an answer
 
 
 class Place(NamedTuple):

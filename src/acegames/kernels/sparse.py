@@ -133,11 +133,10 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
 
 
 @inner
-def write_listed(begin, end, origin, keys, here, step, reward, after, listed, next_value, c, found, written):
+def write_listed(begin, end, origin, count, keys, here, step, reward, after, listed, next_value, c, found, written):
     """As `dense.write_lines`, for the listed cells number begin .. end-1."""
     C = reward.shape[1]
-    R = np.int64(0)
-    written.ptr[0] = 0
+    R = written.ptr[count]
     a = box_of(keys[begin], here) if begin < end else np.int64(0)
     for p in range(begin, end):
         while here.base[a + 1] <= keys[p]:
@@ -155,7 +154,8 @@ def write_listed(begin, end, origin, keys, here, step, reward, after, listed, ne
                     written.utility[R, i] += step.prob[o] * next_value[at, i]
             written.row[R] = r
             R += 1
-        written.cell[p - begin] = p - origin
-        written.first_row[p - begin] = step.row_ptr[s]
-        written.ptr[p - begin + 1] = R
-    return end - begin
+        written.cell[count] = p - origin
+        written.first_row[count] = step.row_ptr[s]
+        count += 1
+        written.ptr[count] = R
+    return count

@@ -78,6 +78,27 @@ class Workspace(NamedTuple):
     position: Ints
 
 
+class PureRoom(NamedTuple):
+    """What of that `is_pure` works with."""
+
+    c: Floats
+    barred: NDArray[np.bool_]
+    top: Floats
+    low: Floats
+    unit: Floats
+    chosen: Ints
+    row: Ints
+    position: Ints
+
+
+@making
+def pure_room(R, N):
+    """The same for stages of up to R joint actions."""
+    floats = np.empty(N), np.empty(N), np.empty(N)
+    rows = np.empty(R, np.int64), np.full(R, -1, np.int64)
+    return PureRoom(np.empty(R), np.empty(R, np.bool_), *floats, np.zeros(1, np.int64), *rows)
+
+
 @making
 def workspace(R, N, actions, correlated):
     """Room for stages of up to R joint actions; `actions` (N,) is the number of each player's."""
@@ -119,6 +140,9 @@ def is_pure(g, written, choices, goal, work):
     begin, end = written.ptr[g], written.ptr[g + 1]
     u = written.utility[begin:end]
     work.chosen[0] = 0
+    if len(work.top) == 1:
+        work.chosen[0] = best_row(u)
+        return True
     if end - begin == 1 or not measure(u, end - begin, len(work.top), work.top, work.low, work.unit):
         return True
     if goal.kind in (EGALITARIAN, FAIR):
@@ -144,6 +168,16 @@ def solve_by_programs(g, written, choices, goal, work):
 
 
 # -- pure -----------------------------------------------------------------------------------------
+
+
+@inner
+def best_row(u):
+    """The only player's best joint action; the first of several."""
+    best = 0
+    for j in range(len(u)):
+        if u[j, 0] > u[best, 0]:
+            best = j
+    return best
 
 
 @inlined
@@ -220,7 +254,7 @@ def gains_alone(a, i, stage):
 # -- by programs ----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _by_programs(stage, goal, work):
     """Linear programs in units that fit the stage; `work` holds what was measured of it."""
     u, top, low, unit = stage.utility, work.top, work.low, work.unit
@@ -256,7 +290,7 @@ def _by_programs(stage, goal, work):
     return UNCERTIFIED
 
 
-@inlined
+@inner
 def _attempt(stage, goal, span, deep, work):
     """One program in the present units; players are compared `deep` units below their best."""
     R, N = len(stage.utility), len(work.top)
@@ -302,7 +336,7 @@ def _attempt(stage, goal, span, deep, work):
 # -- the program ----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _scale(u, work):
     """Fill utilities in units, and how far below a player's best outliers are; returns how many."""
     outliers = 0
@@ -316,7 +350,7 @@ def _scale(u, work):
     return outliers
 
 
-@inlined
+@inner
 def _bounds(goal, comparing, span, deep, work):
     """Fill how far each player is compared, from where, and what leaving X is worth to it.
 
@@ -337,7 +371,7 @@ def _bounds(goal, comparing, span, deep, work):
     return comparing and limited
 
 
-@inlined
+@inner
 def _incentive_rows(stage, correlated, work):
     """Fill A, b, owner and scale with the incentive rows that can bind; returns their number."""
     A, v, depth = work.A, work.v, work.depth
@@ -369,7 +403,7 @@ def _incentive_rows(stage, correlated, work):
     return count
 
 
-@inlined
+@inner
 def _comparison_rows(R, incentives, kind, span, work):
     """Append the rows that compare players. Returns rows, columns, and who has the lowest best.
 
@@ -416,7 +450,7 @@ def _comparison_rows(R, incentives, kind, span, work):
 # -- its levels -----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _best_of(worth, depth, careful):
     """The joint action that is worth most; of those that are no outliers, if one is careful."""
     a = -1
@@ -426,7 +460,7 @@ def _best_of(worth, depth, careful):
     return a
 
 
-@inlined
+@inner
 def _start(program, a, careful, work):
     """The dictionary at sigma(a) = 1: its last row is sigma(a) = 1 - sum of the others.
 
@@ -462,7 +496,7 @@ def _start(program, a, careful, work):
     return table
 
 
-@inlined
+@inner
 def first_level(program, table, outliers, work):
     """Maximise the objective. Returns whether the answer is certified; its prices are in work.y."""
     if not simplex.dual_simplex(table):
@@ -474,7 +508,7 @@ def first_level(program, table, outliers, work):
     return _read_certified(program, table, work)
 
 
-@inlined
+@inner
 def tie_levels(program, table, limited, work):
     """Among the best points, maximise the players' utilities in turn. Returns whether certified."""
     best = 0.0
@@ -518,14 +552,14 @@ def tie_levels(program, table, limited, work):
     return best <= 4.0 * TIE  # else ties gave a level away: outliers are played with more than a tiny chance
 
 
-@inlined
+@inner
 def _read_certified(program, table, work):
     simplex.read_point(table, program, work.x)
     simplex.read_prices(table, program, work.y)
     return simplex.is_certified(program, work.x, work.y, work.barred)
 
 
-@inlined
+@inner
 def _within(program, work):
     """Whether the assumed bounds on values do not bind: then nothing beyond is better."""
     for r in range(program.incentives, program.rows):
@@ -537,7 +571,7 @@ def _within(program, work):
 # -- the answer -----------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _accepted(stage, program, table, work, sigma):
     """The distribution of the point, without weights that are rounding, unless they deter."""
     for least in (TIE, SUPPORT, 0.0, 0.0, 0.0):
@@ -552,7 +586,7 @@ def _accepted(stage, program, table, work, sigma):
     return ROUGH
 
 
-@inlined
+@inner
 def _strip(program, x, least, sigma):
     """Drop weights up to `least`. Returns how many are left, and whether one is tiny."""
     total = 0.0
@@ -568,7 +602,7 @@ def _strip(program, x, least, sigma):
     return (count if total > 0.5 else 0), tiny
 
 
-@inlined
+@inner
 def _residuals_hold(u, program, work, sigma, tiny):
     """Whether the rows hold in their own numbers: no gain beyond what is accepted.
 

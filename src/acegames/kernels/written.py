@@ -1,11 +1,16 @@
-"""Written stage games of correlated play: solve each, and file the answer under its cell."""
+"""Written stage games of correlated play: solve each, and file the answer under its cell.
+
+`solve_plain` does what nearly all games need: pure answers, and plain programs in lockstep. The
+games that it leaves are for `solve_written`, which does everything, one by one. They are compiled
+apart, because the second takes as long to compile as the first, and many games never need it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from acegames.kernels.lanes import LANES
-from acegames.kernels.lockstep import FEWEST, group_room, solve_group
+from acegames.kernels.lockstep import solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.system.compiled import inner, kernel
@@ -16,35 +21,60 @@ def solve_written(written, count, choices, goal, widest, answers):
     """Solve the first `count` games. Returns how many are mixed, open, and took a program."""
     actions = choices.first_action[1:] - choices.first_action[:-1]
     work = workspace(widest, len(actions), actions, goal.correlated)
-    group = group_room(widest, len(actions), actions, goal.correlated)
-    answers.mixed_ptr[0] = 0
-    return solve_more(written, count, choices, goal, work, group, np.int64(0), np.int64(0), answers)
+    return _solve_each(written, count, choices, goal, work, answers)
 
 
 @inner
-def solve_more(written, count, choices, goal, work, group, mixed, bad, answers):
-    """The same behind answers of which some are mixed and some open. The numbers of both go on.
+def _solve_each(written, count, choices, goal, work, answers):
+    mixed = bad = programs = np.int64(0)  # typed at once: a literal would be compiled again
+    answers.mixed_ptr[0] = 0
+    for g in range(count):
+        status = PURE
+        if not is_pure(g, written, choices, goal, work):
+            status = solve_by_programs(g, written, choices, goal, work)
+            programs += 1
+        if status == PURE:
+            _file_pure(g, written, work.chosen[0], answers)
+        elif status == MIXED:
+            _file_mixed(g, written, work.sigma, mixed, answers)
+            mixed += 1
+        else:
+            answers.open[bad] = written.cell[g]
+            bad += 1
+    return mixed, bad, programs
 
-    Games that need programs wait until there are eight of a kind.
+
+# -- what is plain --------------------------------------------------------------------------------
+
+
+@inner
+def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers):
+    """Solve what is pure or plain of the first `count` games, and leave the others.
+
+    Of earlier games some are mixed and some left; the numbers of both go on. Returns them, and how
+    many games took a program. Those wait until there are eight of a kind.
     """
-    programs = waiting = widest = np.int64(0)  # typed at once: a literal would be compiled again
+    programs = waiting = widest = np.int64(0)
+    together = goal.kind not in (EGALITARIAN, FAIR)
     for g in range(count + 1):
         if g < count:
-            if group.N == 1:
-                _file_pure(g, written, best_row(written, g), answers)
+            if is_pure(g, written, choices, goal, pure):
+                _file_pure(g, written, pure.chosen[0], answers)
                 continue
-            if is_pure(g, written, choices, goal, work):
-                _file_pure(g, written, work.chosen[0], answers)
+            if not together:
+                answers.open[left] = written.cell[g]
+                left += 1
                 continue
         if waiting == LANES or g == count or (waiting > 0 and not _is_alike(g, group.games[0], written, choices)):
-            programs += waiting
-            mixed, bad = _solve_waiting(waiting, widest, written, choices, goal, work, group, mixed, bad, answers)
+            before = left
+            mixed, left = _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers)
+            programs += waiting - (left - before)
             waiting = widest = np.int64(0)
         if g < count:
             group.games[waiting] = g
             waiting += 1
             widest = max(widest, written.row[written.ptr[g + 1] - 1] - written.first_row[g] + 1)
-    return mixed, bad, programs
+    return mixed, left, programs
 
 
 @inner
@@ -68,44 +98,35 @@ def _is_alike(g, other, written, choices):
 
 
 @inner
-def _solve_waiting(waiting, widest, written, choices, goal, work, group, mixed, bad, answers):
-    """Solve the games of the group. Returns how many are mixed and open in all."""
-    together = waiting >= FEWEST and goal.kind not in (EGALITARIAN, FAIR)
-    if together:
-        group.games[waiting:] = group.games[0]
-        widest = min(widest, len(choices.action) - written.first_row[group.games[0]])
-        solve_group(written, choices, goal, widest, group)
+def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, answers):
+    """Solve the games of the group. Returns how many are mixed and left in all."""
+    if waiting == 0:
+        return mixed, left
+    for lane in range(waiting, LANES):
+        group.games[lane] = group.games[0]
+    n = min(widest, len(choices.action) - written.first_row[group.games[0]])
+    solve_group(written, choices, goal, n, group)
     for lane in range(waiting):
         g = group.games[lane]
         begin, end, first = written.ptr[g], written.ptr[g + 1], written.first_row[g]
-        played = group.memory[group.feasible + widest, lane] if together else 0.0
-        if played > 0.0:
-            for r in range(begin, end):
-                work.sigma[r - begin] = group.memory[group.x + written.row[r] - first, lane]
-                if work.sigma[r - begin] > 0.0:
-                    work.chosen[0] = r - begin
-            status = PURE if played == 1.0 else MIXED
-        else:
-            status = solve_by_programs(g, written, choices, goal, work)
-        if status == PURE:
-            _file_pure(g, written, work.chosen[0], answers)
-        elif status == MIXED:
-            _file_mixed(g, written, work.sigma, mixed, answers)
+        played = group.memory[group.feasible + n, lane]
+        chosen = np.int64(0)
+        for r in range(begin, end):
+            group.sigma[r - begin] = group.memory[group.x + written.row[r] - first, lane]
+            if group.sigma[r - begin] > 0.0:
+                chosen = r - begin
+        if played == 1.0:
+            _file_pure(g, written, chosen, answers)
+        elif played > 1.0:
+            _file_mixed(g, written, group.sigma, mixed, answers)
             mixed += 1
         else:
-            answers.open[bad] = written.cell[g]
-            bad += 1
-    return mixed, bad
+            answers.open[left] = written.cell[g]
+            left += 1
+    return mixed, left
 
 
-@inner
-def best_row(written, g):
-    """The only player's best row; the first of several."""
-    best = written.ptr[g]
-    for r in range(written.ptr[g], written.ptr[g + 1]):
-        if written.utility[r, 0] > written.utility[best, 0]:
-            best = r
-    return best - written.ptr[g]
+# -- filing ---------------------------------------------------------------------------------------
 
 
 @inner

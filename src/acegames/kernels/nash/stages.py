@@ -12,9 +12,8 @@ from acegames.kernels.nash.records import MIXED, NOTHING, PURE, UNSURE, workspac
 from acegames.kernels.nash.scale import best_pure, may_be_beaten, scale, scale_objective
 from acegames.kernels.nash.two_players import fill_product, solve_two_players
 from acegames.kernels.records import ANY
-from acegames.kernels.stage import enter_stage, gains_alone, leave_stage
+from acegames.kernels.stage import best_row, enter_stage, gains_alone, leave_stage
 from acegames.kernels.units import finer, finer_goal, goal_range, leave_outliers_out, measure
-from acegames.kernels.written import best_row
 from acegames.system.compiled import inlined, inner, kernel
 
 ATTEMPTS = 4  # at one stage, in units that the one before shows, until exact arithmetic is asked
@@ -45,7 +44,7 @@ def _solve(written, choices, goal, limit, work, found):
     for g in range(len(written.cell)):
         status, pure, took = PURE, np.int64(0), False
         if choices.action.shape[1] == 1:
-            pure = best_row(written, g)
+            pure = best_row(written.utility[written.ptr[g] : written.ptr[g + 1]])
         elif written.ptr[g + 1] - written.ptr[g] > 1:
             stage = enter_stage(g, written, choices, row, position)
             status, pure, took = _solve_stage(stage, goal, limit, work)
