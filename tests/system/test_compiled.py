@@ -235,6 +235,8 @@ def elsewhere(tmp_path, monkeypatch):
     """Has another process import the module with one kernel, and then run more code."""
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(compiled, "processors", lambda: 2)
+    monkeypatch.syspath_prepend(tmp_path)  # what the other process keeps names the module
+    monkeypatch.delitem(sys.modules, "one_kernel", raising=False)
     return lambda kernel, code: compiled.compile_elsewhere(
         [kernel], f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
     )

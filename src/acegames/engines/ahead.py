@@ -36,18 +36,19 @@ def _needed(games: Games) -> list[Any]:
         from acegames.kernels.nash import solve_nash
 
         return [solve_nash]
-    from acegames.kernels.cells import solve_cells, write_cells
+    from acegames.kernels.cells import solve_cells
     from acegames.kernels.written import solve_written
 
-    return [solve_cells] if games == "plain" else [write_cells, solve_written]
+    return [solve_cells if games == "plain" else solve_written]
 
 
 def solve_one(games: Games) -> None:
     """Solve a stage game of one joint action; the arrays have the types of all others."""
     choices = Choices(read_only(np.zeros((1, 2), np.int32)), np.zeros((1, 2), np.int32), np.arange(3, dtype=np.int64))
     one, ends, nothing = np.zeros(1, np.int64), np.arange(2, dtype=np.int64), np.zeros((1, len(PLAYERS)))
+    written = Written(one, ends, one, one, np.zeros((1, 4)))
     if games == "nash":
-        solve_stages(Written(one, ends, one, one, np.zeros((1, 4))), choices, Nash(), PLAYERS, nothing[0])
+        solve_stages(written, choices, Nash(), PLAYERS, nothing[0])
         return
     lo, size, small = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64), np.zeros(1, np.int32)
     pointers, outcomes = (read_only(ends),) * 2, (read_only(small), read_only(lo), read_only(np.ones(1)))
@@ -58,4 +59,4 @@ def solve_one(games: Games) -> None:
     if games == "plain":
         solver.solve(data, 0, 1, room)
     else:
-        solver.solve_left(data, 0, one, Answers(*room))
+        solver.solve_each(data, written, 1, Answers(*room))

@@ -13,7 +13,7 @@ from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
-from acegames.model.arrays import Ints, read_only
+from acegames.model.arrays import read_only
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
@@ -49,16 +49,16 @@ class Programs:
         answers = _empty(room, end - begin, data.widest[0])
         mixed, left, programs = solve_cells(begin, end, data.source, *self._given(data), data.widest, answers)
         found = Answers(*room, _mixed(answers, mixed), programs=programs)
-        return self.solve_left(data, begin, answers.open[:left], found) if left else found
+        if not left:
+            return found
+        return self.solve_each(data, *write_out(data, begin, answers.open[:left]), found)
 
-    def solve_left(self, data: LayerData, begin: int, cells: Ints, found: Answers) -> Answers:
-        """The same with the answers of cells whose games are not plain, counted from `begin`."""
+    def solve_each(self, data: LayerData, written: Written, count: int, found: Answers) -> Answers:
+        """The same with the answers of the first written games, which are not plain."""
         from acegames.kernels.written import solve_written
 
-        written, count = write_out(data, begin, cells)
         answers = _empty(Room(found.value, found.code), count, data.widest[0])
-        choices, goal = self._given(data)
-        mixed, bad, programs = solve_written(written, count, choices, goal, data.widest[0], answers)
+        mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g)) for g in games)
         more = (_mixed(answers, mixed),) if mixed else ()
