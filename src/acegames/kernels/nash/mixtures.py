@@ -58,7 +58,7 @@ def _is_zero(size, tie):
     return YES if size <= tie else NO if size > _clear(tie) else MAYBE
 
 
-@inlined
+@inner
 def _eliminate(side, room):
     """Solve: the actions of `own` are worth the same, and the mixture sums to one.
 
@@ -123,7 +123,7 @@ def _clear_column(E, e, rank, r, j, m, n):
             e[i] -= f * e[rank]
 
 
-@inlined
+@inner
 def _only_mixture(side, points, room):
     """The one mixture that the equations leave, as all three points."""
     answer = YES
@@ -173,7 +173,7 @@ def _worth(side, c, mixture):
 # -- the mixtures that equations leave ------------------------------------------------------------
 
 
-@inlined
+@inner
 def _dictionary(side, rank, room):
     """The mixtures that the equations leave, as a dictionary; and the number of its conditions.
 
@@ -243,7 +243,7 @@ def _contains(own, c):
     return found
 
 
-@inlined
+@inner
 def _find(which, side, points, table, conditions, barred):
     """Find one point: an end by what the player gets, then by z; the centre the other way round.
 

@@ -13,7 +13,7 @@ from acegames.numerics import INDIFFERENT, NOISE, TIE
 from acegames.system.compiled import inlined, inner
 
 
-@inlined
+@inner
 def scale(u, units, v, blur, values, order):
     """Count each player's utilities from its best, in its unit; make equal what counts as equal."""
     top, unit, tie = units.top, units.unit, units.tie
@@ -31,7 +31,7 @@ def scale(u, units, v, blur, values, order):
         merge_equal(v[:R, i], blur, values, order)
 
 
-@inlined
+@inner
 def scale_objective(terms, span, units, objective):
     """Write the objective in terms of utilities in units; it is itself counted in `span`."""
     kind, weight, gain, offset = objective
@@ -88,7 +88,7 @@ def keep(score, best):
         best[i] = score[i]
 
 
-@inlined
+@inner
 def best_pure(stage, v, objective, scores):
     """The best pure equilibrium, or -1; its score is scores.best."""
     here, best = scores.here, scores.best

@@ -62,7 +62,7 @@ def _solve(written, choices, goal, limit, work, found):
     return searched
 
 
-@inlined
+@inner
 def _solve_stage(stage, goal, limit, work):
     """What becomes of a stage, its best pure equilibrium or -1, and whether it took a search."""
     v, values, order, sigma, _, _, units, objective, scores, room = work

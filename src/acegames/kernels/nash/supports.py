@@ -57,7 +57,7 @@ def search(p, deepest, limit, tie, objective, scores, room):
 # -- one support after the other ------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _next_support(p, deepest, game, pair):
     """Go on to the next support of p that an equilibrium may have; its size is 0 after the last.
 
@@ -110,7 +110,7 @@ def _fitting(bits, fits, out):
     return n
 
 
-@inlined
+@inner
 def _undominated(p, game, pair):
     """The other player's actions, as bits, that no rival dominates against the support of p."""
     q = 1 - p
@@ -150,7 +150,7 @@ def _any_dominated(worth, own, rivals, against, strictly):
 # -- one pair -------------------------------------------------------------------------------------
 
 
-@inlined
+@inner
 def _judge_pair(p, chosen, tie, objective, scores, room):
     """Whether the pair has an equilibrium that may beat the best: its score is scores.here."""
     game, pair, points, equations = room
