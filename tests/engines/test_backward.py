@@ -74,12 +74,12 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
     usual = ace.solve(game, ace.CE())
     real = local.solve_block
 
-    def all_open(data, begin, end, solver, room=None):
+    def all_open(data, begin, end, solver, room):
         """As the kernel, but nothing that took a program is certified."""
         found = real(data, begin, end, solver, room)
         assert not found.open
-        at = np.sort(np.concatenate([x.at for x in (found.mixed, *found.more)]))
-        written, count = write_out(data, begin, at)
+        at = np.sort(np.concatenate([found.mixed.at, found.left]))
+        written, count = write_out(data, at)
         stages = tuple(solver._open(written, g) for g in range(count))
         room.value[at] = np.nan
         room.code[at] = 0

@@ -11,6 +11,7 @@ import acegames as ace
 from acegames.engines import blocks, forecast
 from acegames.engines.baseline import baseline, with_gross
 from acegames.engines.stages import Programs, Searches, choices_of
+from acegames.policy.filing import _joined
 from acegames.safety.explore import explore
 from acegames.safety.lattice import lattice
 from oracle import random_game
@@ -42,7 +43,7 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
         values = np.zeros((end.total if dense else end.cells.number, columns))
         for t in reversed(range(space.game.horizon)):
             data = blocks.layer_data(space, t, with_gross(space.tables.reward - base.taken[t]), values)
-            whole = blocks.solve_block(data, 0, data.cells, solver)
+            whole = blocks.solve_all(data, solver)
             if whole.failure or whole.open:
                 break
             parts = []
@@ -50,17 +51,21 @@ def test_blocks_that_travel_give_the_same_bits(concept, dense):
                 alone, judge = pickle.loads(pickle.dumps((blocks.cut(data, box, box + 1), solver)))
                 assert len(alone.after.lo) == len(blocks.needs(data, box, box + 1)) <= len(data.after.lo)
                 cut_apart += len(alone.after.lo) < len(data.after.lo)
-                parts.append(blocks.solve_block(alone, 0, alone.cells, judge))
+                parts.append(blocks.solve_all(alone, judge))
             value = np.concatenate([x.value for x in parts])
             code = np.concatenate([x.code for x in parts])
             first = np.cumsum([0, *(len(x.code) for x in parts)])
-            at = np.concatenate([x.mixed.at + begin for x, begin in zip(parts, first, strict=False)])
-            mixed = [np.concatenate([x.mixed[k] for x in parts]) for k in (1, 2, 3)]
             assert value.tobytes() == whole.value.tobytes() and (code == whole.code).all()
-            assert (at == whole.mixed.at).all()
-            assert all(np.array_equal(a, b) for a, b in zip(mixed, whole.mixed[1:], strict=True))
+            moved = [all_mixed(x)._replace(at=all_mixed(x).at + begin) for x, begin in zip(parts, first, strict=False)]
+            mixed = _joined(moved)
+            assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(whole), strict=True))
             values = whole.value
     assert cut_apart, "every block needed the whole next layer: the selection was not tried"
+
+
+def all_mixed(answers):
+    """Mixed strategies of plain games and of those that were left, in the order of their cells."""
+    return _joined([answers.mixed, *answers.more])
 
 
 def test_a_block_may_be_any_run_of_cells():
@@ -70,11 +75,14 @@ def test_a_block_may_be_any_run_of_cells():
     t = space.game.horizon - 1
     after = np.zeros((space.layers[-1].total, 4))
     data = blocks.layer_data(space, t, with_gross(space.tables.reward), after)
-    whole = blocks.solve_block(data, 0, data.cells, solver)
+    whole = blocks.empty_room(data)
+    found = blocks.solve_block(data, 0, data.cells, solver, whole)
     for middle in range(1, data.cells):
-        left, right = (blocks.solve_block(data, *x, solver) for x in ((0, middle), (middle, data.cells)))
-        assert np.concatenate([left.value, right.value]).tobytes() == whole.value.tobytes()
-        assert (np.concatenate([left.mixed.at, right.mixed.at + middle]) == whole.mixed.at).all()
+        room = blocks.empty_room(data)
+        parts = [blocks.solve_block(data, *x, solver, room) for x in ((0, middle), (middle, data.cells))]
+        assert room.value.tobytes() == whole.value.tobytes() and room.code.tobytes() == whole.code.tobytes()
+        assert (np.concatenate([x.mixed.at for x in parts]) == found.mixed.at).all()
+        assert (np.concatenate([x.left for x in parts]) == found.left).all()
 
 
 def test_blocks_are_cut_by_memory_where_states_have_many_joint_actions():

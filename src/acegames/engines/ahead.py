@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 
 from acegames.concepts import CCE, Nash
-from acegames.engines.answers import Answers
 from acegames.engines.baseline import baseline
 from acegames.engines.blocks import LayerData, empty_room
 from acegames.engines.stages import Programs
@@ -55,8 +54,8 @@ def solve_one(games: Games) -> None:
     here, step = Boxes(one, lo, size, ends, ends), Steps(*pointers, *outcomes, one)
     after, reward = Following(small, lo, size, ends, ends, small), read_only(np.zeros((1, 4)))
     data = LayerData(0, here, np.ones(1, np.uint8), None, step, reward, after, None, np.zeros((1, 4)), (1, 1))
-    solver, room = Programs(CCE(), PLAYERS, choices, baseline(nothing, nothing)), empty_room(data, 1)
+    solver, room = Programs(CCE(), PLAYERS, choices, baseline(nothing, nothing)), empty_room(data)
     if games == "plain":
         solver.solve(data, 0, 1, room)
     else:
-        solver.solve_each(data, written, 1, Answers(*room))
+        solver.solve_each(data, written, 1, room)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats, Ints
-from acegames.policy.filing import PURE_ONLY, Mixed
+from acegames.policy.filing import NOTHING, PURE_ONLY, Mixed
 
 
 class OpenStage(NamedTuple):
@@ -38,24 +38,17 @@ class Answers:
     code: NDArray[Any]  # (cells,)
     mixed: Mixed = PURE_ONLY
     more: tuple[Mixed, ...] = ()  # further ones: of a layer's blocks, and those repaired
+    left: Ints = field(default_factory=lambda: NOTHING)  # cells whose games the solver has left for `solve_left`
     open: tuple[OpenStage, ...] = ()
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
     repaired: int = 0  # of these, decided in exact arithmetic
 
-    def moved(self, begin: int) -> Answers:
-        """The same for cells that are counted from `begin` cells before."""
-        if begin == 0:
-            return self
-        mixed, *more = (x._replace(at=x.at + begin) for x in (self.mixed, *self.more))
-        return replace(
-            self, mixed=mixed, more=tuple(more), open=tuple(x._replace(cell=x.cell + begin) for x in self.open)
-        )
 
-
-def joined(value: Floats, code: NDArray[Any], blocks: Sequence[Answers]) -> Answers:
-    """The answers of a layer from those of its blocks, with cells counted through."""
-    more = tuple(part for x in blocks for part in (x.mixed, *x.more))
-    opened = tuple(stage for x in blocks for stage in x.open)
-    counts = (sum(x.programs for x in blocks), sum(x.repaired for x in blocks))
-    return Answers(value, code, PURE_ONLY, more, opened, None, *counts)
+def joined(value: Floats, code: NDArray[Any], parts: Sequence[Answers]) -> Answers:
+    """The answers of all cells from those of several parts, all filed in the same arrays."""
+    more = tuple(mixed for x in parts for mixed in (x.mixed, *x.more))
+    left = np.concatenate([x.left for x in parts])
+    opened = tuple(stage for x in parts for stage in x.open)
+    counts = (sum(x.programs for x in parts), sum(x.repaired for x in parts))
+    return Answers(value, code, PURE_ONLY, more, left, opened, None, *counts)

@@ -7,16 +7,17 @@ layer what some of its boxes need, so that a block can travel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.engines.answers import Answers
+from acegames.engines.answers import Answers, joined
 from acegames.kernels.records import Boxes, Following, Listed, Source, Steps, Written
 from acegames.model.arrays import Floats, Ints, read_only, spans
+from acegames.policy.filing import NOTHING
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
 
@@ -71,48 +72,59 @@ def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> Laye
     )
 
 
-class StageSolver(Protocol):
-    """Solves the stage games of cells."""
-
-    def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
-        """The answers of the cells begin .. end-1, which count from the first, in `room`."""
-
-
 class Room(NamedTuple):
-    """Where the values and codes of a block go."""
+    """Where the values and codes of a layer's cells go."""
 
     value: Floats
     code: NDArray[Any]
 
 
-def empty_room(data: LayerData, cells: int) -> Room:
+class StageSolver(Protocol):
+    """Solves the stage games of cells, and files the answers under them in `room`."""
+
+    def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
+        """The answers of the cells begin .. end-1; those of some may be left."""
+
+    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
+        """The answers of cells that were left."""
+
+
+def empty_room(data: LayerData) -> Room:
     """Room for the cells. Nearly all games share a type of codes; each is compiled for anew."""
     code = np.uint16 if data.widest[0] < 65535 else np.uint32
-    return Room(np.zeros((cells, data.reward.shape[1])), np.zeros(cells, code))
+    return Room(np.zeros((data.cells, data.reward.shape[1])), np.zeros(data.cells, code))
 
 
-def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room | None = None) -> Answers:
-    """Solve the stage games of the cells begin .. end-1, counted from the first."""
-    room = empty_room(data, end - begin) if room is None else room
+def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room) -> Answers:
+    """Solve the stage games of the cells begin .. end-1; those of some may be left."""
     if data.marks is not None and data.reward.shape[1] == 1:
         from acegames.kernels.dense import solve_alone
 
         source = data.source
         layer = (source.here, source.step, source.reward, source.after, source.next_value.reshape(-1), data.widest)
-        solve_alone(begin, end, *layer, room.value.reshape(-1), room.code)
+        solve_alone(begin, end, *layer, room.value[begin:end].reshape(-1), room.code[begin:end])
         return Answers(*room)
     return solver.solve(data, begin, end, room)
 
 
-def write_out(data: LayerData, begin: int, cells: Ints) -> tuple[Written, int]:
-    """The stage games of some cells, counted from `begin`, with room behind; and their number."""
+def solve_all(data: LayerData, solver: StageSolver) -> Answers:
+    """Solve the stage games of all cells."""
+    room = empty_room(data)
+    found = solve_block(data, 0, data.cells, solver, room)
+    if len(found.left):
+        found = joined(*room, [replace(found, left=NOTHING), solver.solve_left(data, found.left, room)])
+    return found
+
+
+def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:
+    """The stage games of some cells, in ascending order, with room behind; and their number."""
     length = len(cells)
     entries = length * data.widest[0] + 1  # one more: a row is written before it proves infeasible
     cell, ptr, first_row = (np.empty(n, np.int64) for n in (length, length + 1, length))
     written = Written(cell, ptr, first_row, np.empty(entries, np.int64), np.empty((entries, data.reward.shape[1])))
     from acegames.kernels.cells import write_cells
 
-    return written, write_cells(begin + cells, begin, data.source, data.widest, written)
+    return written, write_cells(cells, data.source, data.widest, written)
 
 
 # -- blocks that travel ---------------------------------------------------------------------------

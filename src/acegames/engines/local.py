@@ -2,8 +2,8 @@
 
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
 is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
-does not depend on how many threads there are. Stage games without a certified answer are repaired
-in their block; a layer is filed while the next one is solved (`backward`).
+does not depend on how many threads there are. A layer is filed while the next one is solved
+(`backward`).
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from acegames.engines.ahead import compile_ahead
 from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
-from acegames.engines.blocks import Room, StageSolver, empty_room, layer_data, solve_block
+from acegames.engines.blocks import StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
-from acegames.engines.repair import repair
 from acegames.engines.stages import Programs, Searches, choices_of
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
+from acegames.policy.filing import NOTHING
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import batches, explore
@@ -195,23 +195,23 @@ class Threads(ByArray):
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
-        whole = empty_room(data, data.cells)
-        known: dict[bytes, Floats] = {}
+        whole = empty_room(data)
 
         def block(bounds: tuple[int, int]) -> Answers:
-            room = Room(whole.value[slice(*bounds)], whole.code[slice(*bounds)])
-            found = solve_block(data, *bounds, self.stages, room)
+            found = solve_block(data, *bounds, self.stages, whole)
             if found.failure:
-                failure = found.failure._replace(cell=bounds[0] + found.failure.cell)
-                raise failed(self.space, self.lattice, t0, failure, self.concept)
-            if found.open:
-                found = repair(found, self.concept, self.space.game.players, self.base.above[t0], known)
-            return found.moved(bounds[0])
+                raise failed(self.space, self.lattice, t0, found.failure, self.concept)
+            return found
 
-        found = self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
+        threads = self.team.threads
+        found = joined(*whole, self.team.each(block, list(runs(data.cells, self.run, threads))))
+        if len(found.left):
+            cells = [found.left[slice(*x)] for x in runs(len(found.left), self.run, threads)]
+            rest = self.team.each(lambda some: self.stages.solve_left(data, some, whole), cells)
+            found = joined(*whole, [replace(found, left=NOTHING), *rest])
         if len(self.space.game.players) == 1 and self.space.dense:
             _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
-        return [joined(*whole, found)], whole.value
+        return [found], whole.value
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""

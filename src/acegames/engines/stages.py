@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
-from acegames.model.arrays import read_only
+from acegames.model.arrays import Ints, read_only
 from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
@@ -43,26 +43,26 @@ class Programs:
     goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
-        """As `blocks.StageSolver`."""
+        """As `blocks.StageSolver`; games that are not plain are left."""
         from acegames.kernels.cells import solve_cells
 
         answers = _empty(room, end - begin, data.widest[0])
         mixed, left, programs = solve_cells(begin, end, data.source, *self._given(data), data.widest, answers)
-        found = Answers(*room, _mixed(answers, mixed), programs=programs)
-        if not left:
-            return found
-        return self.solve_each(data, *write_out(data, begin, answers.open[:left]), found)
+        return Answers(*room, _mixed(answers, mixed), left=answers.open[:left].copy(), programs=programs)
 
-    def solve_each(self, data: LayerData, written: Written, count: int, found: Answers) -> Answers:
-        """The same with the answers of the first written games, which are not plain."""
+    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
+        """As `blocks.StageSolver`."""
+        return self.solve_each(data, *write_out(data, cells), room)
+
+    def solve_each(self, data: LayerData, written: Written, count: int, room: Room) -> Answers:
+        """The answers of the first written games, whether they are plain or not."""
         from acegames.kernels.written import solve_written
 
-        answers = _empty(Room(found.value, found.code), count, data.widest[0])
+        answers = _empty(room, count, data.widest[0])
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g)) for g in games)
-        more = (_mixed(answers, mixed),) if mixed else ()
-        return replace(found, more=more, open=stages, programs=found.programs + programs)
+        return Answers(*room, _mixed(answers, mixed), open=stages, programs=programs)
 
     def _given(self, data: LayerData) -> tuple[Choices, Goal]:
         if data.t not in self.goals:
@@ -103,7 +103,7 @@ class Searches:
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
-        written, count = write_out(data, begin, np.arange(end - begin))
+        written, count = write_out(data, np.arange(begin, end))
         used = int(written.ptr[count])
         cell, ptr, first_row = written.cell[:count], written.ptr[: count + 1], written.first_row[:count]
         stages = Written(cell, ptr, first_row, written.row[:used], written.utility[:used])
@@ -118,3 +118,7 @@ class Searches:
         room.code[cell[~pure]] = 0
         mixed = Mixed(cell[~pure], np.diff(found.ptr)[~pure], found.action, found.prob)
         return Answers(*room, mixed, programs=found.searched, repaired=found.repaired)
+
+    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
+        """As `blocks.StageSolver`; nothing is ever left."""
+        return Answers(*room)

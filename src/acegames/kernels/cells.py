@@ -36,13 +36,10 @@ def solve_cells(begin, end, source, choices, goal, widest, answers):
 
 
 @kernel
-def write_cells(cells, origin, source, widest, written):
-    """Write out the games of some cells, in ascending order; returns how many there are.
-
-    The cells are counted from `origin`.
-    """
+def write_cells(cells, source, widest, written):
+    """Write out the games of some cells, in ascending order; returns how many there are."""
     room = lines_room(source.step, source.reward, widest), empty_places(source.step)
-    return _write_runs(cells, origin, source, *room, written)
+    return _write_runs(cells, source, *room, written)
 
 
 @making
@@ -59,29 +56,29 @@ def _solve_lots(begin, end, cells, source, choices, goal, pure, group, written, 
     answers.mixed_ptr[0] = 0
     written.ptr[0] = 0
     for first in range(begin, end, cells):
-        count = _write(first, min(first + cells, end), begin, np.int64(0), source, lines, places, written)
+        count = _write(first, min(first + cells, end), np.int64(0), source, lines, places, written)
         mixed, left, took = solve_plain(written, count, choices, goal, pure, group, mixed, left, answers)
         programs += took
     return mixed, left, programs
 
 
 @inner
-def _write_runs(cells, origin, source, lines, places, written):
+def _write_runs(cells, source, lines, places, written):
     """Cells that follow each other are written together."""
     count = first = np.int64(0)
     written.ptr[0] = 0
     for k in range(len(cells)):
         if k + 1 == len(cells) or cells[k + 1] != cells[k] + 1:
-            count = _write(cells[first], cells[k] + 1, origin, count, source, lines, places, written)
+            count = _write(cells[first], cells[k] + 1, count, source, lines, places, written)
             first = np.int64(k + 1)
     return count
 
 
 @inner
-def _write(begin, end, origin, count, source, lines, places, written):
+def _write(begin, end, count, source, lines, places, written):
     here, step, reward, after, next_value = source.here, source.step, source.reward, source.after, source.next_value
     if source.dense:
         table = here, source.marks, step, reward, after, next_value
-        return write_lines(begin, end, origin, count, *table, *lines, written)
+        return write_lines(begin, end, count, *table, *lines, written)
     listed = source.keys, here, step, reward, after, source.listed, next_value
-    return write_listed(begin, end, origin, count, *listed, *places, written)
+    return write_listed(begin, end, count, *listed, *places, written)

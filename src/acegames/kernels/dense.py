@@ -102,10 +102,10 @@ def lines_room(step, reward, widest):
 
 
 @inner
-def write_lines(begin, end, origin, count, here, mark, step, reward, after, next_value, c, line, q, written):
+def write_lines(begin, end, count, here, mark, step, reward, after, next_value, c, line, q, written):
     """Write out the stage games of the marked cells begin .. end-1: feasible rows and utilities.
 
-    Cells are counted from `origin`. `count` games are written already; returns how many there are.
+    `count` games are written already; returns how many there are.
     """
     C = reward.shape[1]
     R = written.ptr[count]
@@ -137,7 +137,7 @@ def write_lines(begin, end, origin, count, here, mark, step, reward, after, next
                             for i in range(C):
                                 written.utility[R, i] = q[row, i, k]
                             R += 1
-                    written.cell[count] = cell + k - origin
+                    written.cell[count] = cell + k
                     written.first_row[count] = first_row
                     count += 1
                     written.ptr[count] = R

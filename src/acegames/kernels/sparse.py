@@ -133,7 +133,7 @@ def _sweep(keys, wanted, here, step, after, listed, next_true, true, next_keep, 
 
 
 @inner
-def write_listed(begin, end, origin, count, keys, here, step, reward, after, listed, next_value, c, found, written):
+def write_listed(begin, end, count, keys, here, step, reward, after, listed, next_value, c, found, written):
     """As `dense.write_lines`, for the listed cells number begin .. end-1."""
     C = reward.shape[1]
     R = written.ptr[count]
@@ -154,7 +154,7 @@ def write_listed(begin, end, origin, count, keys, here, step, reward, after, lis
                     written.utility[R, i] += step.prob[o] * next_value[at, i]
             written.row[R] = r
             R += 1
-        written.cell[count] = p - origin
+        written.cell[count] = p
         written.first_row[count] = step.row_ptr[s]
         count += 1
         written.ptr[count] = R

@@ -10,7 +10,7 @@ import numpy as np
 from acegames.kernels.records import ANY, EGALITARIAN, FAIR, LINEAR
 from acegames.kernels.units import merge_equal
 from acegames.numerics import INDIFFERENT, NOISE, TIE
-from acegames.system.compiled import inlined, inner
+from acegames.system.compiled import inner
 
 
 @inner
