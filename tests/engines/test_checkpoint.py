@@ -721,7 +721,7 @@ def test_the_memory_check_knows_what_is_on_disk(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(estimates, "WAITING_BYTES", 2**16)
     monkeypatch.setattr(estimates, "RUN_CELLS", 16)
     monkeypatch.setattr("acegames.engines.local.RUN", 16)
-    game, whole = random_game(6, 20, 60), ace.estimate(random_game(6, 20, 60), CONCEPT)
+    game, whole = random_game(6, 40, 60), ace.estimate(random_game(6, 40, 60), CONCEPT)
     assert whole.policy > 5 * whole.working
     limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + whole.policy // 2)
     with pytest.raises(ace.TooLarge, match=r"With a checkpoint folder .* would do"):

@@ -43,9 +43,9 @@ def claimed(game, policy, concept, path):
     from acegames.verifier import proof
     from acegames.verifier.rounding import read_rules
 
-    header, arrays = proof._content(
-        SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]
-    )
+    solution, rules = SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]
     n, m = len(game.players), len(game.constraints)
     wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
-    path.write_bytes(b"".join(proof._parts({"name": game.name, **header, "claims": wide}, arrays)))
+    header = {"name": game.name, **proof._header(solution, rules), "claims": wide}
+    with path.open("wb") as file:
+        proof._write(file, header, *proof._listed(solution, rules))
