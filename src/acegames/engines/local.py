@@ -176,6 +176,8 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
             load(concept.backend)  # a missing package is told before the work
         stages = Searches(concept, players, choices_of(space, concept), base)
     else:
+        if not announce():  # of the others, which are needed before
+            announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
         stages = Programs(concept, players, choices_of(space, concept), base)
     return Threads(space, lattice, concept, base, stages, team, run)
 

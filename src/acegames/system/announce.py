@@ -11,15 +11,15 @@ log = logging.getLogger("acegames")
 
 @cache
 def announce(
-    module: str = "acegames.kernels.cells",
-    main: str = "solve_cells",
+    module: str = "acegames.kernels.boxes",
+    main: str = "forward_bounds",
     what: str = "numerical kernels",
     seconds: int = 15,
-) -> None:
+) -> bool:
     """Log a warning (shown on standard error unless logging is set up otherwise) if the first call
-    has to compile.
+    has to compile. Returns whether it has.
 
-    `main` is the kernel of the module that takes longest.
+    `main` is a kernel of the module that every call needs.
     """
     kept = getattr(import_module(module), main)._cache
     if kept.cache_path is None:
@@ -27,5 +27,8 @@ def announce(
             f"acegames: compiling its {what}, which takes about {seconds} seconds in every process, because neither the "
             "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
-    elif not (hasattr(kept, "holds_any") and kept.holds_any()):
+        return True
+    if not (hasattr(kept, "holds_any") and kept.holds_any()):
         log.warning(f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds")
+        return True
+    return False
