@@ -297,4 +297,6 @@ def _map():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] != ["map"]:
+        sys.exit("these are parts of run.py: python benchmarks/run.py from_game_to_answer small_games building")
     _map()

@@ -383,6 +383,8 @@ def main():
     told = "what situations may take, about; 2 by default, and one takes 1 to 2 kB. The file may have a quarter of that"
     parser.add_argument("--memory", metavar="GB", type=float, help=told)
     options = parser.parse_args()
+    if options.memory is not None and not 0 < options.memory < 1e9:
+        parser.error(f"--memory: got {options.memory}, must be a number of GB above 0")
     global MOST_BYTES
     MOST_BYTES = MOST_BYTES if options.memory is None else int(options.memory * 2**30)
     sys.stdout.reconfigure(errors="backslashreplace")

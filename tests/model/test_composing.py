@@ -291,13 +291,20 @@ def test_agents_that_do_not_fit_together():
         compose([a, robots(horizon=5)[1]])
     with pytest.raises(InvalidGame, match="has 2 players"):
         compose([compose([a, b])])
-    with pytest.raises(InvalidGame, match="agents: got one MarkovGame, must be a list"):
+    with pytest.raises(InvalidGame, match="agents: got MarkovGame, must be a list"):
         compose(a)
     with pytest.raises(InvalidGame, match="at least one agent"):
         compose([])
     rng = np.random.default_rng(0)
     with pytest.raises(InvalidGame, match="constraint 'battery': several agents have it"):
         compose([agent(rng, "a"), agent(rng, "b")])
+
+
+def test_agents_may_come_one_after_another_and_not_by_name():
+    games = robots()
+    assert compose(x for x in games).digest == compose(games).digest
+    with pytest.raises(InvalidGame, match="agents: got dict, must be a list of games"):
+        compose(dict(zip("ab", games, strict=True)))
 
 
 def test_sums_of_many_costs_of_many_agents():

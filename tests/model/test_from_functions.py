@@ -137,3 +137,15 @@ def test_a_first_argument_called_t_is_the_time():
     )
     assert asked == [(t, "here", (t,)) for t in range(3)]
     assert game.actions == ((0, 1, 2),)
+
+
+def test_outcomes_that_were_not_returned():
+    with pytest.raises(ace.InvalidGame, match=r"outcomes are None, must be \(probability, next_state, cost\) triples"):
+        ace.MarkovGame.from_functions(
+            players=["p"],
+            horizon=1,
+            initial="s",
+            actions=lambda s: [["a"]],
+            outcomes=lambda s, a: None,
+            reward=lambda s, a: [0.0],
+        )

@@ -556,6 +556,14 @@ def test_a_gain_is_accepted_only_by_whoever_says_so(honest, tmp_path):
     assert check(tmp_path / "a.proof", "--gain", "1000").returncode == 0
 
 
+@pytest.mark.parametrize("memory", ["nan", "inf", "-1", "0"])
+def test_memory_that_is_no_amount_is_refused(memory, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        check(tmp_path / "a.proof", "--memory", memory)
+    assert ended.value.code == 2
+    assert "must be a number of GB above 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("level", "horizon"), [(1e12, 20), (1e15, 1), (1e9, 1000)])
 @pytest.mark.parametrize("options", [[], ["--exact"]])
 def test_a_level_hides_no_gain(level, horizon, options, tmp_path):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -45,7 +45,7 @@ _MOST_STATES = 2**31 - 1
 
 
 def compose(
-    agents: Sequence[MarkovGame],
+    agents: Iterable[MarkovGame],
     *,
     possible: Rule | None = None,
     legal: Rule | None = None,
@@ -85,7 +85,7 @@ def compose(
         InvalidGame: naming the place, the value and the rule.
         TooLarge: there are more than 2**31 joint states.
     """
-    _check_agents(agents)
+    agents = _read_agents(agents)
     teller = Teller(progress, agents[0].horizon)
     limits, budgets = _budgets(agents, budget)
     product = _Product(tuple(agents), _Rules.read(agents, possible=possible, legal=legal, reward=reward, cost=cost))
@@ -116,9 +116,10 @@ def _tell(teller: Teller, before: int, times: int, done: int, states: int) -> No
     teller.tell(before + (times if done == states else 0), done, states)
 
 
-def _check_agents(agents: Sequence[MarkovGame]) -> None:
-    if isinstance(agents, MarkovGame):
-        raise InvalidGame("agents: got one MarkovGame, must be a list of games of one player each")
+def _read_agents(given: Iterable[MarkovGame]) -> tuple[MarkovGame, ...]:
+    if isinstance(given, (MarkovGame, Mapping)) or not isinstance(given, Iterable):
+        raise InvalidGame(f"agents: got {type(given).__name__}, must be a list of games of one player each")
+    agents = tuple(given)
     if not agents:
         raise InvalidGame("agents: a game needs at least one agent")
     for k, agent in enumerate(agents):
@@ -133,6 +134,7 @@ def _check_agents(agents: Sequence[MarkovGame]) -> None:
             raise InvalidGame(f"agents: two games have the player {agent.players[0]!r}; give each agent's game its own")
     if math.prod(len(agent.states) for agent in agents) > _MOST_STATES:
         raise TooLarge("agents: there are more than 2**31 tuples of their states")
+    return agents
 
 
 def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) -> tuple[tuple[Label, ...], Budgets]:

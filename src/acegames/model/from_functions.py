@@ -250,8 +250,11 @@ class _Questions:
         return numbers
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
-        found = []
-        for item in self.outcomes.ask(t, state, action):
+        found, given = [], self.outcomes.ask(t, state, action)
+        if not isinstance(given, Iterable):
+            spot = place(t, state, action)
+            raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, must be (probability, next_state, cost) triples")
+        for item in given:
             try:
                 chance, next_state, cost = item
                 chance = probability(chance)

@@ -95,6 +95,8 @@ def game_from_sparse(
 
 
 def _floats(what: str, given: ArrayLike) -> Floats:
+    if np.iscomplexobj(given) or np.ma.isMaskedArray(given):
+        raise InvalidGame(f"{what}: got complex numbers or a masked array, must be an array of real numbers")
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
