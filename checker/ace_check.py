@@ -373,6 +373,7 @@ def check(path, exact=False, digest=None, rounded=False, most_gain=None):
 
 
 def main():
+    global MOST_BYTES
     parser = argparse.ArgumentParser(description="Check a proof written by `acegames prove`.")
     parser.add_argument("proof")
     parser.add_argument("--game", metavar="DIGEST", help="the game it must be about, as `acegames check GAME` tells it")
@@ -381,14 +382,12 @@ def main():
     told = "the largest gain to accept anywhere; by default 1e-8 of what is at stake in the situation, and rounding"
     parser.add_argument("--gain", metavar="AMOUNT", type=Fraction, help=told)
     told = "what situations may take, about; 2 by default, and one takes 1 to 2 kB. The file may have a quarter of that"
-    parser.add_argument("--memory", metavar="GB", type=float, help=told)
+    parser.add_argument("--memory", metavar="GB", type=float, default=MOST_BYTES / 2**30, help=told)
     options = parser.parse_args()
-    if options.memory is not None and not 0 < options.memory < 1e9:
-        parser.error(f"--memory: got {options.memory}, must be a number of GB above 0")
-    global MOST_BYTES
-    MOST_BYTES = MOST_BYTES if options.memory is None else int(options.memory * 2**30)
     sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        need(0 < options.memory < 1e9, f"--memory: got {options.memory}, must be a number of GB above 0")
+        MOST_BYTES = int(options.memory * 2**30)
         check(options.proof, options.exact, options.game, options.rounded, options.gain)
         sys.stdout.flush()
     except BrokenPipeError:  # nobody reads on
