@@ -63,11 +63,11 @@ class Bulk:
 
         It must be of the very class that has `distribution` and `lookup`, as must `answers`.
         """
-        names = {"numbering", "answers"}
+        names, own = {"numbering", "answers"}, _owner(self.policy)
         if names & set(getattr(self.policy, "__dict__", ())) or any(ratio != 1 for ratio in self.ratios):
             return None
         try:
-            return self.policy.numbering(t) if names <= set(vars(type(self.policy))) else None
+            return self.policy.numbering(t) if type(self.policy) is own and names <= set(vars(own)) else None
         except Exception:
             return None
 
