@@ -67,7 +67,8 @@ class Bulk:
         if names & set(getattr(self.policy, "__dict__", ())) or any(ratio != 1 for ratio in self.ratios):
             return None
         try:
-            return self.policy.numbering(t) if type(self.policy) is own and names <= set(vars(own)) else None
+            mine = own is type(self.policy) and names <= set(vars(own))
+            return self.policy.numbering(t) if mine else None
         except Exception:
             return None
 
