@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import acegames as ace
+from acegames.kernels.lockstep import group_room
 from acegames.kernels.records import Answers, Choices, Written
 from acegames.kernels.written import solve_written
 from acegames.model.arrays import owners, pointers
@@ -115,3 +116,17 @@ def test_every_family(family, shape, concept):
         assert 10 * left <= programs > 0, "most programs are plain"
     else:
         assert programs or (family == "one does not care" and len(shape) == 2), "the other one has its best"
+
+
+def test_wide_programs_are_left():
+    rng = np.random.default_rng(0)
+    games, choices, widest = some_games(rng, "normal", (20, 20))
+    _, plain = solved(solve_plain_games, games, GAMES, choices, goal_of(ace.CE(), ("p", "q"), np.zeros(2)), widest)
+    assert plain == 0
+
+
+@pytest.mark.parametrize("correlated", [True, False])
+@pytest.mark.parametrize("actions", [(3, 3), (10, 10), (40, 40), (300, 300), (2,) * 8, (6,) * 5, (1000, 2)])
+def test_room_does_not_grow_with_the_game(actions, correlated):
+    room = group_room.py_func(int(np.prod(actions)), len(actions), np.array(actions), correlated)
+    assert sum(x.nbytes for x in (room.memory, room.whole, room.owner, room.sigma)) < 2**24

@@ -267,6 +267,13 @@ def test_no_other_process_is_begun_for_a_kernel_that_is_kept_or_on_one_processor
     assert second.answer._cache.coming is None
 
 
+def test_a_program_that_is_frozen_is_not_begun_again(module, elsewhere, monkeypatch):
+    first = module()
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    elsewhere(first.answer, "one_kernel.answer(1)")
+    assert first.answer._cache.coming is None
+
+
 # -- the whole program ------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from acegames.concepts import Concept
 from acegames.errors import TooLarge
+from acegames.kernels.records import TOGETHER
 from acegames.model.amounts import common_unit
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
@@ -120,7 +121,9 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
     written = min(block_cells(space), int(space.totals.max())) * _written_bytes(space)
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if concept.told else a for a in counts)
-    return written + (0 if concept.product else 16 * (wide + 2) * (rows + 3))
+    program = 16 * (wide + 2) * (rows + 3)
+    together = 8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if wide * rows <= TOGETHER else 0
+    return written + (0 if concept.product else program + together)
 
 
 def block_cells(space: Space) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from acegames.kernels.dense import lines_room, write_lines
 from acegames.kernels.lockstep import group_room
 from acegames.kernels.records import Written
-from acegames.kernels.sparse import empty_places, write_listed
+from acegames.kernels.sparse import places_room, write_listed
 from acegames.kernels.stage import pure_room
 from acegames.kernels.written import solve_plain
 from acegames.system.compiled import inner, kernel, making
@@ -31,14 +31,14 @@ def solve_cells(begin, end, source, choices, goal, widest, answers):
     group = group_room(widest[0], len(actions), actions, goal.correlated)
     cells = max(LOT // (widest[0] * source.reward.shape[1]), FEWEST_CELLS)
     written = written_room(min(cells, end - begin), widest[0], source.reward.shape[1])
-    room = lines_room(source.step, source.reward, widest), empty_places(source.step)
+    room = lines_room(source.step, source.reward, widest), places_room(source.step, widest)
     return _solve_lots(begin, end, cells, source, choices, goal, pure, group, written, *room, answers)
 
 
 @kernel
 def write_cells(cells, source, widest, written):
     """Write out the games of some cells, in ascending order; returns how many there are."""
-    room = lines_room(source.step, source.reward, widest), empty_places(source.step)
+    room = lines_room(source.step, source.reward, widest), places_room(source.step, widest)
     return _write_runs(cells, source, *room, written)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from acegames.kernels.lanes import LANES, anywhere, gather, get, put, scatter, spread, where
-from acegames.kernels.records import ANY, Floats, Ints
+from acegames.kernels.records import ANY, TOGETHER, Floats, Ints
 from acegames.kernels.simplex import STRICT
 from acegames.numerics import (
     COARSE,
@@ -68,10 +68,15 @@ class Group(NamedTuple):
 
 @making
 def group_room(n, N, actions, correlated):
-    """Room for games of up to n joint actions; `actions` (N,) is the number of each player's."""
+    """Room for games of up to n joint actions, or for none where that is too much (`has_room`).
+
+    `actions` (N,) is the number of each player's.
+    """
     rows = np.int64(0)
     for i in range(N):
         rows += actions[i] * (actions[i] - 1) if correlated else actions[i]
+    if rows * n > TOGETHER:
+        rows, n = np.int64(0), np.int64(0)
     variables = n + rows + 1
     gross, v = N * n, 2 * N * n
     player = v + N * n
@@ -86,6 +91,12 @@ def group_room(n, N, actions, correlated):
     games, owner = np.zeros(LANES, np.int64), np.zeros(rows, np.int64)
     places = gross, v, player, feasible, A, scale, T, c, size, x, y, spare, row
     return Group(memory, whole, games, owner, np.empty(n), N, np.int64(0), *places, np.int64(2), 3 + rows)
+
+
+@inlined
+def has_room(group):
+    """Whether there is room for games in a group."""
+    return len(group.sigma) > 0
 
 
 @inner

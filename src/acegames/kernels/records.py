@@ -19,6 +19,10 @@ Floats = NDArray[np.float64]
 LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3
 """Kinds of objective."""
 
+TOGETHER = 2**15
+"""Numbers of the incentive rows of one stage program up to which several are solved together: their
+room is made for each block of cells, and grows with the fourth power of the number of actions."""
+
 
 class Boxes(NamedTuple):
     """The boxes of one layer: for each state that occurs, a cell for every total spent.

@@ -71,6 +71,12 @@ def empty_places(step):
     return np.empty(step.cost.shape[1], np.int64), np.empty(widest, np.int64)
 
 
+@making
+def places_room(step, widest):
+    """The same, without a look at every row of the game: it is made for each block of cells."""
+    return np.empty(step.cost.shape[1], np.int64), np.empty(widest[1], np.int64)
+
+
 @kernel
 def expand(keys, here, step, after, table):
     """Collect the cells that safe rows lead to in a hash set. Returns their number, -1 if full."""

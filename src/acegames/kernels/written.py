@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.lanes import LANES
-from acegames.kernels.lockstep import solve_group
+from acegames.kernels.lockstep import has_room, solve_group
 from acegames.kernels.records import EGALITARIAN, FAIR
 from acegames.kernels.stage import MIXED, PURE, is_pure, solve_by_programs, workspace
 from acegames.system.compiled import inner, kernel
@@ -55,7 +55,7 @@ def solve_plain(written, count, choices, goal, pure, group, mixed, left, answers
     many games took a program. Those wait until there are eight of a kind.
     """
     programs = waiting = widest = np.int64(0)
-    together = goal.kind not in (EGALITARIAN, FAIR)
+    together = goal.kind not in (EGALITARIAN, FAIR) and has_room(group)
     for g in range(count + 1):
         if g < count:
             if is_pure(g, written, choices, goal, pure):

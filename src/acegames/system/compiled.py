@@ -109,7 +109,8 @@ def compile_elsewhere(kernels: Sequence[Any], code: str) -> None:
     if not all(isinstance(x, KernelCache) and x.cache_path is not None for x in kept):
         return
     missing = [x for x in kept if not x.holds_any()]
-    if not missing or processors() < 2 or not sys.executable:
+    frozen = getattr(sys, "frozen", False)  # then the executable is the user's own program
+    if not missing or processors() < 2 or not sys.executable or frozen:
         return
     source = str(Path(numerics.__file__).parents[1])
     with contextlib.suppress(OSError):

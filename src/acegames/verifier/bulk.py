@@ -63,11 +63,12 @@ class Bulk:
 
         It must be of the very class that has `distribution` and `lookup`, as must `answers`.
         """
-        names = {"numbering", "answers"}
+        names, own = {"numbering", "answers"}, _owner(self.policy)
         if names & set(getattr(self.policy, "__dict__", ())) or any(ratio != 1 for ratio in self.ratios):
             return None
         try:
-            return self.policy.numbering(t) if names <= set(vars(type(self.policy))) else None
+            mine = own is type(self.policy) and names <= set(vars(own))
+            return self.policy.numbering(t) if mine else None
         except Exception:
             return None
 
