@@ -692,7 +692,7 @@ from acegames.engines import checkpoint
 from acegames.cli.bench import random_game
 checkpoint.EVERY_BYTES = 2**20
 ace.solve(random_game(2, 2, 2))
-game = random_game(8, 70, 150)
+game = random_game(8, 60, 150)
 now = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData"))
 limit = now + int(sys.argv[2]) * 2**20
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -705,7 +705,7 @@ else:
     arrays = [a for layer in solution.policy.layers for a in vars(layer).values() if hasattr(a, "nbytes")]
     print(sum(a.nbytes for a in arrays) // 2**20)
 """
-ROOM = 40  # MiB
+ROOM = 36  # MiB
 
 
 @pytest.mark.slow

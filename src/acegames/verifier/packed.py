@@ -118,7 +118,7 @@ class Packed:
             (
                 layer.row_ptr.copy(),
                 layer.out_ptr.astype(np.int64),
-                layer.next_state * np.int64(self.span) + self._steps(cost),
+                layer.next_state.astype(np.int64) * self.span + self._steps(cost),
             )
             for layer, cost in zip(self.game.layers, self.units.costs, strict=True)
         ]
