@@ -63,7 +63,7 @@ def need(condition, sentence, error=ValueError):
 def read(path):
     """A line of text; a line with the SHA-256 of all that follows; a line of JSON; then arrays, byte after byte."""
     with open(path, "rb") as file:
-        content = file.read(MOST_BYTES // 4 + 1)
+        content = file.read(min(MOST_BYTES // 4, os.fstat(file.fileno()).st_size or MOST_BYTES // 4) + 1)
     need(len(content) <= MOST_BYTES // 4, "the file is too large (see --memory)")
     first, digest, content, *_ = *content.split(b"\n", 2), b"", b""
     need(first == b"acegames-proof 1", "not a proof, or of another version")
@@ -396,7 +396,7 @@ def main():
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # whatever goes wrong, nothing is confirmed
-        print(f"NOT {'TRUE' if isinstance(error, Refuted) else 'READ'}: {error or type(error).__name__}.")
+        print(f"NOT {'TRUE' if isinstance(error, Refuted) else 'READ'}: {str(error) or type(error).__name__}.")
         return 1 if isinstance(error, Refuted) else 2
     return 0
 

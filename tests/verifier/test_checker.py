@@ -562,6 +562,11 @@ def test_memory_that_is_no_amount_is_refused(memory, tmp_path):
     assert told.returncode == 2 and "NOT READ: --memory: got" in told.stdout
 
 
+def test_any_amount_of_memory_may_be_allowed(tmp_path):
+    ace.prove(ace.solve(ace.catalog.get("intersection")), tmp_path / "a.proof")
+    assert check(tmp_path / "a.proof", "--memory", "1e8").returncode == 0
+
+
 @pytest.mark.parametrize(("level", "horizon"), [(1e12, 20), (1e15, 1), (1e9, 1000)])
 @pytest.mark.parametrize("options", [[], ["--exact"]])
 def test_a_level_hides_no_gain(level, horizon, options, tmp_path):

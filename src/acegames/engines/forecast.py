@@ -122,7 +122,7 @@ def _buffer_bytes(space: Space, concept: Concept) -> int:
     counts = [len(labels) for labels in space.game.actions]
     wide = 2 * n + sum(a * (a - 1) if concept.told else a for a in counts)
     program = 16 * (wide + 2) * (rows + 3)
-    together = 8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if wide * rows <= TOGETHER else 0
+    together = 8 * (program + 8 * (3 * n * rows + 5 * (rows + wide))) if (wide - 2 * n) * rows <= TOGETHER else 0
     return written + (0 if concept.product else program + together)
 
 

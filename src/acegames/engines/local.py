@@ -176,7 +176,7 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
             load(concept.backend)  # a missing package is told before the work
         stages = Searches(concept, players, choices_of(space, concept), base)
     else:
-        if not announce():  # of the others, which are needed before
+        if len(players) > 1 or not space.dense:
             announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
         stages = Programs(concept, players, choices_of(space, concept), base)
     return Threads(space, lattice, concept, base, stages, team, run)
@@ -197,7 +197,7 @@ class Threads(ByArray):
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
-        whole = empty_room(data)
+        whole, _ = empty_room(data), data.source  # made once, before threads ask for it
 
         def block(bounds: tuple[int, int]) -> Answers:
             found = solve_block(data, *bounds, self.stages, whole)
@@ -208,6 +208,7 @@ class Threads(ByArray):
         threads = self.team.threads
         found = joined(*whole, self.team.each(block, list(runs(data.cells, self.run, threads))))
         if len(found.left):
+            announce("acegames.kernels.written", "solve_written", "further kernels for stage games")
             cells = [found.left[slice(*x)] for x in runs(len(found.left), self.run, threads)]
             rest = self.team.each(lambda some: self.stages.solve_left(data, some, whole), cells)
             found = joined(*whole, [replace(found, left=NOTHING), *rest])

@@ -18,7 +18,6 @@ from acegames.policy.filing import Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
-from acegames.system.announce import announce
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
@@ -53,7 +52,6 @@ class Programs:
 
     def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
-        announce("acegames.kernels.written", "solve_written", "kernels for stage games with ties")
         return self.solve_each(data, *write_out(data, cells), room)
 
     def solve_each(self, data: LayerData, written: Written, count: int, room: Room) -> Answers:

@@ -251,10 +251,13 @@ class _Questions:
 
     def _outcomes(self, t: int, state: Label, action: JointAction) -> tuple[Outcome, ...]:
         found, given = [], self.outcomes.ask(t, state, action)
-        if not isinstance(given, Iterable):
+        try:
+            items = iter(given)
+        except TypeError:
             spot = place(t, state, action)
-            raise InvalidGame(f"{spot}: outcomes are {given!r:.60}, must be (probability, next_state, cost) triples")
-        for item in given:
+            text = f"{spot}: outcomes are {given!r:.60}, must be (probability, next_state, cost) triples"
+            raise InvalidGame(text) from None
+        for item in items:
             try:
                 chance, next_state, cost = item
                 chance = probability(chance)

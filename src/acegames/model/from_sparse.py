@@ -95,10 +95,11 @@ def game_from_sparse(
 
 
 def _floats(what: str, given: ArrayLike) -> Floats:
-    if np.iscomplexobj(given) or np.ma.isMaskedArray(given):
-        raise InvalidGame(f"{what}: got complex numbers or a masked array, must be an array of real numbers")
     try:
-        return np.asarray(given, dtype=np.float64)
+        array = np.asarray(given)
+        if np.iscomplexobj(array) or np.ma.isMaskedArray(given):
+            raise ValueError("complex, or masked")
+        return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidGame(f"{what}: not an array of numbers ({error})") from None
 

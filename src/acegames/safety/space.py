@@ -54,7 +54,9 @@ class Tables:
         outs = pointers([len(x.prob) for x in game.layers])
         return Tables(
             row_ptr=frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
-            out_ptr=_joined([x.out_ptr[:-1].astype(np.int64) + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]),
+            out_ptr=_joined(
+                [x.out_ptr[:-1].astype(np.int64) + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]
+            ),
             **{f: _joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")},
             cost=frozen(costs),
             layer_at=frozen(np.array(game.layer_at, dtype=np.int64)),
@@ -188,7 +190,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     """Lay out the boxes. Cheap: linear in the game, whatever the budgets."""
     from acegames.kernels.boxes import backward_boxes, forward_bounds
 
-    announce()
+    announce(seconds=8)
     costs = lattice.costs(_joined([layer.cost for layer in game.layers]))
     dims = _needed(game, lattice, costs) if clip else list(range(len(lattice.units)))
     kept, budget = np.ascontiguousarray(costs[:, dims]), np.ascontiguousarray(lattice.budget[:, dims])

@@ -15,9 +15,9 @@ def announce(
     main: str = "forward_bounds",
     what: str = "numerical kernels",
     seconds: int = 15,
-) -> bool:
+) -> None:
     """Log a warning (shown on standard error unless logging is set up otherwise) if the first call
-    has to compile. Returns whether it has.
+    has to compile.
 
     `main` is a kernel of the module that every call needs.
     """
@@ -27,8 +27,5 @@ def announce(
             f"acegames: compiling its {what}, which takes about {seconds} seconds in every process, because neither the "
             "installation nor the user's cache folder can be written; set NUMBA_CACHE_DIR to a folder that can"
         )
-        return True
-    if not (hasattr(kept, "holds_any") and kept.holds_any()):
+    elif not (hasattr(kept, "holds_any") and kept.holds_any()):
         log.warning(f"acegames: compiling its {what}, once per installation; this takes about {seconds} seconds")
-        return True
-    return False
