@@ -238,7 +238,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # what the other process keeps names the module
     monkeypatch.delitem(sys.modules, "one_kernel", raising=False)
     return lambda kernel, code: compiled.compile_elsewhere(
-        [kernel], f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
+        kernel, f"sys.path.insert(0, {str(tmp_path)!r}); import one_kernel; {code}"
     )
 
 
@@ -310,8 +310,9 @@ def finish(process):
 def test_an_installation_in_which_nothing_can_be_written(installed, tmp_path):
     nowhere = str(installed / "acegames" / "__pycache__")
     _, err = finish(start(installed, tmp_path / "a.ace", HOME=nowhere))
-    solver, verifier = err.splitlines()
-    assert all("in every process" in line and "NUMBA_CACHE_DIR" in line for line in (solver, verifier))
+    exploring, stages, verifier = err.splitlines()
+    assert "numerical" in exploring and "stage games" in stages and "verifier" in verifier
+    assert all("in every process" in line and "NUMBA_CACHE_DIR" in line for line in (exploring, stages, verifier))
     home = tmp_path / "home"
     home.mkdir()
     _, err = finish(start(installed, tmp_path / "b.ace", HOME=str(home)))  # the user's own cache folder serves

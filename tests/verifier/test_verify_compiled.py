@@ -22,6 +22,7 @@ from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
 from acegames.verifier.units import Units
 from acegames.verifier.unrolled import unroll
+from declaring import Declares
 from halves import blocks
 from plain_passes import take_plain_passes
 
@@ -560,24 +561,6 @@ def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
     assert found[0].ok is not spoiled
     assert len({str(c) for c in found}) == 1
     assert len({(c.problems, c.where, c.share_where, c.regret.tobytes(), c.values.tobytes()) for c in found}) == 1
-
-
-class Declares:
-    """A policy that says what a solved one says, and declares as told which spendings are alike."""
-
-    def __init__(self, policy, alike=None):
-        self.policy, self._alike = policy, alike
-        self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
-        self.concept, self.game_digest = policy.concept, policy.game_digest
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
-
-    def lookup(self, t, state, total):
-        return self.policy.lookup(t, state, total)
-
-    def alike(self, t):
-        return self.policy.alike(t) if self._alike is None else self._alike(t)
 
 
 @pytest.fixture

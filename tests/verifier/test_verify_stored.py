@@ -14,24 +14,7 @@ from acegames.safety.cells import Cells
 from acegames.verifier import lookup, verify
 from acegames.verifier.reading import Reader
 from acegames.verifier.units import Units
-
-
-class Asked:
-    """The same answers without tables."""
-
-    def __init__(self, policy):
-        self.policy = policy
-        self.states, self.actions, self.tracker = policy.states, policy.actions, policy.tracker
-        self.concept, self.game_digest = policy.concept, policy.game_digest
-
-    def distribution(self, t, state, spent):
-        return self.policy.distribution(t, state, spent)
-
-    def lookup(self, t, state, total):
-        return self.policy.lookup(t, state, total)
-
-    def alike(self, t):
-        return self.policy.alike(t)
+from declaring import Declares
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +72,7 @@ def test_tables_say_what_the_policy_says(read, seed, concept, kind):
     found = verify(game, policy)
     assert found.ok and read[0] > 50
     read[0] = 0
-    assert everything(found) == everything(verify(game, Asked(policy)))
+    assert everything(found) == everything(verify(game, Declares(policy)))
     assert read[0] == 0
 
 
@@ -99,7 +82,7 @@ def test_tables_that_count_nothing_are_read(read):
     policy = ace.solve(game, ace.CE()).policy
     found = verify(game, policy)
     assert not policy.dims and found.ok and read[0] > 10
-    assert everything(found) == everything(verify(game, Asked(policy)))
+    assert everything(found) == everything(verify(game, Declares(policy)))
 
 
 def other_code(layer, rng):
@@ -155,13 +138,13 @@ def test_spoiled_tables_are_found_out(spoil, seed):
     found = [verify(game, spoiled, engine=ace.LocalEngine(threads=n)) for n in (1, 2, 5)]
     assert not found[0].ok
     assert len({everything(x) for x in found}) == 1
-    assert everything(found[0]) == everything(verify(game, Asked(spoiled)))
+    assert everything(found[0]) == everything(verify(game, Declares(spoiled)))
 
 
 def shown(policy, change):
     """A policy of its own class that shows changed tables or answers, and asked says what `policy` says."""
 
-    class Shows(Asked):
+    class Shows(Declares):
         def distribution(self, t, state, spent):
             return self.policy.distribution(t, state, spent)
 
@@ -211,7 +194,7 @@ def changes(policy):
 def test_tables_that_are_no_tables_are_not_read(change):
     game, policy = solved()
     found = verify(game, shown(policy, changes(policy)[change]))
-    assert everything(found) == everything(verify(game, Asked(policy)))
+    assert everything(found) == everything(verify(game, Declares(policy)))
 
 
 def test_answers_that_lookup_contradicts_are_named():

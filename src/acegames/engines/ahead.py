@@ -30,15 +30,15 @@ def compile_ahead(games: Games) -> None:
     compile_elsewhere(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
 
 
-def _needed(games: Games) -> list[Any]:
+def _needed(games: Games) -> Any:
     if games == "nash":
         from acegames.kernels.nash import solve_nash
 
-        return [solve_nash]
+        return solve_nash
     from acegames.kernels.cells import solve_cells
     from acegames.kernels.written import solve_written
 
-    return [solve_cells if games == "plain" else solve_written]
+    return solve_cells if games == "plain" else solve_written
 
 
 def solve_one(games: Games) -> None:

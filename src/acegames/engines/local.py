@@ -197,7 +197,8 @@ class Threads(ByArray):
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
         data = layer_data(self.space, t0, self._rewards(t0), after)
-        whole, _ = empty_room(data), data.source  # made once, before threads ask for it
+        whole = empty_room(data)
+        data.source  # noqa: B018  made once, before threads ask for it
 
         def block(bounds: tuple[int, int]) -> Answers:
             found = solve_block(data, *bounds, self.stages, whole)

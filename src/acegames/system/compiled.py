@@ -27,7 +27,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -99,29 +99,26 @@ def _for_kernels(function: F, **options: Any) -> F:
     return cast(F, compiled(function))
 
 
-def compile_elsewhere(kernels: Sequence[Any], code: str) -> None:
-    """Have another process run this code, which compiles kernels, unless all are kept already.
+def compile_elsewhere(compiled: Any, code: str) -> None:
+    """Have another process run this code, which compiles a kernel, unless it is kept already.
 
-    This process waits for it where it needs one of them, and compiles by itself if that process
+    This process waits for it where it needs the kernel, and compiles by itself if that process
     fails.
     """
-    kept: list[Any] = [getattr(x, "_cache", None) for x in kernels]
-    if not all(isinstance(x, KernelCache) and x.cache_path is not None for x in kept):
+    kept = getattr(compiled, "_cache", None)
+    if not isinstance(kept, KernelCache) or kept.cache_path is None or kept.holds_any():
         return
-    missing = [x for x in kept if not x.holds_any()]
     frozen = getattr(sys, "frozen", False)  # then the executable is the user's own program
-    if not missing or processors() < 2 or not sys.executable or frozen:
+    if processors() < 2 or not sys.executable or frozen:
         return
     source = str(Path(numerics.__file__).parents[1])
     with contextlib.suppress(OSError):
-        process = subprocess.Popen(
+        kept.coming = subprocess.Popen(
             [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for x in missing:
-            x.coming = process
 
 
 @cache

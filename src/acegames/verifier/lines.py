@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.numerics import UNIT_ROUNDOFF
-from acegames.system.compiled import inlined, kernel
+from acegames.system.compiled import inlined, inner, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.kernels import rounding
 from acegames.verifier.records import Ahead, Int, Known, Lanes, Numbers, Played, Time
@@ -84,6 +84,15 @@ def _safe(
     return bool(some > 0)
 
 
+@inner
+def _mark_own(safe: Bytes, lane: Ints, many: Int, lanes: Int) -> None:
+    """Mark in the first row the lanes that have pairs."""
+    for x in range(lanes):
+        safe[0, x] = 0
+    for x in range(many):
+        safe[0, lane[x]] = 1
+
+
 @kernel
 def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
     """Mark the keys that rows lead to which keep the budgets."""
@@ -92,10 +101,7 @@ def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
-        for x in range(lanes):
-            safe[0, x] = 0
-        for x in range(many):
-            safe[0, lane[x]] = 1
+        _mark_own(safe, lane, many, lanes)
         for row in range(row_ptr[state], row_ptr[state + 1]):
             keeping = _keeping(row, worst, slack)
             if keeping <= 0:
@@ -138,10 +144,7 @@ def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: By
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
-        for x in range(lanes):
-            safe[0, x] = 0
-        for x in range(many):
-            safe[0, lane[x]] = 1
+        _mark_own(safe, lane, many, lanes)
         for row in range(row_ptr[state], row_ptr[state + 1]):
             if not _safe(row, 1, within, lanes, slack, out_ptr, jump, worst, last, following, safe):
                 continue
