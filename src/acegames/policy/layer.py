@@ -95,6 +95,14 @@ class PolicyLayer:
         fill_entries(code, mixed_row, mixed_prob, row_ptr, state, pair, ptr, begin, row, prob)
         return ptr, row, prob
 
+    def strategy(self, state: int, pair: int) -> tuple[list[int], list[float]]:
+        """Rows of `action` and probabilities of one pair."""
+        code = int(self.code[pair])
+        if code > 0:
+            return [int(self.row_ptr[state]) + code - 1], [1.0]
+        _, row, prob = self.strategies(np.array([state]), np.array([pair]))
+        return row.tolist(), prob.tolist()
+
     def _entries(self, pair: Ints) -> tuple[Ints, Ints]:
         """Pointers (Q+1,), 1 for pure play, and where the entries of mixed pairs begin, else -1."""
         from acegames.kernels.lookup import count_entries
@@ -168,6 +176,10 @@ class Reached:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
         return find(self.table(t), state, spent) >= 0
 
+    def contains_one(self, t: int, state: int, spent: Sequence[int]) -> bool:
+        """The same of a single pair."""
+        return find_one(self.table(t), state, spent) >= 0
+
     def table(self, t: int) -> PairTable:
         """What they are looked up in."""
         if t not in self._tables:
@@ -187,6 +199,34 @@ def find(table: PairTable, state: Ints, spent: Ints) -> Ints:
     found = np.empty(len(state), dtype=np.int64)
     find_pairs(table, state, spent, found)
     return found
+
+
+def find_one(table: PairTable, state: int, spent: Sequence[int]) -> int:
+    """What `find` says of a single pair: plain Python takes a third of a kernel's call."""
+    states, lo, size, base, least, most, dims, listed, keys, bits, counts, _, by_cell = table
+    at = int(states.searchsorted(state))
+    if at == len(states) or states.item(at) != state:
+        return -1
+    for m, amount in enumerate(spent):
+        if not least.item(at, m) <= amount <= most.item(at, m):
+            return -1
+    cell = 0
+    for d, m in enumerate(dims.tolist()):
+        place, width = max(spent[m] - lo.item(at, d), 0), size.item(at, d)
+        if place >= width:
+            return -1
+        cell = cell * width + place
+    cell += base.item(at)
+    if listed:
+        rank = int(keys.searchsorted(cell))
+        present = rank < len(keys) and keys.item(rank) == cell
+    else:
+        block, within = divmod(cell, 8 * bits.shape[1])
+        present = block < len(bits) and bits.item(block, within >> 3) >> (within & 7) & 1
+        if present and not by_cell:
+            before = int.from_bytes(bits[block].tobytes(), "little") & ((1 << within) - 1)
+            rank = counts.item(block) + before.bit_count()
+    return -1 if not present else cell if by_cell else rank
 
 
 def _locate(space: LayerSpace, state: Ints, kept: Ints, spent: Ints | None) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from acegames.model.amounts import read_pair
 from acegames.model.arrays import Ints
 from acegames.model.checks import UNSAID, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find
+from acegames.policy.layer import PolicyLayer, Reached, action_offsets, find, find_one
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.spending import Spending
 from acegames.policy.tracker import AT_AN_END, CostTracker
@@ -74,7 +74,7 @@ class Policy:
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action in the support; KeyError where no safe play comes."""
         layer, rows, prob = self._strategy(t, state, spent)
-        return {self.joint_action(layer.action[r]): float(p) for r, p in zip(rows, prob, strict=True)}
+        return {self.joint_action(layer.action[r]): p for r, p in zip(rows, prob, strict=True)}
 
     def strategies(self, t: int, state: Label, spent: Any) -> tuple[dict[Label, float], ...]:
         """Each player's own mixed strategy under a Nash policy, {action: probability}, by player.
@@ -89,10 +89,10 @@ class Policy:
                 "use distribution or act, or solve with Nash()"
             )
         layer, index, pair = self._find(t, state, spent)
-        _, rows, _ = layer.strategies(index, pair)
+        rows, _ = layer.strategy(index, pair)
         if len(rows) == 1:
             return tuple({label: 1.0} for label in self.joint_action(layer.action[rows[0]]))
-        _, number, share = layer.records(pair)
+        _, number, share = layer.records(np.array([pair]))
         labels = [(i, label) for i, own in enumerate(self.actions) for label in own]
         found: tuple[dict[Label, float], ...] = tuple({} for _ in self.players)
         for x, p in zip(number.tolist(), share.tolist(), strict=True):
@@ -114,7 +114,7 @@ class Policy:
             InvalidOption: the policy keeps no values (`solve(..., keep_values=False)`).
         """
         layer, _, pair = self._find(t, state, spent)
-        return layer.values_at(pair).reshape(-1)
+        return layer.values_at(np.array([pair])).reshape(-1)
 
     def lookup(self, t: int, state: Ints, total: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.float64]]:
         """Many distributions at once, by indices: states (Q,) and spent whole units (Q, M).
@@ -201,18 +201,17 @@ class Policy:
             raise self._unknown(t, self.states[int(state[q])], self.tracker.spent(total[q].tolist()))
         return pair
 
-    def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, NDArray[np.float64]]:
+    def _strategy(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, list[int], list[float]]:
         layer, index, pair = self._find(t, state, spent)
-        _, row, prob = layer.strategies(index, pair)
-        return layer, row, prob
+        return layer, *layer.strategy(index, pair)
 
-    def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, Ints, Ints]:
-        index, total = read_pair(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
-        at = np.array([index])
-        pair = self.pairs(t, at, total)
-        if pair[0] < 0:
+    def _find(self, t: int, state: Label, spent: Any) -> tuple[PolicyLayer, int, int]:
+        index, given = read_pair(t, self.horizon - 1, state, self.state_numbers, spent, self.tracker.total)
+        total = given[0].tolist()
+        pair = find_one(self._table(t), index, total)
+        if pair < 0 or (self.reached is not None and not self.reached.contains_one(t, index, total)):
             raise self._unknown(t, state, spent)
-        return self.layers[t], at, pair
+        return self.layers[t], index, pair
 
     def _unknown(self, t: int, state: Label, spent: Any) -> UnknownPair:
         hint = "" if self.tracker.exact else f" ({AT_AN_END})"

@@ -13,6 +13,8 @@ judged.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from acegames.verifier.arrays import Ints
@@ -46,19 +48,41 @@ class Alike:
         """
         from acegames.verifier import kernels
 
-        keys, packed = self._keys[t], self._packed
+        keys, span = self._keys[t], self._packed.span
         if self._floors is None:
             return np.arange(len(keys)), np.arange(len(keys))
-        first, owner = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=np.int64)
-        floor = np.minimum(self._floors[t], packed.low + packed.size - 1) - packed.low
-        count = kernels.classify(keys, packed.span, packed.size, floor, packed.table(len(keys)), first, owner)
-        first = first[:count]
-        if stored is not None and stored.min() >= 0 and np.array_equal(stored[first][owner], stored):
+        owner, table = np.empty(len(keys), dtype=np.int64), self._packed.table(len(keys))
+        floor = np.minimum(self._floors[t], self._packed.low + self._packed.size - 1) - self._packed.low
+
+        def work(part: slice) -> tuple[Ints, bool]:
+            first, mine = np.empty(part.stop - part.start, dtype=np.int64), owner[part]
+            first = first[: kernels.classify(keys[part], span, self._packed.size, floor, table, first, mine)]
+            alike = stored is not None and kernels.numbered_alike(stored[part], first, mine)
+            return first, alike
+
+        parts = [slice(0, len(keys))] if table.shift > 0 else self._parts(keys)
+        found = self._threads.each(work, parts)
+        number = 0
+        for part, (first, _) in zip(parts, found, strict=True):
+            first += part.start
+            owner[part] += number
+            number += len(first)
+        first = np.concatenate([first for first, _ in found])
+        if all(alike for _, alike in found):
             return first, owner
         others = np.flatnonzero(first[owner] != np.arange(len(keys)))
         if not self._answered_alike(t, keys[others], keys[first[owner[others]]]):
             raise Contradicted
         return first, owner
+
+    def _parts(self, keys: Ints) -> list[slice]:
+        """Cut pairs, which are in order, between states: the classes of one are not of another."""
+        shares = self._threads.shares(len(keys))
+        if len(shares) == 1:
+            return shares
+        state = np.array([keys[share.start] // self._packed.span for share in shares])
+        cuts = np.unique(np.searchsorted(keys, state * self._packed.span)).tolist()
+        return [slice(*ends) for ends in pairwise([*cuts, len(keys)])]
 
     def _answered_alike(self, t: int, keys: Ints, instead: Ints) -> bool:
         """Whether the policy answers at each of these pairs as at the one judged instead."""

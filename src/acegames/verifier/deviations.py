@@ -152,10 +152,7 @@ class _Judge:
         if len(self._rooms[0].fault) < pairs:
             self._rooms[0] = self.nothing(pairs + pairs // 4)
         values, ahead, fault = self._rooms[0]
-        found = Known(values[:pairs], ahead[:pairs], fault[:pairs])
-        found.ahead.fill(np.iinfo(np.int64).min)
-        found.fault.fill(0)
-        return found
+        return Known(values[:pairs], ahead[:pairs], fault[:pairs])
 
     def _step(self, t: int, following: Known, pairs: int) -> _Step:
         """Return what judges pairs of time t: line by line where they lie densely, else singly."""
@@ -199,28 +196,27 @@ class _Judge:
         stored = self.reader.stored(t, packed) if len(self.keys[t]) >= _MANY else None
         pairs = None if stored is None else stored.find(self.keys[t], self.threads)
         chosen, owner = self.alike.classes(t, pairs)
-        every = self.keys[t][chosen]
-        mine = None if pairs is None else pairs[chosen]
-        step, self._after = self._step(t, following, len(every)), owner
-        found = self._empty(len(every))
+        every = self.keys[t]
+        step, self._after = self._step(t, following, len(chosen)), owner
+        found = self._empty(len(chosen))
 
-        runs = self.threads.runs(len(every))
-        compared = np.concatenate([run.start + self.reader.some(t, run.stop - run.start) for run in runs])
+        runs = self.threads.runs(len(chosen))
+        compared = np.concatenate([run.start + self.reader.some(run.stop - run.start) for run in runs])
 
         def work(block: slice) -> tuple[Faults, Gains]:
-            part = Known(found.values[block], found.ahead[block], found.fault[block])
-            some = compared[(compared >= block.start) & (compared < block.stop)] - block.start
-            read = None if stored is None or mine is None else stored.read(every[block], mine[block])
-            faults = self._block(t, every[block], step, part, some, read)
-            return faults, self._gains(t, every[block], part)
+            part, mine = Known(found.values[block], found.ahead[block], found.fault[block]), chosen[block]
+            keys, some = every[mine], compared[(compared >= block.start) & (compared < block.stop)] - block.start
+            read = None if stored is None or pairs is None else stored.read(keys, pairs[mine])
+            faults = self._block(t, keys, step, part, some, read)
+            return faults, self._gains(t, keys, part)
 
-        starts = [block.start for block in self.threads.blocks(len(every))]
-        judged = self.threads.over(len(every), work)
+        starts = [block.start for block in self.threads.blocks(len(chosen))]
+        judged = self.threads.over(len(chosen), work)
         sentences: list[str] = []
         for start, (faults, _) in zip(starts, judged, strict=True):
             self.n_faults += len(faults)
             for p in sorted(faults)[: FAULTS_SHOWN - len(sentences)]:
-                fault, pair = faults[p], packed.pair(t, every, start + p)
+                fault, pair = faults[p], packed.pair(t, every, int(chosen[start + p]))
                 sentences.append(fault if isinstance(fault, str) else self.reader.unsafe(t, *pair, fault))
         self.faults = (sentences + self.faults)[:FAULTS_SHOWN]
         for _, gains in reversed(judged):

@@ -22,6 +22,7 @@ import numpy as np
 from acegames.model.game import MarkovGame
 from acegames.verifier.arrays import BELOW, Bytes, Ints
 from acegames.verifier.packed import Packed
+from acegames.verifier.records import Time
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Units
 
@@ -38,10 +39,10 @@ class Subgames(NamedTuple):
         """Find the subgames; every start must be one."""
         packed = Packed.of(game, units)
         keys = within_budget(packed, threads)
-        _leave_alive(packed, keys, threads)
+        first = _leave_alive(packed, keys, threads)
         if len(keys[0]) < len(packed.start):
             return Subgames(packed, [], [])
-        return Subgames(packed, keys, _leave_reached(packed, keys, threads))
+        return Subgames(packed, keys, _leave_reached(packed, keys, threads, first))
 
     def pairs(self, t: int) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M) in the subgames of one time."""
@@ -111,17 +112,33 @@ def _searched(packed: Packed, t: int, keys: Ints, _: Threads) -> Ints:
         kernels.fill(found, np.arange(len(found)), table)
 
 
-def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> None:
+def _leave_alive(packed: Packed, layers: list[Ints], threads: Threads) -> int:
+    """Drop the pairs without a safe row; return the first time at which there are some, or else H.
+
+    Where the next time has none, every row that keeps the budgets is safe, and nothing else is
+    looked at.
+    """
+    first, after = packed.game.horizon, -1  # and the last time found to have some
     for t in reversed(range(packed.game.horizon)):
         find = _alive_by_line if packed.by_line(len(layers[t])) else _alive
-        layers[t] = layers[t][find(packed, t, layers[t], layers[t + 1], threads).view(bool)]
+        time, following = _ahead(packed, t, layers, sure=after != t + 1)
+        alive = find(packed, time, following, layers[t], threads).view(bool)
+        if not alive.all():
+            layers[t], first, after = layers[t][alive], t, t
+    return first
 
 
-def _alive_by_line(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> Bytes:
+def _ahead(packed: Packed, t: int, layers: list[Ints], *, sure: bool) -> tuple[Time, Ints]:
+    """What can happen at time t, and the pairs of the next time; none if they need no look."""
+    time = packed.time(t)
+    return (time._replace(last=True), layers[t + 1][:0]) if sure else (time, layers[t + 1])
+
+
+def _alive_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
     """Which pairs have a safe row."""
     from acegames.verifier import lines
 
-    time, marks, alive = packed.time(t), packed.marks(following), np.zeros(len(keys), dtype=np.uint8)
+    marks, alive = packed.marks(following), np.zeros(len(keys), dtype=np.uint8)
 
     def work(block: slice) -> None:
         lines.mark_alive(keys[block], time, marks, packed.lanes(), alive[block])
@@ -130,11 +147,11 @@ def _alive_by_line(packed: Packed, t: int, keys: Ints, following: Ints, threads:
     return alive
 
 
-def _alive(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> Bytes:
+def _alive(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> Bytes:
     """The same pair by pair."""
     from acegames.verifier import kernels
 
-    time, table, alive = packed.time(t), packed.filled(following), np.zeros(len(keys), dtype=np.uint8)
+    table, alive = packed.filled(following), np.zeros(len(keys), dtype=np.uint8)
 
     def work(block: slice) -> None:
         kernels.find_alive(keys[block], time, table, packed.targets(), alive[block])
@@ -143,20 +160,26 @@ def _alive(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads
     return alive
 
 
-def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads) -> list[Ints]:
+def _leave_reached(packed: Packed, layers: list[Ints], threads: Threads, first: int) -> list[Ints]:
+    """Drop the pairs that safe rows do not lead to; return the rows that are safe somewhere.
+
+    Before time `first` no pair was dropped: there the safe rows are those that keep the budgets,
+    and they lead to the pairs that these led to.
+    """
     safe_rows = []
     for t in range(packed.game.horizon):
-        find = _reached_by_line if packed.by_line(len(layers[t])) else _reached
-        rows, layers[t + 1] = find(packed, t, layers[t], layers[t + 1], threads)
+        find, sure = _reached_by_line if packed.by_line(len(layers[t])) else _reached, t + 1 < first
+        rows, reached = find(packed, *_ahead(packed, t, layers, sure=sure), layers[t], threads)
+        layers[t + 1] = layers[t + 1] if sure else reached
         safe_rows.append(rows if packed.unrolled is None else np.unique(packed.unrolled.row[t][rows]))
     return safe_rows
 
 
-def _reached_by_line(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> tuple[Ints, Ints]:
+def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:
     """The rows that are safe at some of the pairs, and the pairs of the next time they lead to."""
     from acegames.verifier import lines
 
-    time, alive = packed.time(t), packed.marks(following)
+    alive = packed.marks(following)
 
     def work(block: slice) -> tuple[Bytes, Bytes]:
         safe, marks = np.zeros(len(time.worst), dtype=np.uint8), packed.marks()
@@ -167,11 +190,11 @@ def _reached_by_line(packed: Packed, t: int, keys: Ints, following: Ints, thread
     return _any_marked(list(safe)), _any_marked(list(marks))
 
 
-def _reached(packed: Packed, t: int, keys: Ints, following: Ints, threads: Threads) -> tuple[Ints, Ints]:
+def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:
     """The same pair by pair."""
     from acegames.verifier import kernels
 
-    time, table = packed.time(t), packed.filled(following)
+    table = packed.filled(following)
     reached, safe = (np.zeros(length, dtype=np.uint8) for length in (len(following), len(time.worst)))
 
     def work(block: slice) -> None:

@@ -17,6 +17,7 @@ from acegames.verifier.arrays import Bytes, Floats, Ints, Small
 from acegames.verifier.records import Int, Known, Numbers, Played, Scratch, Table, Time
 
 EMPTY = np.int64(-1)
+LEAST = np.iinfo(np.int64).min
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 UNASKED, ASKED, PLAYED, SAFE, UNSAFE = np.arange(5, dtype=np.uint8)  # what is known of a row
@@ -130,25 +131,49 @@ def classify(keys: Ints, span: Int, size: Ints, floor: Ints, table: Table, first
     Write the first pair of each number, and the number of each pair; return how many there are.
     """
     slots, number, shift = table
-    count = np.int64(0)
+    final, count = len(size) - 1, np.int64(0)
+    before = ending = line = place = least = np.int64(0)
     for p in range(len(keys)):
-        state = keys[p] // span
-        rest, key, step = keys[p] - state * span, state * span, np.int64(1)
-        for back in range(len(size)):
-            m = len(size) - 1 - back
-            above = rest // size[m]
-            key += step * max(rest - above * size[m], floor[state, m])
-            step *= size[m]
-            rest = above
-        at = _slot(slots, shift, key)
+        key = keys[p]
+        if before < key < ending:  # in the line of the pair before
+            place += key - before
+            before = key
+            if place <= least:
+                owner[p] = owner[p - 1]
+                continue
+        else:
+            state = key // span
+            rest, line, step = key - state * span, state * span, np.int64(1)
+            for back in range(len(size)):
+                m = final - back
+                above = rest // size[m]
+                if m == final:
+                    place, least = rest - above * size[m], floor[state, m]
+                    ending = key - place + size[m]
+                else:
+                    line += step * max(rest - above * size[m], floor[state, m])
+                step *= size[m]
+                rest = above
+            before = key
+        clipped = line + max(place, least)
+        at = _slot(slots, shift, clipped)
         if number[at] == EMPTY:
             number[at] = np.int32(count)
             if shift > 0:
-                slots[at] = key
+                slots[at] = clipped
             first[count] = p
             count += np.int64(1)
         owner[p] = number[at]
     return int(count)
+
+
+@kernel
+def numbered_alike(stored: Ints, first: Ints, owner: Ints) -> bool:
+    """Whether every pair has a number in the policy's tables, that of the pair judged instead."""
+    same = True
+    for p in range(len(owner)):
+        same &= stored[p] >= 0 and stored[p] == stored[first[owner[p]]]
+    return bool(same)
 
 
 @kernel
@@ -356,7 +381,7 @@ def judge(
         played: what the policy plays.
         told: a deviator hears its recommendation first.
         following: what is known of the next time; all zero after the last.
-        found: the same of this time, to be written; `ahead` holds the least number, the rest zero.
+        found: the same of this time, to be written.
         outside: (P,) is set to the last row played that is not in FA, or -1.
         scratch: room for one pair.
     """
@@ -408,6 +433,8 @@ def judge(
                 outside[p] = support[e]
         if begin == end or outside[p] >= 0:
             fault[p] = 1
+            for m in range(len(bound)):
+                ahead[p, m] = LEAST
             for i in range(6 * n):
                 values[p, i] = np.nan
             continue
@@ -420,6 +447,9 @@ def judge(
                 off += chance[e] * q[support[e] - first, 2 * n + i]
             values[p, i] = own
             values[p, 2 * n + i] = off + rounding(end - begin) * absolute
+        fault[p] = 0
+        for m in range(len(bound)):
+            ahead[p, m] = LEAST
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])

@@ -15,11 +15,10 @@ import numpy as np
 from acegames.numerics import UNIT_ROUNDOFF
 from acegames.system.compiled import inlined, inner, kernel
 from acegames.verifier.arrays import Bytes, Floats, Ints, Small
-from acegames.verifier.kernels import rounding
+from acegames.verifier.kernels import LEAST, rounding
 from acegames.verifier.records import Ahead, Int, Known, Lanes, Numbers, Played, Time
 
 LANES = 64
-_LEAST = np.iinfo(np.int64).min
 _WHOLE = 32
 """Lanes are worked out in multiples of this, which vector instructions share without a rest."""
 
@@ -146,6 +145,8 @@ def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: By
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
         _mark_own(safe, lane, many, lanes)
         for row in range(row_ptr[state], row_ptr[state + 1]):
+            if last and used[row]:
+                continue
             if not _safe(row, 1, within, lanes, slack, out_ptr, jump, worst, last, following, safe):
                 continue
             some = np.uint8(0)
@@ -346,6 +347,8 @@ def judge_lines(
                     outside[pair] = support[e]
             if begin == end or outside[pair] >= 0:
                 fault[pair] = 1
+                for m in range(len(bound)):
+                    ahead[pair, m] = LEAST
                 for i in range(6 * n):
                     values[pair, i] = np.nan
                 continue
@@ -355,7 +358,7 @@ def judge_lines(
                 for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                     fault[pair] |= next_fault[np.uint64(at + jump[k])]
             for m in range(len(bound)):
-                far = _LEAST
+                far = LEAST
                 for e in range(begin, end):
                     row = support[e]
                     for k in range(np.uint64(out_ptr[row]), np.uint64(out_ptr[row + 1])):

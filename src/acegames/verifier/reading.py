@@ -13,6 +13,7 @@ import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,7 @@ class Reader:
         self.correlation: tuple[Any, str] | None = None
         # of the last time the first pair, and a sentence, where `lookup` contradicts `distribution`
         self.disagreement: tuple[Any, str] | None = None
-        self._lock = threading.Lock()
+        self._lock, self._rng = threading.Lock(), np.random.default_rng(0)
         self._answers: dict[tuple[int, int, Spent], Answer] = {}
         self._rows: dict[tuple[int, int], dict[JointAction, int]] = {}
         self._bulk = Bulk.of(game, policy, units)
@@ -127,10 +128,9 @@ class Reader:
         self._compare(t, state, spent, answers, compared)
         return answers
 
-    def some(self, t: int, pairs: int) -> Ints:
+    def some(self, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
-        rng = np.random.default_rng([t, pairs])
-        return rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
+        return self._rng.integers(pairs, size=max(1, _COMPARED // self.game.horizon))
 
     def read(self, t: int, state: Ints, spent: Ints, compared: Ints | None = None) -> Answers:
         """Return the checked answers at pairs (P,), (P, M); never raises.
@@ -138,7 +138,7 @@ class Reader:
         At pairs of these numbers, or else at some, `lookup` is compared with `distribution`.
         """
         if compared is None:
-            compared = self.some(t, len(state)) if len(state) else np.zeros(0, dtype=np.int64)
+            compared = self.some(len(state)) if len(state) else np.zeros(0, dtype=np.int64)
         answers = self._read(t, state, spent, compared)
         wrong = correlated(self.game.layer(t).action, answers) if self.product else None
         if wrong is not None:
@@ -223,8 +223,10 @@ class Reader:
         """Return the legal joint actions of a state by their labels."""
         key = (self.game.layer_at[t], state)
         if key not in self._rows:
-            layer = self.game.layer(t)
-            self._rows[key] = {self.game.joint_action(layer.action[r]): r for r in layer.rows(state)}
+            layer, labels = self.game.layer(t), self.game.actions
+            first, end = layer.row_ptr[state : state + 2].tolist()
+            legal = enumerate(layer.action[first:end].tolist(), first)
+            self._rows[key] = {tuple(map(getitem, labels, action)): row for row, action in legal}
         return self._rows[key]
 
     def _checked(self, t: int, state: int, spent: Spent) -> Answer:

@@ -25,7 +25,7 @@ class Threads(Team):
     def blocks(self, length: int) -> list[slice]:
         """Cut so many pairs into blocks of equal size, a power of two."""
         size = _LARGEST
-        while size > _SMALLEST and length < self.threads * size:
+        while size > _SMALLEST and self.threads > 1 and length < self.threads * size:
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
@@ -39,9 +39,8 @@ class Threads(Team):
         return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
 
     def over(self, length: int, work: Callable[[slice], T]) -> list[T]:
-        """Do the work on every block, the first one alone; return what it gives, in order."""
-        first, *others = self.blocks(length) or [slice(0, 0)]
-        return [work(first), *self.each(work, others)] if length else []
+        """Do the work on every block; return what it gives, in order."""
+        return self.each(work, self.blocks(length))
 
 
 ALONE = Threads(1)
