@@ -26,13 +26,14 @@ from declaring import Declares
 from halves import blocks
 from plain_passes import take_plain_passes
 
-COMPILED = ("dense", "lines", "hashed")
+COMPILED = ("dense", "lines", "hashed", "together")
 
 
 @pytest.fixture
 def passes(monkeypatch):
-    """Return verify(how, ...): "plain", or compiled: "dense" (a slot per key), "lines" (the same, many keys at once) or
-    "hashed" (with crowded tables); the last two read the tables of a policy that shows them."""
+    """Return verify(how, ...): "plain", or compiled: "dense" (a slot per key), "lines" (the same, many keys at once),
+    "hashed" (with crowded tables) or "together" (all times at once); lines and hashed read the tables of a policy that
+    shows them."""
 
     def run(how, *arguments, **keywords):
         with monkeypatch.context() as patch:
@@ -43,6 +44,8 @@ def passes(monkeypatch):
             patch.setattr("acegames.verifier.packed._FULL", 10**6)
             patch.setattr("acegames.verifier.deviations._MANY", {"dense": 10**9}.get(how, 0))
             patch.setattr("acegames.verifier.threads._LARGEST", 7)
+            patch.setattr("acegames.verifier.together._PAIRS", {"together": 10**6}.get(how, -1))
+            patch.setattr("acegames.verifier.feasible._KEYS", {"together": 10**6}.get(how, -1))
             return verify(*arguments, **keywords)
 
     return run
@@ -247,6 +250,7 @@ def test_all_passes_agree_on_solved_games(passes, first):
 @blocks(200, 100)
 @pytest.mark.parametrize("how", COMPILED)
 def test_the_compiled_subgames_are_those_of_the_oracle(monkeypatch, how, first):
+    monkeypatch.setattr("acegames.verifier.feasible._KEYS", 10**6 if how == "together" else -1)
     monkeypatch.setattr("acegames.verifier.packed._DENSE", 0 if how == "hashed" else 10**6)
     monkeypatch.setattr("acegames.verifier.packed._LONG", 1 if how == "lines" else 10**9)
     monkeypatch.setattr("acegames.verifier.packed._FULL", 10**6)
@@ -548,6 +552,8 @@ def test_a_policy_without_lookup_is_asked_again_only_beyond_what_is_remembered(m
 @pytest.mark.parametrize("spoiled", [False, True])
 def test_certificates_do_not_depend_on_threads(monkeypatch, concept, spoiled):
     """Small blocks, so that there are many; the first faults and the first of equal gains are shown."""
+    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
     monkeypatch.setattr("acegames.verifier.threads._LARGEST", 8)
     monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 2)
     game = bench.random_game(3, 6, 6)
@@ -797,6 +803,8 @@ def test_what_is_compared_does_not_depend_on_threads(monkeypatch, wrong):
             return super().lookup(t, state, total)
 
     game = spending(10**6, most=300)
+    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
+    monkeypatch.setattr("acegames.verifier.feasible._KEYS", -1)
     monkeypatch.setattr("acegames.verifier.threads._LARGEST", 512)
     monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 64)
     said = {

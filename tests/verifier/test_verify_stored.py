@@ -20,6 +20,7 @@ from declaring import Declares
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
     """Tables are read however few pairs there are, in small blocks."""
+    monkeypatch.setattr("acegames.verifier.together._PAIRS", -1)
     monkeypatch.setattr("acegames.verifier.deviations._MANY", 0)
     monkeypatch.setattr("acegames.verifier.threads._LARGEST", 16)
     monkeypatch.setattr("acegames.verifier.threads._SMALLEST", 4)

@@ -77,13 +77,16 @@ def read_pair(
     t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
 ) -> tuple[int, NDArray[np.int64]]:
     """State index and whole units spent, (1, M), of a pair; UnknownPair says what is wrong."""
-    key = f"t={t!r}, state {state!r}, spent {spent!r}"
     if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 0 <= t <= last:
-        raise UnknownPair(f"{key}: t must be a whole number between 0 and {last}")
+        raise UnknownPair(f"{_key(t, state, spent)}: t must be a whole number between 0 and {last}")
     if not isinstance(state, Hashable) or state not in index:
-        raise UnknownPair(f"{key}: {unknown('state', state, index)}")
+        raise UnknownPair(f"{_key(t, state, spent)}: {unknown('state', state, index)}")
     try:
         total = to_whole(spent)
         return index[state], np.array([total], dtype=np.int64).reshape(1, len(total))
     except (ValueError, TypeError, OverflowError) as error:
-        raise UnknownPair(f"{key}: {error}") from None
+        raise UnknownPair(f"{_key(t, state, spent)}: {error}") from None
+
+
+def _key(t: Any, state: Any, spent: Any) -> str:
+    return f"t={t!r}, state {state!r}, spent {spent!r}"

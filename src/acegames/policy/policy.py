@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import getitem
 from os import PathLike
 from typing import Any
 
@@ -153,7 +154,7 @@ class Policy:
 
     def joint_action(self, action: NDArray[np.int32]) -> JointAction:
         """Labels of a joint action given by one index per player."""
-        return tuple(labels[i] for labels, i in zip(self.actions, action.tolist(), strict=True))
+        return tuple(map(getitem, self.actions, action.tolist()))
 
     def pairs(self, t: int, state: Ints, total: Ints) -> Ints:
         """Number of each (state, total) in its layer, -1 where it cannot occur."""

@@ -18,6 +18,7 @@ What is checked, in this order, and in which file:
     packed       subgames as 64-bit numbers (`unrolled`: where they do not fit)
     feasible     FS, and the joint actions FA that are safe in each subgame, in three passes
     deviations   V, W and the gains, from the last step back, in blocks on several threads
+                 (`together`: all times of a small game at once)
     alike        which subgames are judged as one: no budget binds, the policy answers alike
     reading      the policy's answers, checked one by one (`bulk`: many at once; `stored`: found in
                  the policy's tables)
@@ -63,6 +64,7 @@ from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
 from acegames.verifier.threads import Threads
+from acegames.verifier.together import evaluate_together
 from acegames.verifier.tolerance import Gain
 from acegames.verifier.units import Units
 from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
@@ -168,7 +170,8 @@ def _judge(
     counted: Counted, units: Units, reader: Reader, concept: Concept, threads: Threads
 ) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
-    found = evaluate(Subgames.of(counted.game, units, threads), reader, concept, threads)
+    subgames = Subgames.of(counted.game, units, threads)
+    found = evaluate_together(subgames, reader, concept) or evaluate(subgames, reader, concept, threads)
     if found.worst is None or not counted.exact:
         return found, follow(counted, reader, units)
     return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)

@@ -20,8 +20,17 @@ import numpy as np
 from acegames.verifier.arrays import Ints
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.feasible import Subgames
+from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Reader
 from acegames.verifier.threads import Threads
+
+
+def floors(packed: Packed, declared: list[Ints] | None) -> list[Ints] | None:
+    """Return the floors of each time, (S, M), counted as in keys; None where none are declared."""
+    if declared is None or packed.unrolled is not None or not len(packed.low):
+        return None
+    found = Ceilings(packed.game, packed.units, over_rows=np.minimum, cut=declared).at[:-1]
+    return [np.minimum(floor - packed.low, packed.size - 1) for floor in found]
 
 
 class Contradicted(Exception):
@@ -33,10 +42,7 @@ class Alike:
 
     def __init__(self, subgames: Subgames, reader: Reader, threads: Threads, declared: list[Ints] | None) -> None:
         self._keys, self._packed, self._reader, self._threads = subgames.keys, subgames.packed, reader, threads
-        self._floors = None
-        if declared is not None and subgames.packed.unrolled is None and len(subgames.packed.low):
-            floors = Ceilings(subgames.packed.game, subgames.packed.units, over_rows=np.minimum, cut=declared)
-            self._floors = floors.at
+        self._floors = floors(subgames.packed, declared)
 
     def classes(self, t: int, stored: Ints | None) -> tuple[Ints, Ints]:
         """Return the pairs to judge (C,), in order, and the number of each pair's own (P,).
@@ -51,8 +57,8 @@ class Alike:
         keys, span = self._keys[t], self._packed.span
         if self._floors is None:
             return np.arange(len(keys)), np.arange(len(keys))
+        floor = self._floors[t]
         owner, table = np.empty(len(keys), dtype=np.int64), self._packed.table(len(keys))
-        floor = np.minimum(self._floors[t], self._packed.low + self._packed.size - 1) - self._packed.low
 
         def work(part: slice) -> tuple[Ints, bool]:
             first, mine = np.empty(part.stop - part.start, dtype=np.int64), owner[part]

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from acegames.system.announce import announce
 from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
+from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Found, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.threads import ALONE, Threads
@@ -121,25 +121,12 @@ class _Judge:
         self.threads, self.gains, self.n_faults = threads, Gains(reader), 0
         self.faults: list[str] = []  # sentences on the first ones
         self.base = common_part(reader.game, subgames.safe_rows)
-        offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
-        self._numbers = []
-        for layer, cost in zip(game.layers, self.packed.units.costs, strict=True):
-            move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
-            numbers = normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset
-            self._numbers.append(Numbers(*numbers))
+        self._numbers = [
+            numbers_of(game, layer, cost, concept)
+            for layer, cost in zip(game.layers, self.packed.units.costs, strict=True)
+        ]
         self._ahead: Ahead | None = None
         self._rooms = [self.nothing(0), self.nothing(0)]
-
-    def _scratch(self) -> Scratch:
-        """Return room for one pair."""
-        n, most = len(self.packed.game.players), max(map(len, self.packed.game.actions))
-        return Scratch(
-            room(self.packed.rows, 4 * n, dtype=np.float64),
-            room(self.packed.rows, dtype=np.uint8),
-            self.packed.targets(),
-            room(most, most + 1, 3, dtype=np.float64),
-            room(most),
-        )
 
     def nothing(self, pairs: int) -> Known:
         """Return what is known of so many pairs at the end."""
@@ -159,16 +146,16 @@ class _Judge:
         from acegames.verifier import kernels, lines
 
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
-        given = numbers, self.base[t]
+        given = numbers, self.base[t : t + 1]
         if packed.by_line(pairs if time.last else len(following.fault)):
             announce("acegames.verifier.lines", "judge_lines", "verifier's kernels for many situations", 8)
             ahead, sound = self._spread(t, following), not following.fault.any()
             return lambda keys, played, found, outside: lines.judge_lines(
-                keys, time, *given, played, self.told, ahead, sound, found, outside, packed.lanes()
+                keys, time, numbers, self.base[t], played, self.told, ahead, sound, found, outside, packed.lanes()
             )
-        table = packed.filled(self.keys[t + 1], self._after)
+        table, ends = packed.filled(self.keys[t + 1], self._after), 0 if time.last else len(time.worst)
         return lambda keys, played, found, outside: kernels.judge(
-            keys, time, table, *given, played, self.told, following, found, outside, self._scratch()
+            keys, time, table, *given, ends, played, self.told, following, found, outside, scratch(packed)
         )
 
     def _spread(self, t: int, following: Known) -> Ahead:
@@ -241,8 +228,27 @@ class _Judge:
     def _gains(self, t: int, keys: Ints, found: Known) -> Gains:
         gains = Gains(self.reader)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            gains.add(t, found.values, partial(self.packed.pair, t, keys))
+            gains.add(found.values, lambda p: (t, *self.packed.pair(t, keys, p)), start=t == 0)
         return gains
+
+
+def scratch(packed: Packed) -> Scratch:
+    """Return room for one pair."""
+    n, most = len(packed.game.players), max(map(len, packed.game.actions))
+    return Scratch(
+        room(packed.rows, 4 * n, dtype=np.float64),
+        room(packed.rows, dtype=np.uint8),
+        packed.targets(),
+        room(most, most + 1, 3, dtype=np.float64),
+        room(most),
+    )
+
+
+def numbers_of(game: MarkovGame, layer: Layer, cost: Ints, concept: Concept) -> Numbers:
+    """Return the numbers of a layer, whose outcomes cost so many units, (K, M)."""
+    move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
+    offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
+    return Numbers(normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset)
 
 
 def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:
@@ -259,7 +265,7 @@ def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list
 
 def _replaced(game: MarkovGame, layer: Layer, player: int) -> Ints:
     others = [i for i in range(len(game.players)) if i != player]
-    group, groups = owners(layer.row_ptr), len(game.states) * math.prod(len(game.actions[i]) for i in others)
+    group, groups = owners(layer.row_ptr), (len(layer.row_ptr) - 1) * math.prod(len(game.actions[i]) for i in others)
     for i in others if groups < BELOW else ():
         group = group * len(game.actions[i]) + layer.action[:, i]
     if groups > max(_GROUPS, 4 * len(group)):  # too many to have a line each: those that occur are numbered

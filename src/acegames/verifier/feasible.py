@@ -9,8 +9,8 @@ Three compiled passes over the keys of each time:
               is no subgame of any feasible policy.
 
 Where pairs lie densely, many that are neighbours are looked at at once (`lines`), else one by one
-(`kernels`). Successors are worked out anew in each pass. Memory is eight bytes per pair, and some
-tens per pair of the largest time.
+(`kernels`); in small games all three passes are one call. Successors are worked out anew in each
+pass. Memory is eight bytes per pair, and some tens per pair of the largest time.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ import numpy as np
 
 from acegames.model.game import MarkovGame
 from acegames.verifier.arrays import BELOW, Bytes, Ints
-from acegames.verifier.packed import Packed
+from acegames.verifier.packed import Joined, Packed
 from acegames.verifier.records import Time
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Units
+
+_KEYS = 2**10
+"""Keys of one time up to which all passes over all times are one call, pair by pair."""
 
 
 class Subgames(NamedTuple):
@@ -38,6 +41,8 @@ class Subgames(NamedTuple):
     def of(game: MarkovGame, units: Units, threads: Threads = ALONE) -> Subgames:
         """Find the subgames; every start must be one."""
         packed = Packed.of(game, units)
+        if packed.keys <= _KEYS and packed.joined is not None:
+            return _searched_together(packed, packed.joined)
         keys = within_budget(packed, threads)
         first = _leave_alive(packed, keys, threads)
         if len(keys[0]) < len(packed.start):
@@ -202,3 +207,22 @@ def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: T
 
     threads.over(len(keys), work)
     return np.flatnonzero(safe), following[reached.view(bool)]
+
+
+def _searched_together(packed: Packed, joined: Joined) -> Subgames:
+    """The subgames of a small game."""
+    from acegames.verifier import kernels
+
+    table, safe = packed.slots(), np.zeros(len(joined.time.worst), dtype=np.uint8)
+    keys, starts = np.empty(len(table.number), dtype=np.int64), len(packed.start)
+    keys[:starts] = packed.start
+    table.number[packed.start] = 0
+    kernels.search(keys, starts, joined.time, joined.ends, table, packed.targets(), safe)
+    if not (table.number[packed.start] == 1).all():
+        return Subgames(packed, [], [])
+    ends, rows = np.arange(1, packed.game.horizon) * packed.keys, np.flatnonzero(safe)
+    _, *later = np.split(found := np.flatnonzero(table.number == 1), np.searchsorted(found, ends))
+    layers = [packed.start, *(keys - t * packed.keys for t, keys in enumerate(later, 1)), packed.start[:0]]
+    first = joined.rows[:-1]
+    safe_rows = [x - r for x, r in zip(np.split(rows, np.searchsorted(rows, first[1:])), first, strict=True)]
+    return Subgames(packed, layers, safe_rows)

@@ -278,6 +278,52 @@ def find_reached(keys: Ints, time: Time, table: Table, targets: Ints, safe: Byte
                         reached[targets[k]] = 1
 
 
+@kernel
+def search(keys: Ints, starts: Int, time: Time, ends: Int, table: Table, targets: Ints, safe: Bytes) -> None:
+    """Make all three passes over all times, made one as in `judge`.
+
+    `keys` has room for all of them and begins with the pairs of the start, which are in the table.
+    In the end the table has 1 for the pairs that are reached, and `safe` marks the rows that are
+    safe at some of them.
+    """
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
+    slots, number, shift = table
+    slack = np.empty(len(bound), dtype=np.int64)
+    count, p = np.int64(starts), np.int64(0)
+    while p < count:
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        for row in range(row_ptr[state], min(row_ptr[state + 1], ends)):
+            if _keeps(row, worst, slack):
+                for k in range(out_ptr[row], out_ptr[row + 1]):
+                    key = within + jump[k]
+                    if number[key] == EMPTY:
+                        number[key] = np.int32(0)
+                        keys[count] = key
+                        count += np.int64(1)
+        p += np.int64(1)
+    while p > 0:
+        p -= np.int64(1)
+        state, within = _unpack(keys[p], span, low, size, bound, slack)
+        alive = False
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, bool(row >= ends), targets):
+                alive = True
+                break
+        if not alive:
+            number[keys[p]] = EMPTY
+        elif p < starts:
+            number[keys[p]] = np.int32(1)
+    for reached in keys[:count]:
+        if number[reached] != np.int32(1):
+            continue
+        state, within = _unpack(reached, span, low, size, bound, slack)
+        for row in range(row_ptr[state], row_ptr[state + 1]):
+            if _targets(row, within, slack, out_ptr, jump, worst, slots, number, shift, bool(row >= ends), targets):
+                safe[row] = 1
+                for k in range(out_ptr[row], out_ptr[row] if row >= ends else out_ptr[row + 1]):
+                    number[within + jump[k]] = np.int32(1)
+
+
 @inlined
 def rounding(terms: Int) -> float:
     """How far a mean of so many terms can be off, in units of their size."""
@@ -366,6 +412,7 @@ def judge(
     table: Table,
     numbers: Numbers,
     base: Floats,
+    ends: Int,
     played: Played,
     told: bool,
     following: Known,
@@ -373,11 +420,16 @@ def judge(
     outside: Ints,
     scratch: Scratch,
 ) -> None:
-    """Evaluate the policy and the best deviations from it at pairs of one time.
+    """Evaluate the policy and the best deviations from it at pairs of one time, or of all times.
+
+    All times are made one by numbering states and rows through, time after time. Then `following`
+    is `found` itself: the last pairs are judged first.
 
     Args:
         keys, time, table: the pairs, and the subgames of the next time.
-        numbers, base: those of this time, and what is to be taken out of rewards, (N,).
+        numbers, base: those of this time, and what is to be taken out of rewards, (T, N); each line
+            is for as many states as any other.
+        ends: nothing follows after the rows from this one on.
         played: what the policy plays.
         told: a deviator hears its recommendation first.
         following: what is known of the next time; all zero after the last.
@@ -385,18 +437,20 @@ def judge(
         outside: (P,) is set to the last row played that is not in FA, or -1.
         scratch: room for one pair.
     """
-    row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
+    row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
     prob, reward, cost, action, move, offset = numbers
     ptr, support, chance = played
     next_values, next_ahead, next_fault = following
     values, ahead, fault = found
     q, known, targets, part, asked = scratch
     slots, number, shift = table
-    n = reward.shape[1]
+    n, states = reward.shape[1], (len(row_ptr) - 1) // len(base)
     slack = np.empty(len(bound), dtype=np.int64)
-    for p in range(len(keys)):
+    for back in range(len(keys)):
+        p = len(keys) - 1 - back
         state, within = _unpack(keys[p], span, low, size, bound, slack)
-        first = row_ptr[state]
+        first, shared = row_ptr[state], base[state // states]
+        last = first >= ends
         rows = row_ptr[state + 1] - first
         for j in range(rows):
             known[j] = UNASKED
@@ -418,7 +472,7 @@ def judge(
             out = out_ptr[row]
             count = np.int64(0) if last else out_ptr[row + 1] - out
             for i in range(n):
-                pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
+                pay, digit = reward[row, i] - shared[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
                 most = pay + _expected(out, count, targets, prob, next_values, 4 * n + i)
                 values[p, 4 * n + i] = max(values[p, 4 * n + i], most)
                 if asked_for >= ASKED:
@@ -453,9 +507,10 @@ def judge(
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
-                fault[p] |= next_fault[target]
+                fault[p] |= np.uint8(0) if last else next_fault[target]
                 for m in range(len(bound)):
-                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), next_ahead[target, m]))
+                    later = np.int64(0) if last else next_ahead[target, m]
+                    ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), later))
         for i in range(n):
             values[p, n + i], values[p, 3 * n + i] = _deviation(
                 i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,

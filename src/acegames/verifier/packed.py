@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from acegames.model.game import MarkovGame
-from acegames.verifier.arrays import BELOW, Bytes, Ints, room
+from acegames.model.game import Layer, MarkovGame
+from acegames.verifier.arrays import BELOW, Bytes, Ints, offsets, room
 from acegames.verifier.ceilings import Ceilings
 from acegames.verifier.records import Lanes, Table, Time
 from acegames.verifier.units import Spent, Units
@@ -26,6 +27,24 @@ _KEPT = 2**17
 _LONG, _FULL, _FEW = 8, 8, 2**15
 """Passes go line by line where lines have at least _LONG keys, and there are at most _FULL keys per
 pair, or _FEW in all."""
+
+
+_FEW_KEYS, _FEW_ROWS = 2**19, 2**17
+"""Keys and rows of all times that may be numbered through, at most."""
+
+
+class Joined(NamedTuple):
+    """All times as one: states, rows, outcomes and keys are numbered through, time after time."""
+
+    layer: Layer  # without costs
+    cost: Ints  # (K, M) in units
+    rows: Ints  # (H+1,) the first row of each time
+    time: Time  # bounds are 0, and taken off what rows need
+
+    @property
+    def ends(self) -> int:
+        """The first row after which nothing follows."""
+        return int(self.rows[-2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +141,41 @@ class Packed:
             )
             for layer, cost in zip(self.game.layers, self.units.costs, strict=True)
         ]
+
+    @cached_property
+    def joined(self) -> Joined | None:
+        """All times as one; None where that would be large."""
+        layers, times = [self.game.layer(t) for t in range(self.game.horizon)], range(self.game.horizon)
+        rows, outs = (offsets(np.array([len(getattr(x, name)) for x in layers])) for name in ("reward", "prob"))
+        large = self.keys * len(layers) > _FEW_KEYS or rows[-1] > _FEW_ROWS
+        if large or self.unrolled is not None:
+            return None
+        layer = Layer(
+            np.concatenate([*(x.row_ptr[:-1] + r for x, r in zip(layers, rows, strict=False)), rows[-1:]]),
+            np.concatenate([x.action for x in layers]),
+            np.concatenate([x.reward for x in layers]),
+            np.concatenate([*(x.out_ptr[:-1] + k for x, k in zip(layers, outs, strict=False)), outs[-1:]]),
+            np.concatenate([x.prob for x in layers]),
+            np.concatenate([x.next_state for x in layers]),
+            np.zeros((0, 0), dtype=np.int64),
+        )
+        time = Time(
+            layer.row_ptr,
+            layer.out_ptr,
+            np.concatenate([self._rules[self.game.layer_at[t]][2] + (t + 1) * self.keys for t in times]),
+            np.concatenate([-self.ceilings.rows(t) for t in times]),
+            np.zeros_like(self.low),
+            np.int64(self.span),
+            self.low,
+            self.size,
+            False,
+        )
+        return Joined(layer, np.concatenate([self.units.costs[at] for at in self.game.layer_at]), rows, time)
+
+    def slots(self) -> Table:
+        """Return an empty table with a slot for every key of all times."""
+        number = np.full(self.keys * self.game.horizon, -1, dtype=np.int32)
+        return Table(np.full(0, -1, dtype=np.int64), number, np.int64(0))
 
     def targets(self) -> Ints:
         """Return room for where the outcomes of one row lead."""

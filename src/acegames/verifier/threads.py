@@ -13,7 +13,8 @@ T = TypeVar("T")
 _LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
-"""Pairs of a block at least, where there would otherwise be fewer blocks than threads."""
+"""Pairs of a block at least, where there would otherwise be fewer blocks than threads. They take
+about as long as what is done once per block, by one thread at a time."""
 
 
 class Threads(Team):
@@ -23,9 +24,14 @@ class Threads(Team):
         super().__init__(processors() if count is None else count)
 
     def blocks(self, length: int) -> list[slice]:
-        """Cut so many pairs into blocks of equal size, a power of two."""
+        """Cut so many pairs into blocks of equal size, a power of two.
+
+        Blocks are so few that what is done once for each takes no longer than the rest.
+        """
         size = _LARGEST
         while size > _SMALLEST and self.threads > 1 and length < self.threads * size:
+            if size * size < 4 * _SMALLEST * length:
+                break
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 

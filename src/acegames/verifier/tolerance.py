@@ -24,6 +24,7 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
 from acegames.verifier.arrays import Floats, Ints, begins
 from acegames.verifier.reading import Reader
+from acegames.verifier.units import Spent
 
 Place = tuple[int, Any, tuple[Any, ...]]
 
@@ -65,8 +66,11 @@ class Gains:
         self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
         self.off: Floats = np.zeros(n)  # the largest
 
-    def add(self, t: int, values: Floats, pair: Callable[[int], tuple[int, tuple[int, ...]]]) -> None:
-        """Take in numbers (P, 6N) of pairs of time t, as in `Known`; `pair(p)`: (state, spent)."""
+    def add(self, values: Floats, pair: Callable[[int], tuple[int, int, Spent]], *, start: bool) -> None:
+        """Take in numbers (P, 6N) of pairs, as in `Known`; `pair(p)`: (t, state, spent).
+
+        They are those of the start, or none of them is.
+        """
         from acegames.verifier.kernels import extremes
 
         n = len(self.largest)
@@ -76,14 +80,14 @@ class Gains:
 
             def found(p: int, i: int = i) -> Gain:
                 v, w, v_off, w_off, high, low = (float(x) for x in values[p, i::n])
-                return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(t, *pair(p)))
+                return Gain(w - v, max(0.0, high - low), v_off + w_off, self.reader.user(*pair(p)))
 
             p = int(largest[i])
             if not values[p, n + i] - values[p, i] <= 0:
                 self.largest[i] = found(p)
             if share[i] >= 0:
                 self.share[i] = found(int(share[i]))
-            if t == 0:
+            if start:
                 _, _, v_off, w_off, high, low = values[:, i::n].T
                 self.start[i] = found(int(np.argmin(VERIFY * (high - low) + (v_off + w_off))))._replace(gain=0.0)
 
