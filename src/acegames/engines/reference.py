@@ -21,7 +21,7 @@ from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.forecast import Estimate, estimate_space
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import none_found, too_large
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
@@ -85,6 +85,12 @@ class Graph:
     def layers(self) -> tuple[LayerSpace, ...]:
         """The smallest boxes around the nodes of each time."""
         return tuple(map(smallest_boxes, self.nodes))
+
+    @property
+    def roots(self) -> tuple[Ints, Ints]:
+        """The initial states, and what is spent of every constraint."""
+        states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
+        return states, np.tile(self.lattice.start, (len(states), 1))
 
     @property
     def pairs(self) -> int:

@@ -41,8 +41,7 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
         TooLarge: when that takes more than `memory` bytes, by default what is free.
     """
     allowed = available_memory() if memory is None else memory
-    states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    roots = space.layer(0).locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+    roots = space.layer(0).locate(*space.roots, None)
     if (roots < 0).any():
         return space
     explored = _explore_dense if space.dense else _explore_sparse
