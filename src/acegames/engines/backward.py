@@ -103,7 +103,9 @@ def backward(
         filing.finish()
     solved = store.close()
     counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
-    result = EngineResult(root_values(space, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts)
+    result = EngineResult(
+        root_values(space, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts
+    )
     return base.back(result, store.keep)
 
 

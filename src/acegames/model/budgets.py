@@ -1,4 +1,4 @@
-"""Budgets as users write them, and as exact bounds on what is spent after each step (spec 1, 11)."""
+"""Budgets as users write them, and as exact bounds on what is spent after each step (spec 1)."""
 
 from __future__ import annotations
 

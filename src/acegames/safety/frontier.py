@@ -9,9 +9,9 @@ asks for nothing. The join takes one x per outcome and the component-wise maximu
 counts.
 
 A reservoir (spec 11) needs two numbers: play that starts at c uses up to max(c + x, y) of it, where
-x is as above and y is used once it was full: y_t = max over outcomes of (x', y', at least -D_t). The
-y of all reservoirs follow the x as further columns. B_ref is the capacity, which must be at least x
-(at least what is left at the beginning must be) and y.
+x is as above and y is used once it was full: y_t = max over outcomes of (x', y', at least -D_t).
+The y of all reservoirs follow the x as further columns. B_ref is the capacity, which must be at
+least y; what is left at the beginning must be at least x.
 
 A larger budget is never worse, so the minimal elements say everything. With one constraint
 there is one number per (t, s): O(H S A K). With two or more the antichains can grow without bound
