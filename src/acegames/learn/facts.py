@@ -38,7 +38,7 @@ class Facts:
 
     players: tuple[Label, ...] = ()
     constraints: tuple[Label, ...] = ()
-    budgets: Budgets = Budgets(((),))
+    budgets: Budgets = field(default_factory=lambda: Budgets(((),)))
     horizon: int = 0  # 0: not known
     initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
     actions: Actions | None = None  # None: what was sampled is legal
