@@ -8,6 +8,7 @@ hashing; successors are recomputed and no edge is stored.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, Listed
 from acegames.model.arrays import Bools, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
-from acegames.safety.space import Space
+from acegames.safety.space import DENSE_OCCUPANCY, Space
 from acegames.system.machine import available_memory
 from acegames.system.threads import Team
 
@@ -44,8 +45,20 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
     roots = space.layer(0).locate(*space.roots, None)
     if (roots < 0).any():
         return space
-    explored = _explore_dense if space.dense else _explore_sparse
-    return explored(space, roots, allowed, Team() if team is None else team)
+    team = Team() if team is None else team
+    if space.dense is None:
+        lists, cells = replace(space, dense=False), int(space.totals.sum())  # the layer at the end is held as well
+        try:
+            return _explore_sparse(lists, roots, allowed, team, cells // DENSE_OCCUPANCY)
+        except _Crowded:
+            boxes = replace(space, dense=True)
+            fits = _dense_bytes(boxes) <= allowed
+            return _explore_dense(boxes, roots, allowed, team) if fits else _explore_sparse(lists, roots, allowed, team)
+    return (_explore_dense if space.dense else _explore_sparse)(space, roots, allowed, team)
+
+
+class _Crowded(Exception):
+    """So many cells are reached that boxes hold them better than lists."""
 
 
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
@@ -72,11 +85,16 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
+def _dense_bytes(space: Space) -> float:
+    """Of heights, of one bit per cell, and of the marks of two layers."""
+    return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
+
+
 def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
-    needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * widest
+    needed = _dense_bytes(space)
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layer(H)
@@ -161,12 +179,15 @@ def listed(keys: Ints) -> Listed:
     return Listed(keys, table)
 
 
-def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team, most: float = math.inf) -> Space:
+    """List the cells; _Crowded where they are more than `most`."""
     from acegames.kernels.sparse import sweep
 
     H, keys, number = space.game.horizon, [np.sort(roots)], 0
     for t in range(H):
         number += len(keys[t])
+        if number > most:
+            raise _Crowded
         _check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], team))
 

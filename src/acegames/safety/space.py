@@ -8,7 +8,7 @@ constraints that never bind or are implied by another are left out.
 `explore` finds the cells that feasible play reaches. *Dense*: feasibility by height map,
 reachability line by line, one bit per cell. *Sparse*: boxes that do not fit or would stay
 nearly empty are not stored; the reached cells are listed in order and found by hashing. Both give
-the same pairs.
+the same pairs. Where the boxes are large, `explore` finds out how empty they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from acegames.safety.lattice import Lattice
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
-DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per reachable pair
+DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per one that is listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Space:
     most: Ints
     base: Ints
     line: Ints
-    dense: bool
+    dense: bool | None  # None: `explore` decides
     # dense and explored: the largest feasible place on each line, -1 for none
     height: NDArray[np.int32] | None = None
     cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
@@ -268,12 +268,11 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
     return False
 
 
-def _prefer_dense(space: Space) -> bool:
-    """Whether to store boxes cell by cell: they are few, or not many more than reachable pairs."""
+def _prefer_dense(space: Space) -> bool | None:
+    """Whether to store boxes cell by cell; None where it depends on how many cells are reached."""
     if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
-    cells = int(space.totals.sum())  # the layer at the end is held as well
-    return cells <= DENSE_IF_BELOW or cells <= DENSE_OCCUPANCY * pairs_at_most(space)
+    return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None
 
 
 def pairs_at_most(space: Space) -> float:
