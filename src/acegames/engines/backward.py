@@ -67,7 +67,7 @@ class ByArray:
 
     def values_of(self, solved: SolvedLayer) -> Floats:
         """A copy: kernels would be compiled a second time for arrays that cannot be written."""
-        return solved.both(by_cell=self.space.dense)
+        return solved.both(by_cell=bool(self.space.dense))
 
     def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
         """The array itself: repair wrote into it."""

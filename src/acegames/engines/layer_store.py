@@ -50,7 +50,7 @@ class ExploredSpace(Protocol):
         """The constraints that the layers' boxes count."""
 
     @property
-    def dense(self) -> bool:
+    def dense(self) -> bool | None:
         """Whether all cells of the boxes are held, not only those that are reached."""
 
     @property

@@ -25,6 +25,7 @@ from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
+from acegames.safety.explore import count
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import plan
@@ -45,7 +46,8 @@ class ReferenceEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        predicted = estimate_space(plan(game, lattice, clip=False), concept, 1)
+        space, reached = count(plan(game, lattice, clip=False))
+        predicted = estimate_space(space, concept, 1, reached)
         return replace(predicted, seconds=SECONDS * predicted.pairs, dense=False)
 
     def solve(

@@ -273,13 +273,3 @@ def _prefer_dense(space: Space) -> bool | None:
     if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
     return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None
-
-
-def pairs_at_most(space: Space) -> float:
-    """An upper bound on the reachable pairs, by the cells of each layer and by its predecessors."""
-    at_most, reachable, ways = 0.0, float(len(space.game.initial)), space.tables.widest[1]
-    for cells in space.totals[:-1].tolist():
-        reachable = min(reachable, float(cells))
-        at_most += reachable
-        reachable *= ways
-    return at_most
