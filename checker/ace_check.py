@@ -7,7 +7,8 @@ Exit status: 0 when all of what follows holds, and every claim; 1 when something
 
 A proof holds a game with hard budgets, a joint policy and claims. The game: at time t, in state s, each joint action
 pays every player a reward and has a list of outcomes (probability, next state, costs). What was spent after acting at
-time t must not exceed the budget B_t, whatever happens. The policy reads *situations* (t, s, spent). The checker finds
+time t must not exceed the budget B_t, whatever happens. Of a *reservoir* (a battery) what was spent is what is missing: it
+begins with capacity - start, and never falls below 0, because what does not fit is lost. The policy reads *situations* (t, s, spent). The checker finds
     FEASIBLE  the situations that play can reach which is sure to keep every budget to the end, and the joint actions
               that are safe there. Integers and sets only: an outcome counts however small its probability.
     SAFE      that the policy plays safe joint actions only, in all of these situations; and the most it can spend. A policy
@@ -66,7 +67,7 @@ def read(path):
         content = file.read(min(MOST_BYTES // 4, os.fstat(file.fileno()).st_size or MOST_BYTES // 4) + 1)
     need(len(content) <= MOST_BYTES // 4, "the file is too large (see --memory)")
     first, digest, content, *_ = *content.split(b"\n", 2), b"", b""
-    need(first == b"acegames-proof 1", "not a proof, or of another version")
+    need(first in (b"acegames-proof 1", b"acegames-proof 2"), "not a proof, or of another version")
     need(digest == hashlib.sha256(content).hexdigest().encode(), "damaged: it has not the digest that it names")
     at, arrays = content.index(b"\n") + 1, {}
     header = json.loads(content[:at], parse_constant=rational)  # which NaN and Infinity are not
@@ -83,10 +84,10 @@ def rational(text):
     return math.inf if text == "inf" else Fraction(*map(int, text.split("/")))
 
 
-def covered(true, counted, bounds):
+def covered(true, counted, bounds, start):
     """Whether play that keeps a true budget keeps it as counted: no cost counts for more, or none matters after that."""
     more, most = [c for x, c in zip(true, counted) if c > x], max([0, *counted])
-    return not more or all(max(more) + t * most <= bound for t, bound in enumerate(bounds))
+    return not more or all(start + max(more) + t * most <= bound for t, bound in enumerate(bounds))
 
 
 def is_distribution(chances):
@@ -99,7 +100,8 @@ def read_game(header, arrays, exact=False):
     told = header["game"]
     labels = {k: [x if x.isprintable() else ascii(x) for x in told[k]] for k in ("players", "states", "constraints")}
     game = Record(**labels, exact=exact, number=Fraction if exact else float)
-    tables = told["cost_values"], header["counted"], told["budgets"]
+    stored = told.get("reservoirs", [None] * len(told["constraints"]))  # capacity and level at the beginning
+    tables = told["cost_values"], header["counted"], told["budgets"], [x or ("0", "0") for x in stored]
     tables = [[[*map(rational, row)] for row in table] for table in tables]
     game.unit, game.budgets = 1, tables[2]
     for denominator in {x.denominator for table in tables for row in table for x in row if x != math.inf}:
@@ -107,12 +109,16 @@ def read_game(header, arrays, exact=False):
         need(game.unit < 2**16384, "costs have no common unit of sensible size")
     game.true, game.cost = ([[int(x * game.unit) for x in row] for row in table] for table in tables[:2])
     need([*map(len, game.true)] == [*map(len, game.cost)], "not a count for each cost")
-    need({*map(len, game.budgets)} == {len(game.cost)}, "not a budget for each cost and time")
+    need({*map(len, game.budgets), len(stored)} == {len(game.cost)}, "not a budget for each cost and time")
+    need(all(0 <= start <= capacity < math.inf for capacity, start in tables[3]), "no level of a reservoir")
+    spent = tuple(int((capacity - start) * game.unit) for capacity, start in tables[3])
     game.endless = 1 + len(told["layer_at"]) * max(abs(x) for row in [[0], *game.true, *game.cost] for x in row)
+    game.endless += max([0, *spent])
+    game.least = [-game.endless if x is None else 0 for x in stored]
     game.limits = [[game.endless if x == math.inf else int(x * game.unit) for x in row] for row in game.budgets]
-    game.covered = all(map(covered, game.true, game.cost, zip(*game.limits)))
+    game.covered = all(map(covered, game.true, game.cost, zip(*game.limits), spent))
     need(len({s for s, _ in told["initial"]}) == len(told["initial"]), "an initial state comes twice")
-    game.start = {(s, (0,) * len(game.cost)): float.fromhex(p) for s, p in sorted(told["initial"])}  # (state, spent)
+    game.start = {(s, spent): float.fromhex(p) for s, p in sorted(told["initial"])}
     need(all(0 <= s < len(game.states) for s, _ in game.start), "no such initial state")
     need(is_distribution(game.start.values()), "no initial distribution")
     layers = [[arrays[f"{k}.{x}", LAYER[x]] for x in LAYER] for k in range(len(set(told["layer_at"])))]
@@ -121,6 +127,11 @@ def read_game(header, arrays, exact=False):
     moves = dict(enumerate(read_layer(game, [*map(len, told["actions"])], *layer) for layer in layers))
     game.moves = [moves[k] for k in told["layer_at"]]
     return game
+
+
+def spent_after(game, spent, cost):
+    """What was spent after one more cost."""
+    return tuple(map(max, map(add, spent, cost), game.least))
 
 
 def pieces(pointers, items):
@@ -172,8 +183,8 @@ def feasible(game):
         for state, spent in stages[-2]:
             stages[-2][state, spent] = options = {}
             for action, (_, _, outcomes) in moves[state].items():
-                after = [(s, tuple(map(add, spent, cost))) for s, cost, _ in outcomes]
-                if all(all(map(le, total, map(min, limits, cap[s]))) for s, total in after):
+                after = [(s, spent_after(game, spent, cost)) for s, cost, _ in outcomes]
+                if all(all(map(le, sums, map(min, limits, cap[s]))) for s, sums in after):
                     options[action] = [stages[-1].setdefault(x, x) for x in after]
             size += situation + sum(120 + 8 * len(after) for after in options.values())
             need(size + situation * len(stages[-1]) < MOST_BYTES, "the game is too large (see --memory)")
@@ -192,7 +203,7 @@ def follow(game, stages, told, concept):
     """The policy as told, {situation: {joint action: chance}} of each time, and the largest true totals after each step."""
     size = sum(len(moves[state]) for moves, stage in zip(game.moves, stages) for state, _ in stage)
     need(told.shape == (size,), "not a policy for this game", Refuted)
-    plans, peaks, chances, most = [], [], map(float, told), dict.fromkeys(game.start, (0,) * len(game.true))
+    plans, peaks, chances, most = [], [], map(float, told), {here: here[1] for here in game.start}
     for t, moves in enumerate(game.moves):
         plans.append({})
         before, most = most, {}  # the largest totals in each situation that the policy comes to
@@ -204,7 +215,7 @@ def follow(game, stages, told, concept):
             plans[t][here] = {a: game.number(p) for a, p in plan.items()}
             for action in plan if here in before else ():
                 for after, (_, _, costs) in zip(safe[action], moves[here[0]][action][2]):
-                    totals = tuple(map(add, before[here], costs))
+                    totals = spent_after(game, before[here], costs)
                     most[after] = tuple(map(max, totals, most.get(after, totals)))
         peaks.append([*map(max, zip(*most.values()))])
     return plans, peaks
@@ -312,8 +323,8 @@ def figure(x, rounding=ROUND_CEILING):
 def spending(game, peaks, claims, rounded):
     """A line for each cost. Budgets may only be exceeded by rounding costs, and by what is claimed."""
     tables = zip(*peaks), zip(*game.limits), zip(*game.budgets)
-    columns = zip(game.constraints, *tables, claims["spent"], claims["excess"], strict=True)
-    for label, totals, limits, budgets, spent, over in columns:
+    columns = zip(game.constraints, game.least, *tables, claims["spent"], claims["excess"], strict=True)
+    for label, least, totals, limits, budgets, spent, over in columns:
         worst, excess = (Fraction(x, game.unit) for x in (max(totals), max(0, *map(sub, totals, limits))))
         need(worst <= rational(spent) < math.inf, f"{label} may come to {figure(worst)}, more than claimed", Refuted)
         more = "as costs are rounded (--rounded accepts that)" if excess <= rational(over) else "more than claimed"
@@ -321,7 +332,8 @@ def spending(game, peaks, claims, rounded):
         need(excess <= allowed, f"{label} may exceed its budget by {figure(excess)}, {more}", Refuted)
         bounds = ["none" if x == math.inf else figure(x, ROUND_FLOOR) for x in (budgets[0], budgets[-1])]
         kept = f"exceeded by {figure(excess)} at most, as costs are rounded" if excess else "never exceeded"
-        yield f"  {label}: at most {figure(worst)} is spent; budget {' .. '.join(dict.fromkeys(bounds))}, {kept}."
+        word = "spent; budget" if least else "missing, of what a full one holds; bound"
+        yield f"  {label}: at most {figure(worst)} is {word} {' .. '.join(dict.fromkeys(bounds))}, {kept}."
 
 
 def gains(game, stages, plans, concept, claims, most_gain):

@@ -26,6 +26,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from acegames.model.budgets import reservoir
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import exact
 
@@ -52,16 +53,23 @@ class Spelled:
     horizon: int
     width: int  # number of constraints
     players: int
+    start: tuple  # spent at the beginning, whole units
+    stored: tuple  # whether the constraint is a reservoir (spec 11)
 
     def cost(self, whole):
         return tuple(Fraction(c, u) for c, u in zip(whole, self.unit, strict=True))
+
+    def after(self, spent, cost):
+        """What is spent after one more cost, in any unit: a reservoir is never more than full."""
+        found = add(spent, cost)
+        return tuple(max(x, 0) if kept else x for x, kept in zip(found, self.stored, strict=True))
 
 
 def spell_out(game: MarkovGame) -> Spelled:
     width = len(game.constraints)
     unit = []
     for m in range(width):
-        numbers = list(game.cost_values[m]) + [row[m] for row in game.budgets if row[m] != INF]
+        numbers = [*game.cost_values[m], *(row[m] for row in game.budgets if row[m] != INF), game.spent_at_start[m]]
         unit.append(math.lcm(*(x.denominator for x in numbers)))
 
     def whole(x, m):
@@ -85,7 +93,9 @@ def spell_out(game: MarkovGame) -> Spelled:
     budgets = [tuple(whole(b, m) for m, b in enumerate(row)) for row in game.budgets]
     start = tuple((s, rational(p)) for s, p in game.initial)
     moves = [spelled[k] for k in game.layer_at]
-    return Spelled(moves, budgets, tuple(unit), start, game.horizon, width, len(game.players))
+    spent = tuple(whole(x, m) for m, x in enumerate(game.spent_at_start))
+    stored = tuple(x is not None for x in game.reservoirs)
+    return Spelled(moves, budgets, tuple(unit), start, game.horizon, width, len(game.players), spent, stored)
 
 
 def rational(x: float) -> Fraction:
@@ -113,8 +123,8 @@ def truth(g: Spelled, budgets):
         return t == g.horizon or any(move(t, c, m) for m in g.moves[t][s])
 
     def move(t, c, m):
-        return all(within(add(c, d), budgets[t]) for _, _, d in m.outcomes) and all(
-            node(t + 1, s, add(c, d)) for _, s, d in m.outcomes
+        return all(within(g.after(c, d), budgets[t]) for _, _, d in m.outcomes) and all(
+            node(t + 1, s, g.after(c, d)) for _, s, d in m.outcomes
         )
 
     return node, move
@@ -123,15 +133,14 @@ def truth(g: Spelled, budgets):
 def _feasible_nodes(g: Spelled):
     """Return {(t, s, c): list of TRUE moves} over what feasible policies reach; None when infeasible."""
     node, move = truth(g, g.budgets)
-    zero = (0,) * g.width
-    if not all(node(0, s, zero) for s, _ in g.initial):
+    if not all(node(0, s, g.start) for s, _ in g.initial):
         return None
     found = {}
-    here = {(s, zero) for s, _ in g.initial}
+    here = {(s, g.start) for s, _ in g.initial}
     for t in range(g.horizon):
         for s, c in here:
             found[t, s, c] = [m for m in g.moves[t][s] if move(t, c, m)]
-        here = {(s2, add(c, d)) for s, c in here for m in found[t, s, c] for _, s2, d in m.outcomes}
+        here = {(s2, g.after(c, d)) for s, c in here for m in found[t, s, c] for _, s2, d in m.outcomes}
     return found
 
 
@@ -148,11 +157,21 @@ def feasible_sets(game: MarkovGame):
 
 
 def minimal_budgets(game: MarkovGame) -> set:
-    """Return the minimal b such that b + (B_t - B_ref) is feasible, B_ref the last finite entry of each constraint."""
+    """Return the minimal b such that b + (B_t - B_ref) is feasible, B_ref the last finite entry of each constraint.
+
+    Of a reservoir, B_ref is the capacity; one that starts full starts full with any capacity, else at the level that is
+    given, or full where the capacity is smaller.
+    """
     g = spell_out(game)
     finite = [[row[m] for row in g.budgets if row[m] != INF] for m in range(g.width)]
     ref = [f[-1] if f else None for f in finite]
-    zero = (0,) * g.width
+    for m, kept in enumerate(game.reservoirs):
+        if kept:
+            ref[m] = int(kept.capacity * g.unit[m])
+
+    def start(b):
+        missing = [max(b[m] - (ref[m] - g.start[m]), 0) if g.start[m] else 0 for m in range(g.width)]
+        return tuple(x if kept else 0 for x, kept in zip(missing, g.stored, strict=True))
 
     def feasible(b):
         shifted = [
@@ -160,20 +179,24 @@ def minimal_budgets(game: MarkovGame) -> set:
             for t in range(g.horizon)
         ]
         node, _ = truth(g, shifted)
-        return all(node(0, s, zero) for s, _ in g.initial)
+        return all(node(0, s, start(b)) for s, _ in g.initial)
 
     candidates = [set() for _ in range(g.width)]  # a minimal b is tight somewhere: b + B_t - B_ref = a total cost
-    here = {(s, zero) for s, _ in g.initial}
+    here = {(s, g.start) for s, _ in g.initial}
     for t in range(g.horizon):
-        here = {(s2, add(c, d)) for s, c in here for m in g.moves[t][s] for _, s2, d in m.outcomes}
+        here = {(s2, g.after(c, d)) for s, c in here for m in g.moves[t][s] for _, s2, d in m.outcomes}
         for _, c in here:
             for m in range(g.width):
                 if g.budgets[t][m] != INF:
                     candidates[m].add(c[m] - (g.budgets[t][m] - ref[m]))
+    for m in range(g.width):
+        if g.stored[m]:  # the least one may depend on the level at the beginning: try all
+            reserve = max(ref[m] - row[m] for row in g.budgets)
+            candidates[m] = set(range(reserve, max(ref[m], 0, *candidates[m]) + 1))
     sorted_candidates = [sorted(c) if c else [INF] for c in candidates]
     most = tuple(c[-1] for c in sorted_candidates)
     for m in range(g.width):  # what is infeasible even with plenty of everything else is no candidate
-        while not feasible((*most[:m], sorted_candidates[m][0], *most[m + 1 :])):
+        while sorted_candidates[m] and not feasible((*most[:m], sorted_candidates[m][0], *most[m + 1 :])):
             sorted_candidates[m].pop(0)
     good = []
     for b in itertools.product(*sorted_candidates):  # lexicographic order: what is below b comes before b
@@ -374,7 +397,7 @@ def q_value(g, value, t, c, m):
     q = list(m.reward)
     if t + 1 < g.horizon:
         for p, s2, d in m.outcomes:
-            q = [x + p * y for x, y in zip(q, value[t + 1, s2, add(c, d)], strict=True)]
+            q = [x + p * y for x, y in zip(q, value[t + 1, s2, g.after(c, d)], strict=True)]
     return tuple(q)
 
 
@@ -383,8 +406,8 @@ def root_values(game: MarkovGame, concept):
     value = all_values(game, concept)
     if not value:
         return None
-    zero = (Fraction(0),) * len(game.constraints)
-    return tuple(sum(rational(p) * value[0, s, zero][i] for s, p in game.initial) for i in range(len(game.players)))
+    start = game.spent_at_start
+    return tuple(sum(rational(p) * value[0, s, start][i] for s, p in game.initial) for i in range(len(game.players)))
 
 
 def deviation_gains(game: MarkovGame, policy: dict, kind: str):
@@ -419,7 +442,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
         """Reward plus the expected value of `after`."""
         t, _, c = key
         total = sum(p for p, _, _ in m.outcomes)
-        return m.reward[i] + sum(p / total * after(i, (t + 1, s2, add(c, d))) for p, s2, d in m.outcomes)
+        return m.reward[i] + sum(p / total * after(i, (t + 1, s2, g.after(c, d))) for p, s2, d in m.outcomes)
 
     def from_the_end(step):
         return functools.cache(lambda i, key: 0 if key[0] == g.horizon else step(i, key))
@@ -464,7 +487,7 @@ def gains_and_stakes(game: MarkovGame, policy: dict, kind: str):
 def is_history(game: MarkovGame, policy, history, count=lambda cost: cost) -> bool:
     """Whether play from the start can go this way, by a policy that is asked by what it counts of true costs."""
     g, here = spell_out(game), {s for s, _ in game.initial}
-    spent = counted = (Fraction(0),) * g.width
+    spent = counted = game.spent_at_start
     for t, step in enumerate(history):
         state, cost = game.state_index(step.state), tuple(map(exact, step.cost))
         moves = [m for m in g.moves[t][state] if game.joint_action(m.action) == step.action]
@@ -474,7 +497,7 @@ def is_history(game: MarkovGame, policy, history, count=lambda cost: cost) -> bo
             return False
         if not policy(t, step.state, counted).get(step.action, 0):
             return False
-        here, spent, counted = {after}, add(spent, cost), add(counted, count(cost))
+        here, spent, counted = {after}, g.after(spent, cost), g.after(counted, count(cost))
     return True
 
 
@@ -493,11 +516,13 @@ def random_game(
     rewards: str | None = None,
     costs: str | None = None,
     schedule: bool | None = None,
+    reservoirs: bool | None = None,
 ) -> MarkovGame:
     """Return a small random game; what is left out is drawn. About two in three are feasible, most with a binding budget.
 
     actions: the largest number per player;  rewards: "integers" | "dyadic" | "floats";
-    costs: "whole" | "signed" | "tenths" | "thirds";  schedule: budgets that change with time, some of them inf.
+    costs: "whole" | "signed" | "tenths" | "thirds";  schedule: budgets that change with time, some of them inf;
+    reservoirs: some budgets are reservoirs.
     """
     pick = rng.choice
     n = players or int(pick([1, 2, 2, 2, 3]))
@@ -555,6 +580,8 @@ def random_game(
     if n_states > 1 and rng.random() < 0.2:
         start = {labels[0]: 0.25, labels[1]: 0.75}
     budget = _random_budget(rng, tables, start, m, schedule) if m else None
+    if m and (rng.random() < 0.3 if reservoirs is None else reservoirs):
+        budget = _with_reservoirs(rng, budget, h)
     return MarkovGame.from_functions(
         players=names,
         actions=lambda t, s: [sorted({a[i] for a in tables[t][s]}) for i in range(n)],
@@ -606,6 +633,23 @@ def _random_budget(rng, tables, start, m, schedule):
         [INF if rng.random() < 0.3 else row[k] + (int(rng.integers(0, 2)) - cut[k]) * step for k in range(m)]
         for row in worst
     ]
+
+
+def _with_reservoirs(rng, budget, horizon):
+    """The same with some of the budgets held by reservoirs, full at the beginning or not, with a reserve or without."""
+    rows = [budget] * horizon if not isinstance(budget[0], list) else budget
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    chosen = rng.random(len(columns)) < 0.6
+    chosen[int(rng.integers(len(columns)))] = True
+    for m in np.flatnonzero(chosen).tolist():
+        finite = [max(x, Fraction(0)) for x in columns[m] if x != INF] or [Fraction(1)]
+        capacity = max(finite)
+        missing = capacity * Fraction(int(rng.choice([0, 0, 0, 1, 2])), 4)
+        reserve = Fraction(0)
+        if len(set(columns[m])) > 1:
+            reserve = [capacity - min(max(x, Fraction(0)), capacity) for x in columns[m]]
+        columns[m] = reservoir(capacity, capacity - missing, reserve)
+    return dict(enumerate(columns))
 
 
 def games(**fixed):

@@ -21,6 +21,7 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.amounts import LARGEST, common_unit
 from acegames.model.arrays import Floats, Ints, owners, pointers, spans
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.budgets import Budgets
 from acegames.model.checks import check_choice
 from acegames.model.costs.cells import probabilities
 from acegames.model.costs.random import Cost, RandomCost
@@ -189,7 +190,7 @@ def rebuilt(game: MarkovGame, raw: list[RawLayer], values: list[list[Any]], hori
         values,
         horizon=horizon,
         initial={game.states[s]: p for s, p in game.initial},
-        budgets=(*game.budgets, *[game.budgets[-1]] * horizon)[:horizon],
+        budgets=Budgets((*game.budgets, *[game.budgets[-1]] * horizon)[:horizon], game.reservoirs),
         name=game.name,
     )
 

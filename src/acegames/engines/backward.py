@@ -16,7 +16,6 @@ from acegames.engines.baseline import Baseline
 from acegames.engines.layer_store import ExploredSpace, LayerStore, SolvedLayer
 from acegames.engines.repair import repair
 from acegames.model.arrays import Floats, Ints
-from acegames.model.game import MarkovGame
 from acegames.policy.filing import file_layer
 from acegames.policy.layer import PolicyLayer
 from acegames.stage.units import weighted_sum
@@ -68,7 +67,7 @@ class ByArray:
 
     def values_of(self, solved: SolvedLayer) -> Floats:
         """A copy: kernels would be compiled a second time for arrays that cannot be written."""
-        return solved.both(by_cell=self.space.dense)
+        return solved.both(by_cell=bool(self.space.dense))
 
     def mended(self, values: Floats, cells: Ints, repaired: Floats) -> Floats:
         """The array itself: repair wrote into it."""
@@ -104,7 +103,9 @@ def backward(
         filing.finish()
     solved = store.close()
     counts = (sum(x.programs for x in solved), sum(x.repaired for x in solved))
-    result = EngineResult(root_values(game, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts)
+    result = EngineResult(
+        root_values(space, solved[-1].layer), [x.layer for x in reversed(solved)], space.dims, *counts
+    )
     return base.back(result, store.keep)
 
 
@@ -173,8 +174,7 @@ def _missing(kept: Collection[int], horizon: int) -> Iterator[tuple[int, int]]:
         end = t
 
 
-def root_values(game: MarkovGame, first: PolicyLayer) -> Floats:
+def root_values(space: ExploredSpace, first: PolicyLayer) -> Floats:
     """The players' expected values over the initial states."""
-    state = np.array([s for s, _ in game.initial], dtype=np.int64)
-    roots = first.pairs(state, np.zeros((len(state), first.space.lo.shape[1]), dtype=np.int64), None)
-    return weighted_sum([p for _, p in game.initial], first.values_at(roots))
+    roots = first.pairs(*space.roots, None)
+    return weighted_sum([p for _, p in space.game.initial], first.values_at(roots))

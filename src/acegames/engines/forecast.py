@@ -12,11 +12,12 @@ from acegames.concepts import Concept
 from acegames.errors import TooLarge
 from acegames.kernels.records import TOGETHER
 from acegames.model.amounts import common_unit
+from acegames.model.arrays import Floats
 from acegames.model.game import exact_costs
 from acegames.model.numbers import plain
 from acegames.policy.layer import BY_CELL, answers
 from acegames.safety.explore import SPARSE_BYTES
-from acegames.safety.space import Space, pairs_at_most
+from acegames.safety.space import Space
 from acegames.system.machine import available_memory, processors
 
 MIXED_BYTES = 24  # of an average record where play is mixed, over all pairs
@@ -32,13 +33,13 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 @dataclass(frozen=True)
 class Estimate:
-    """A prediction: pairs and memory are upper ends as long as reachability is not known.
+    """A prediction. Pairs are counted where that is quick, else estimated from the first layers.
 
     The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times
     as long, and those that floats cannot decide milliseconds to seconds each.
     """
 
-    pairs: int  # stage games; before exploration, cells of all boxes
+    pairs: int  # stage games
     cells: int
     working: int  # bytes besides the policy
     policy: int  # bytes
@@ -48,6 +49,7 @@ class Estimate:
     on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
     tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
     values: int = 0  # bytes of the policy that are values
+    counted: bool = True  # whether the number of pairs is exact
 
     @property
     def memory(self) -> int:
@@ -61,23 +63,20 @@ class Estimate:
 
     def __str__(self) -> str:
         kind, besides = "dense" if self.dense else "sparse", _bytes(self.working + self.tables)
+        pairs = f"{'' if self.counted else 'about '}{self.pairs:,}"
         return (
-            f"at most {self.pairs:,} stage games, {_bytes(self.memory)} of memory ({besides} besides the policy), "
+            f"{pairs} stage games, {_bytes(self.memory)} of memory ({besides} besides the policy), "
             f"about {self.seconds:.2g} s on {self.threads} threads, {kind} layers"
         )
 
 
-def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estimate:
-    """Predict from the boxes; after `explore` the number of pairs is exact."""
+def estimate_space(space: Space, concept: Concept, threads: int | None, reached: Floats | None = None) -> Estimate:
+    """Predict from an explored space, or from how many cells of each layer are reached."""
     n = len(space.game.players)
     workers = threads or processors()
-    explored = space.explored
-    held = np.array([x.number for x in space.cells]) if explored and not space.dense else space.totals
-    cells = int(held[:-1].sum())
-    if not space.dense and not explored:
-        cells = int(min(cells, pairs_at_most(space)))
-        held = np.minimum(held, cells)
-    pairs = space.pairs if explored else cells
+    number = np.array([x.number for x in space.cells]) if reached is None else np.ceil(reached)
+    held = space.totals if space.dense else number
+    cells, pairs = int(held[:-1].sum()), int(number[:-1].sum())
     two_values = int((held[:-1] + held[1:]).max()) * 8 * n * (1 + (n > 1))  # with gross values
     if space.dense:
         values = two_values + int(held.max()) * 16 * n * (n > 1)  # those of the next layer, a second time
@@ -88,11 +87,23 @@ def estimate_space(space: Space, concept: Concept, threads: int | None) -> Estim
     policy = values + _filed(space, cells) + pairs * MIXED_BYTES * (n > 1)
     policy += cells // 8 if space.dense else 8 * pairs
     rows, outs = space.tables.widest
-    each = _stage_seconds(rows, outs, n, concept, dense=space.dense)
+    each = _stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
     seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
-    return Estimate(pairs, cells, working, policy, seconds, workers, space.dense, tables=tables, values=values)
+    counted = space.explored or not pairs
+    return Estimate(
+        pairs,
+        cells,
+        working,
+        policy,
+        seconds,
+        workers,
+        bool(space.dense),
+        tables=tables,
+        values=values,
+        counted=counted,
+    )
 
 
 def _table_bytes(space: Space) -> int:

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.model.arrays import Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import spread
 from acegames.policy.layer import PolicyLayer
@@ -49,12 +50,16 @@ class ExploredSpace(Protocol):
         """The constraints that the layers' boxes count."""
 
     @property
-    def dense(self) -> bool:
+    def dense(self) -> bool | None:
         """Whether all cells of the boxes are held, not only those that are reached."""
 
     @property
     def layers(self) -> Sequence[LayerSpace]:
         """The boxes of t = 0 .. H, with their reached cells."""
+
+    @property
+    def roots(self) -> tuple[Ints, Ints]:
+        """Initial states (Q,), and what is spent there (Q, D)."""
 
     @property
     def pairs(self) -> int:

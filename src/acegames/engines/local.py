@@ -33,7 +33,7 @@ from acegames.model.game import MarkovGame
 from acegames.policy.filing import NOTHING
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
-from acegames.safety.explore import batches, explore
+from acegames.safety.explore import batches, count, explore
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
@@ -80,7 +80,8 @@ class LocalEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        return estimate_space(self.plan(game, lattice), concept, self.threads)
+        space, reached = count(self.plan(game, lattice))
+        return estimate_space(space, concept, self.threads, reached)
 
     def solve(
         self,
@@ -105,9 +106,10 @@ class LocalEngine:
     ) -> EngineResult | None:
         if len(game.players) > 1:
             compile_ahead("nash" if concept.product else "plain")
-        space, predicted = self._prepared(self.plan(game, lattice), concept, store, team)
-        if not space.feasible:
+        prepared = self._prepared(self.plan(game, lattice), concept, store, team)
+        if prepared is None:
             return None
+        space, predicted = prepared
         if len(game.players) > 1 and not concept.product:
             compile_ahead("left")  # not before: there is one process already
         assert space.rewards is not None
@@ -116,31 +118,33 @@ class LocalEngine:
         found = backward(space, solver, concept, base, store, progress, team)
         return replace(found, reached=_reached(game, lattice, _reached_bytes(space, predicted, concept, store), team))
 
-    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate]:
-        """The explored space, within the limits, and what it will take; with lists where boxes may
-        not fit.
-        """
-        allowed = available_memory() if self.memory is None else self.memory
-        if self.dense is None and space.dense and self._predicted(space, concept, store).memory > allowed:
-            try:
-                return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store, team)
-            except TooLarge:
-                pass  # the attempt with boxes has the better message
-        return self._within(self.memory, space, concept, store, team)
+    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate] | None:
+        """The explored space, within the limits, and what it will take; None if it is infeasible.
 
-    def _within(
-        self, memory: int | None, space: Space, concept: Concept, store: LayerStore, team: Team
-    ) -> tuple[Space, Estimate]:
-        explored = explore(space, memory, team)
+        Cells are listed where boxes do not fit.
+        """
+        explored = explore(space, self.memory, team)
+        if not explored.feasible:
+            return None
         predicted = self._predicted(explored, concept, store)
-        predicted = predicted if store.in_memory else on_disk(predicted, explored)
-        if explored.feasible:
-            check_limits(predicted, explored, self.memory, self.seconds)
+        allowed = available_memory() if self.memory is None else self.memory
+        if self.dense is None and explored.dense and predicted.memory > allowed:
+            try:
+                listed = explore(replace(space, dense=False), min(allowed, LISTED_BYTES), team)
+            except TooLarge:
+                pass  # boxes have the better message
+            else:
+                either = self._predicted(listed, concept, store)
+                if either.memory <= allowed:
+                    explored, predicted = listed, either
+        check_limits(predicted, explored, self.memory, self.seconds)
         return explored, predicted
 
     def _predicted(self, space: Space, concept: Concept, store: LayerStore) -> Estimate:
         predicted = estimate_space(space, concept, self.threads)
-        return predicted if store.keep_values or not store.in_memory else predicted.without_values()
+        if not store.in_memory:
+            return on_disk(predicted, space)
+        return predicted if store.keep_values else predicted.without_values()
 
 
 def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:

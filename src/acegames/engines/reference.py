@@ -21,10 +21,11 @@ from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.forecast import Estimate, estimate_space
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import none_found, too_large
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
 from acegames.safety.cells import LayerSpace
+from acegames.safety.explore import count
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import plan
@@ -45,7 +46,8 @@ class ReferenceEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        predicted = estimate_space(plan(game, lattice, clip=False), concept, 1)
+        space, reached = count(plan(game, lattice, clip=False))
+        predicted = estimate_space(space, concept, 1, reached)
         return replace(predicted, seconds=SECONDS * predicted.pairs, dense=False)
 
     def solve(
@@ -85,6 +87,12 @@ class Graph:
     def layers(self) -> tuple[LayerSpace, ...]:
         """The smallest boxes around the nodes of each time."""
         return tuple(map(smallest_boxes, self.nodes))
+
+    @property
+    def roots(self) -> tuple[Ints, Ints]:
+        """The initial states, and what is spent of every constraint."""
+        states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
+        return states, np.tile(self.lattice.start, (len(states), 1))
 
     @property
     def pairs(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from acegames.errors import BadFile, InvalidGame
 from acegames.model.assemble import Names
-from acegames.model.budgets import AtEnd, Budgets, is_almost_sure, read_budget
+from acegames.model.budgets import AtEnd, Budgets, Holds, Reservoir, Reservoirs, Rows, is_almost_sure, read_budget
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, text
@@ -80,6 +80,7 @@ def head_to_data(game: MarkovGame) -> dict[str, Any]:
         "horizon": check_file_horizon(game.horizon, len(game.constraints)),
         "initial": [[s, p] for s, p in game.initial],
         "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
+        **({"reservoirs": [_stored(x) for x in game.reservoirs]} if any(game.reservoirs) else {}),
         **({} if game.tails is None else {"discount": game.tails.to_data()}),
     }
 
@@ -97,7 +98,23 @@ def head_from_data(head: Mapping[str, Any]) -> Settings:
         initial[states[s]] = p
     rows = [[read_bound(b) for b in check_list(row)] for row in check_list(head["budgets"])]
     _, budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
+    if "reservoirs" in head:
+        budgets = Budgets(budgets.rows, _reservoirs_from_data(head["reservoirs"], constraints, budgets.rows))
     return Settings(horizon, initial, constraints, budgets, players, states, actions, head["name"])
+
+
+def _stored(kept: Reservoir | None) -> list[str] | None:
+    return None if kept is None else [text(kept.capacity), text(kept.start)]
+
+
+def _reservoirs_from_data(data: Any, constraints: tuple[Label, ...], rows: Rows) -> Reservoirs:
+    found = [None if x is None else Reservoir(*map(read_exact, check_list(x))) for x in check_list(data)]
+    if len(found) != len(constraints):
+        raise BadFile(f"reservoirs: {len(found)} entries, there are {len(constraints)} constraints")
+    for label, kept, column in zip(constraints, found, zip(*rows, strict=True), strict=True):
+        if kept and not (0 <= kept.start <= kept.capacity and all(0 <= b <= kept.capacity for b in set(column))):
+            raise BadFile(f"reservoirs: {label!r} must start, and be bounded, between 0 and its capacity")
+    return tuple(found)
 
 
 def with_tails(game: MarkovGame, head: Mapping[str, Any]) -> MarkovGame:
@@ -219,7 +236,8 @@ def _by_label(labels: tuple[Label, ...], entries: list[Any]) -> Any:
 
 
 def _budget_to_data(game: MarkovGame) -> Any:
-    entries = [_schedule_to_data(column) for column in zip(*game.budgets, strict=True)]
+    columns = zip(*game.budgets, strict=True)
+    entries = [_entry_to_data(column, kept) for column, kept in zip(columns, game.reservoirs, strict=True)]
     by_label = _by_label(game.constraints, entries)
     if isinstance(by_label, dict) or not any(isinstance(entry, list) for entry in entries):
         return by_label
@@ -233,6 +251,17 @@ def _schedule_to_data(column: tuple[Bound, ...]) -> Any:
     if is_almost_sure(column):
         return {"at_end": write_number(column[-1])}
     return [write_number(b) for b in column]
+
+
+def _entry_to_data(column: tuple[Bound, ...], kept: Reservoir | None) -> Any:
+    if kept is None:
+        return _schedule_to_data(column)
+    reserve = tuple(kept.capacity - bound for bound in column)
+    return {
+        "reservoir": write_number(kept.capacity),
+        **({} if kept.start == kept.capacity else {"start": write_number(kept.start)}),
+        **({"reserve": _schedule_to_data(reserve)} if any(reserve) else {}),
+    }
 
 
 def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[Label, ...], Budgets]:
@@ -251,8 +280,13 @@ def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[
     return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
 
 
-def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | list[Any]:
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | list[Any]:
     if isinstance(data, Mapping):
+        if "reservoir" in data:
+            check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
+            capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)
+            start = _bounds(f"{where}: start", data["start"], 0) if "start" in data else None
+            return Holds(capacity, start, _bounds(f"{where}: reserve", data.get("reserve", 0), 1))
         check_keys(where, data, ("at_end",), ("at_end",))
         return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
     if isinstance(data, list) and depth:

@@ -11,8 +11,10 @@ from acegames.system.compiled import inner, kernel, making
 
 
 @kernel
-def forward_bounds(initial, steps, states, least, most):
+def forward_bounds(initial, spent, floor, steps, states, least, most):
     """Fill the states, and the least and largest totals that legal play can have spent there.
+
+    Play begins with the totals `spent`; none falls below `floor`.
 
     Returns where the states of t = 0 .. H begin, and their number. Without room for states, and for
     totals of no constraint, they are only counted.
@@ -24,6 +26,8 @@ def forward_bounds(initial, steps, states, least, most):
     next_low, next_high = np.empty((S, D), np.int64), np.empty((S, D), np.int64)
     for s in initial:
         here[s] = True
+        for m in range(D):
+            low[s, m] = high[s, m] = spent[m]
     for t in range(H + 1):
         rows = steps.row_ptr[steps.layer_at[min(t, H - 1)]]
         there = np.zeros(S, np.bool_)
@@ -42,7 +46,8 @@ def forward_bounds(initial, steps, states, least, most):
             for o in range(steps.out_ptr[rows[s]], steps.out_ptr[rows[s + 1]]):
                 to = steps.next_state[o]
                 for m in range(D):
-                    a, b = low[s, m] + steps.cost[o, m], high[s, m] + steps.cost[o, m]
+                    a = max(low[s, m] + steps.cost[o, m], floor[m])
+                    b = max(high[s, m] + steps.cost[o, m], floor[m])
                     if not there[to] or a < next_low[to, m]:
                         next_low[to, m] = a
                     if not there[to] or b > next_high[to, m]:

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from acegames.errors import InvalidGame
+from acegames.model.budgets import Budgets
 from acegames.model.checks import check_labels, plain_label
 from acegames.model.from_functions import read_vector
 from acegames.model.game import JointAction, Label, MarkovGame, place
-from acegames.model.numbers import Bound, exact
+from acegames.model.numbers import exact
 
 END = "(episode over)"
 """The state after an environment has terminated; samples may have it as next state.
@@ -37,7 +38,7 @@ class Facts:
 
     players: tuple[Label, ...] = ()
     constraints: tuple[Label, ...] = ()
-    budgets: tuple[tuple[Bound, ...], ...] = ()  # (H, M)
+    budgets: Budgets = field(default_factory=lambda: Budgets(((),)))
     horizon: int = 0  # 0: not known
     initial: dict[Label, float] | None = None  # None: as often as episodes were seen to start there
     actions: Actions | None = None  # None: what was sampled is legal
@@ -97,7 +98,7 @@ def facts_of(game: MarkovGame) -> Facts:
         return tables[game.layer_at[t]].get(state, {})
 
     return Facts(
-        *(game.players, game.constraints, game.budgets, game.horizon),
+        *(game.players, game.constraints, Budgets(game.budgets, game.reservoirs), game.horizon),
         initial={game.states[s]: p for s, p in game.initial},
         actions=lambda t, s: per_player(here(t, s)) or [()] * len(game.players),
         legal=lambda t, s, a: a in here(t, s),

@@ -124,7 +124,7 @@ class Known:
         if own.horizon and facts.horizon > own.horizon:
             raise InvalidGame(f"horizon: got {facts.horizon}, the source has {own.horizon} steps")
         if own.horizon and self.budget is None and self.constraints is None:
-            return replace(facts, budgets=own.budgets[: facts.horizon])
+            return replace(facts, budgets=replace(own.budgets, rows=own.budgets.rows[: facts.horizon]))
         constraints, budgets = read_budget(self.budget, self.constraints, facts.horizon)
         return replace(facts, constraints=constraints, budgets=budgets)
 

@@ -70,7 +70,9 @@ def assemble(
             raise InvalidGame(f"the layer of t={raw.times[0]} comes twice")
         for t in raw.times:
             layer_at[t] = k
-    game = MarkovGame(*names, horizon, start, budgets, values, tuple(built), tuple(layer_at), name)
+    game = MarkovGame(
+        *names, horizon, start, budgets.rows, values, tuple(built), tuple(layer_at), name, None, budgets.reservoirs
+    )
     _check_every_state_can_act(game)
     return game
 

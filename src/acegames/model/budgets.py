@@ -5,19 +5,53 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
-from acegames.model.numbers import Bound, exact_or_inf, is_scalar, plain
+from acegames.model.numbers import Bound, exact, exact_or_inf, is_scalar, plain
 from acegames.model.written import read_at
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
-Budgets = tuple[tuple[Bound, ...], ...]
+Rows = tuple[tuple[Bound, ...], ...]
 """H rows of M: the bound on the cumulative cost after acting at t."""
+
+
+@dataclass(frozen=True)
+class Reservoir:
+    """What a constraint with a capacity has besides its bounds: a battery, a tank.
+
+    Its cumulative cost is what is missing to the capacity. It never falls below zero: what does not
+    fit is lost.
+    """
+
+    capacity: Fraction
+    start: Fraction  # the level at the beginning
+
+    @property
+    def missing(self) -> Fraction:
+        """The cumulative cost at the beginning."""
+        return self.capacity - self.start
+
+
+Reservoirs = tuple[Reservoir | None, ...]
+"""M: None for a plain budget."""
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """The bounds of all constraints, and which of these are reservoirs."""
+
+    rows: Rows
+    reservoirs: Reservoirs = ()
+
+    def __post_init__(self) -> None:
+        if not self.reservoirs:
+            object.__setattr__(self, "reservoirs", (None,) * len(self.rows[0]))
 
 
 @dataclass(frozen=True)
@@ -25,6 +59,30 @@ class AtEnd:
     """A budget that holds at the end only: `inf` at every time but the last."""
 
     bound: Any
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A reservoir as `reservoir` makes it; nothing is checked before a game is built."""
+
+    capacity: Any
+    start: Any = None  # None: full
+    reserve: Any = field(default=0)  # or one number per time
+
+
+def reservoir(capacity: Any, start: Any = None, reserve: Any = 0) -> Holds:
+    """Return a budget for a resource that is stored, to use in place of a number.
+
+    `{"battery": reservoir(6)}`: a cost drains it, a negative cost fills it, what does not fit is
+    lost, and with probability one it never runs dry. The cumulative cost is what is missing to the
+    capacity; it follows `max(spent + cost, 0)`.
+
+    Args:
+        capacity: what it holds.
+        start: the level at the beginning; full by default.
+        reserve: the least level that must be left after every step; one number, or one per time.
+    """
+    return Holds(capacity, start, reserve)
 
 
 def almost_sure(bound: Any) -> AtEnd:
@@ -47,7 +105,10 @@ def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) 
     if budget is None:
         if constraints:
             raise InvalidGame(f"budget: missing for the constraints {list(constraints)!r}")
-        return (), ((),) * horizon
+        return (), Budgets(((),) * horizon)
+    if isinstance(budget, Budgets):
+        labels = check_labels("constraints", range(len(budget.reservoirs)) if constraints is None else constraints)
+        return labels, budget
     if isinstance(budget, Mapping):
         labels = check_labels("constraints", budget if constraints is None else constraints)
         if set(labels) != set(budget):
@@ -58,7 +119,7 @@ def read_budget(budget: Any, constraints: Sequence[Label] | None, horizon: int) 
     labels = check_labels("constraints", range(width) if constraints is None else constraints)
     if len(labels) != width:
         raise InvalidGame(f"budget: has {width} entries, there are {len(labels)} constraints {list(labels)!r}")
-    # one entry per constraint, which may be `almost_sure`, or the schedule of each
+    # one entry per constraint, which may be `almost_sure` or `reservoir`, or the schedule of each
     return labels, _by_column(labels, rows[0] if len(rows) == 1 else list(zip(*rows, strict=True)), horizon)
 
 
@@ -82,19 +143,45 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
 
 
 def _by_column(labels: Sequence[Label], entries: Sequence[Any], horizon: int) -> Budgets:
-    columns = [_schedule(label, entry, horizon) for label, entry in zip(labels, entries, strict=True)]
-    return tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
+    columns, reservoirs = [], []
+    for label, entry in zip(labels, entries, strict=True):
+        kept, column = None, entry
+        if isinstance(entry, Holds):
+            kept, column = _read_reservoir(label, entry, horizon)
+        reservoirs.append(kept)
+        columns.append(_schedule(f"budget of {label!r}", column, horizon))
+    rows = tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
+    return Budgets(rows, tuple(reservoirs))
 
 
-def _schedule(label: Label, entry: Any, horizon: int) -> tuple[Bound, ...]:
+def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
     if isinstance(entry, AtEnd):
-        return (math.inf,) * (horizon - 1) + (_bound(f"budget of {label!r}", entry.bound),)
+        return (math.inf,) * (horizon - 1) + (_bound(what, entry.bound),)
     if is_scalar(entry):
-        return (_bound(f"budget of {label!r}", entry),) * horizon
+        return (_bound(what, entry),) * horizon
     values = list(entry)
     if len(values) != horizon:
-        raise InvalidGame(f"budget of {label!r}: the schedule has {len(values)} entries, the horizon is {horizon}")
-    return tuple(_bound(f"budget of {label!r} at t={t}", v) for t, v in enumerate(values))
+        raise InvalidGame(f"{what}: the schedule has {len(values)} entries, the horizon is {horizon}")
+    return tuple(_bound(f"{what} at t={t}", v) for t, v in enumerate(values))
+
+
+def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:
+    """The capacity and the level at the beginning, and the bounds on what is missing."""
+    what = f"budget of {label!r}: the"
+    capacity = read_at(f"{what} capacity", exact, given.capacity, "; must be a finite number")
+    if capacity < 0:
+        raise InvalidGame(f"{what} capacity {given.capacity!r} must not be below 0")
+    start = capacity if given.start is None else read_at(f"{what} start", exact, given.start, "; must be a number")
+    if not 0 <= start <= capacity:
+        raise InvalidGame(f"{what} start {given.start!r} must be between 0 and the capacity {given.capacity!r}")
+    reserves = _schedule(f"{what} reserve", given.reserve, horizon)
+    for t, reserve in enumerate(reserves):
+        if not 0 <= reserve <= capacity:
+            at = "" if is_scalar(given.reserve) else f" at t={t}"
+            raise InvalidGame(
+                f"{what} reserve{at} {plain(reserve)!r} must be between 0 and the capacity {given.capacity!r}"
+            )
+    return Reservoir(capacity, start), [capacity - reserve for reserve in reserves]
 
 
 def _bound(what: str, value: Any) -> Bound:
@@ -103,10 +190,16 @@ def _bound(what: str, value: Any) -> Bound:
 
 
 def own_budget(game: MarkovGame) -> dict[Label, Any]:
-    """The budget of each constraint: a number, or a list of one per time where it is a schedule."""
-    columns = [[plain(b) for b in column] for column in zip(*game.budgets, strict=True)]
-    shown = [column[0] if len(set(column)) == 1 else column for column in columns]
-    return dict(zip(game.constraints, shown, strict=True))
+    """The budget of each constraint as a builder takes it: a number, one per time, a reservoir."""
+    columns = zip(game.constraints, zip(*game.budgets, strict=True), game.reservoirs, strict=True)
+    return {label: _own(column, kept) for label, column, kept in columns}
+
+
+def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
+    if kept is not None:
+        reserve = _own([kept.capacity - b for b in column], None)
+        return Holds(plain(kept.capacity), plain(kept.start), reserve)
+    return plain(column[0]) if len(set(column)) == 1 else [plain(b) for b in column]
 
 
 def costless(game: MarkovGame) -> list[Label]:

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
-from acegames.model.budgets import Budgets, read_budget
+from acegames.model.budgets import Budgets, Reservoir, Reservoirs, Rows, read_budget
 from acegames.model.building import OnBuilding, Teller
 from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
-from acegames.model.numbers import TINIEST
+from acegames.model.numbers import TINIEST, Bound
 from acegames.model.user_functions import check_function
 
 __all__ = ["compose"]
@@ -142,11 +142,11 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
     if given is not None and not isinstance(given, Mapping):
         raise InvalidGame(f"budget: got {given!r}, must be {{constraint: budget}}")
     horizon = agents[0].horizon
-    joint_labels, joint_rows = read_budget(dict(given or {}), None, horizon)
-    columns = dict(zip(joint_labels, zip(*joint_rows, strict=True), strict=True))
+    joint_labels, joint = read_budget(dict(given or {}), None, horizon)
+    columns = dict(zip(joint_labels, _columns(joint.rows, joint.reservoirs), strict=True))
     found: dict[Label, Any] = {}
     for agent in agents:
-        for label, column in zip(agent.constraints, zip(*agent.budgets, strict=True), strict=True):
+        for label, column in zip(agent.constraints, _columns(agent.budgets, agent.reservoirs), strict=True):
             if label in found and label not in columns:
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
@@ -154,7 +154,13 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
                 )
             found[label] = columns.get(label, column)
     found |= columns
-    return tuple(found), tuple(zip(*found.values(), strict=True)) if found else ((),) * horizon
+    schedules, reservoirs = zip(*found.values(), strict=True) if found else ((), ())
+    return tuple(found), Budgets(tuple(zip(*schedules, strict=True)) if found else ((),) * horizon, reservoirs)
+
+
+def _columns(rows: Rows, reservoirs: Reservoirs) -> Iterator[tuple[tuple[Bound, ...], Reservoir | None]]:
+    """The bounds of each constraint over time, with its reservoir."""
+    return zip(zip(*rows, strict=True), reservoirs, strict=True)
 
 
 def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:

@@ -3,7 +3,8 @@
     n players, states S, joint actions A = A_1 x ... x A_n of which a state allows some,
     horizon H, t = 0 .. H-1; at (t, s, a): a reward per player, and a list of outcomes
     (probability, next state, cost vector); a joint policy is feasible when
-    c_0 + ... + c_t <= B_t, in every component, for every t, with probability one.
+    c_0 + ... + c_t <= B_t, in every component, for every t, with probability one. The cumulative
+    cost of a reservoir follows max(c + c_t, 0) instead (spec 11).
 
 The game is held sparsely. A *row* is one legal joint action of one state; a row's outcomes are
 contiguous. Equal arrays of different times are one object, and times that agree entirely share one
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption
+from acegames.model.budgets import Reservoirs
 from acegames.model.checks import JointAction, Label, place
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.from_arrays import game_from_arrays
@@ -66,6 +68,7 @@ class MarkovGame:
     layer_at: tuple[int, ...]  # H indices into layers
     name: str = ""  # for people; not part of the digest
     tails: Tails | None = None  # where infinite play was cut short: bounds on what comes later
+    reservoirs: Reservoirs = ()  # M: None for a plain budget
 
     from_arrays = staticmethod(game_from_arrays)
     from_functions = staticmethod(game_from_functions)
@@ -114,6 +117,11 @@ class MarkovGame:
         return tuple(index[label] for index, label in zip(self.action_numbers, action, strict=True))
 
     @cached_property
+    def spent_at_start(self) -> tuple[Fraction, ...]:
+        """The cumulative costs at the beginning: zero, or what is missing in a reservoir."""
+        return tuple(Fraction(0) if x is None else x.missing for x in self.reservoirs)
+
+    @cached_property
     def times(self) -> list[tuple[int, ...]]:
         """The times at which each layer applies."""
         found: list[list[int]] = [[] for _ in self.layers]
@@ -143,6 +151,8 @@ class MarkovGame:
             "cost_values": [[cost_text(c) for c in values] for values in self.cost_values],
             "layer_at": list(self.layer_at),
         }
+        if any(self.reservoirs):
+            content["reservoirs"] = [x and [text(x.capacity), text(x.start)] for x in self.reservoirs]
         return content if self.tails is None else {**content, "tails": self.tails.to_data()}
 
     @cached_property

@@ -40,7 +40,9 @@ class Freedom:
 def without_budgets(game: MarkovGame) -> MarkovGame:
     """The same game with no constraints at all."""
     layers = tuple(replace(x, cost=np.zeros((len(x.prob), 0), dtype=np.int32)) for x in game.layers)
-    return replace(game, constraints=(), budgets=((),) * game.horizon, cost_values=(), layers=layers, tails=None)
+    return replace(
+        game, constraints=(), budgets=((),) * game.horizon, cost_values=(), layers=layers, tails=None, reservoirs=()
+    )
 
 
 def freedom(view: View, rollouts: Rollouts) -> Freedom:

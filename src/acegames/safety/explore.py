@@ -8,8 +8,9 @@ hashing; successors are recomputed and no edge is stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, Listed
 from acegames.model.arrays import Bools, Floats, Ints, pointers
 from acegames.safety.cells import RANK_BLOCK, Cells
-from acegames.safety.space import Space
+from acegames.safety.space import DENSE_OCCUPANCY, Space
 from acegames.system.machine import available_memory
 from acegames.system.threads import Team
 
@@ -28,6 +29,10 @@ PIECE_CELLS = 1 << 14  # and, on several threads, of one thread's piece of a lay
 PIECE_KEYS = 1 << 12  # of listed cells
 SUCCESSOR_SETS = 4  # that threads make at once, because each may be as large as the next layer
 ALL_LINES = 2**62
+FEW_CELLS = 10_000  # after which boxes that are filled are not given up to lists
+DENSE_FROM_THE_START = 4  # cells of all boxes so far, per listed one, at which they count as filled
+QUICK_LISTED = 5e7  # outcomes of listed cells, and
+QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
 
 Bytes = NDArray[np.uint8]
 
@@ -41,12 +46,73 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
         TooLarge: when that takes more than `memory` bytes, by default what is free.
     """
     allowed = available_memory() if memory is None else memory
-    states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    roots = space.layer(0).locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+    roots = space.layer(0).locate(*space.roots, None)
     if (roots < 0).any():
         return space
-    explored = _explore_dense if space.dense else _explore_sparse
-    return explored(space, roots, allowed, Team() if team is None else team)
+    team, dense = Team() if team is None else team, space.dense
+    if dense is None:
+        try:
+            return _explore_sparse(space, roots, allowed, team, partial(_crowded, np.cumsum(space.totals)))
+        except _Enough:
+            dense = _dense_bytes(space) <= allowed
+    return (_explore_dense if dense else _explore_sparse)(space, roots, allowed, team)
+
+
+def count(space: Space) -> tuple[Space, Floats]:
+    """Explore a space where that is quick; and the number of reached cells of each layer (H+1,).
+
+    Where it is not, the numbers go on from those of the first layers, by their share of the boxes
+    or by their growth, whichever is less.
+    """
+    roots, outs = space.layer(0).locate(*space.roots, None), space.tables.widest[1]
+    if (roots < 0).any():
+        return space, np.zeros(len(space.totals))
+    cells, team, dense = np.cumsum(space.totals), Team(), space.dense
+
+    def enough(numbers: Sequence[int]) -> bool:
+        crowded = space.dense is None and _crowded(cells, numbers)
+        return crowded or sum(numbers) * outs > QUICK_LISTED
+
+    numbers = [len(roots)]
+    try:
+        if not dense:
+            found = _explore_sparse(space, roots, available_memory(), team, enough)
+            return found, np.array([x.number for x in found.cells] or np.zeros(len(cells)), dtype=np.float64)
+    except _Enough as known:
+        numbers = known.numbers
+        dense = space.dense is None and _crowded(cells, numbers)
+    if space.dense is not False and cells[-1] * outs <= QUICK_HELD and _dense_bytes(space) <= available_memory():
+        found = _explore_dense(space, roots, available_memory(), team)
+        return found, np.array([x.number for x in found.cells] or np.zeros(len(cells)), dtype=np.float64)
+    reached = _continued(np.array(numbers, dtype=np.float64), space.totals)
+    dense = dense or (space.dense is None and reached.sum() * DENSE_OCCUPANCY > cells[-1])
+    return replace(space, dense=dense), reached
+
+
+def _continued(numbers: Floats, totals: Ints) -> Floats:
+    """Numbers of the first layers, continued to all of them."""
+    last = len(numbers) - 1
+    times = np.arange(len(totals))
+    share = totals * (numbers[last] / totals[last])
+    power = np.log(numbers[last] / numbers[last // 2]) / np.log((last + 1) / (last // 2 + 1)) if last else np.inf
+    growth = numbers[last] * ((times + 1) / (last + 1)) ** power
+    return np.concatenate([numbers, np.minimum(share, growth)[last + 1 :]])
+
+
+class _Enough(Exception):
+    """More cells are reached than shall be listed; how many at each time so far."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.numbers = numbers
+
+
+def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
+    """Whether boxes hold the reached cells better than lists; `cells` are those of all boxes up to
+    each time.
+    """
+    listed = sum(numbers)
+    filled = listed > FEW_CELLS and listed * DENSE_FROM_THE_START > cells[len(numbers) - 1]
+    return bool(filled or listed * DENSE_OCCUPANCY > cells[-1])
 
 
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
@@ -73,11 +139,17 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
+def _dense_bytes(space: Space) -> float:
+    """Of heights, of one bit per cell, and of the marks of two layers."""
+    return int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * int(space.totals.max())
+
+
 def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+    """Hold all cells of the boxes."""
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
     H, widest = space.game.horizon, int(space.totals.max())
-    needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * widest
+    needed = _dense_bytes(space)
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layer(H)
@@ -94,7 +166,7 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     box = np.searchsorted(top.base, roots, side="right") - 1
     line, place = np.divmod(roots - top.base[box], top.size[box, -1])
     if (place > height[top.line[box] + line]).any():
-        return space
+        return replace(space, dense=True)
     marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
     marks[roots] = 1
     bit_start = pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
@@ -110,7 +182,9 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
             marks, low[t0], high[t0] = reaching.layer(t0, lines, marks, own)
     cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), (bit_start // (RANK_BLOCK // 8)).tolist())
-    return replace(space, height=height, cells=tuple(cells), rewards=(low + 0.0, high + 0.0))  # no negative zeros
+    return replace(
+        space, dense=True, height=height, cells=tuple(cells), rewards=(low + 0.0, high + 0.0)
+    )  # no negative zeros
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:
@@ -162,12 +236,17 @@ def listed(keys: Ints) -> Listed:
     return Listed(keys, table)
 
 
-def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def _explore_sparse(
+    space: Space, roots: Ints, allowed: int, team: Team, enough: Callable[[Sequence[int]], bool] | None = None
+) -> Space:
+    """List the reached cells; _Enough where `enough` says so of their numbers."""
     from acegames.kernels.sparse import sweep
 
     H, keys, number = space.game.horizon, [np.sort(roots)], 0
     for t in range(H):
         number += len(keys[t])
+        if enough is not None and enough(list(map(len, keys))):
+            raise _Enough(list(map(len, keys)))
         _check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], team))
 
@@ -187,7 +266,7 @@ def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Spac
         true.append(swept(t, np.ones(len(keys[t]), dtype=bool), true[-1], rows)[0])
     true.reverse()
     if not true[0].all():
-        return space
+        return replace(space, dense=False)
     keep, cells = true[0], []
     low, high = np.empty((2, H, len(space.game.players)))
     for t in range(H):
@@ -197,7 +276,7 @@ def _explore_sparse(space: Space, roots: Ints, allowed: int, team: Team) -> Spac
         cells.append(Cells.from_keys(keys[t][keep]))
         keep = keep_next
     cells.append(Cells.from_keys(keys[-1][keep]))
-    return replace(space, cells=tuple(cells), rewards=(low, high))
+    return replace(space, dense=False, cells=tuple(cells), rewards=(low, high))
 
 
 def _successors(space: Space, t: int, keys: Ints, team: Team) -> Ints:

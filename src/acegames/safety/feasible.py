@@ -68,7 +68,7 @@ class Feasibility:
         found = []
         for r in table.rows(s):
             outs = table.outcomes(r)
-            after = total + cost[outs]
+            after = self.lattice.after(total, cost[outs])
             if (after <= budget).all() and self.space.contains(t + 1, table.next_state[outs], after).all():
                 found.append(self.game.joint_action(table.action[r]))
         return found

@@ -6,7 +6,14 @@
 
 where D_t = B_t - B_ref shifts a schedule against its last finite entry B_ref, and an infinite B_t
 asks for nothing. The join takes one x per outcome and the component-wise maximum; every combination
-counts. A larger budget is never worse, so the minimal elements say everything. With one constraint
+counts.
+
+A reservoir (spec 11) needs two numbers: play that starts at c uses up to max(c + x, y) of it, where
+x is as above and y is used once it was full: y_t = max over outcomes of (x', y', at least -D_t).
+The y of all reservoirs follow the x as further columns. B_ref is the capacity, which must be at
+least y; what is left at the beginning must be at least x.
+
+A larger budget is never worse, so the minimal elements say everything. With one constraint
 there is one number per (t, s): O(H S A K). With two or more the antichains can grow without bound
 (deciding feasibility is NP-hard), so their size is limited.
 """
@@ -14,6 +21,7 @@ there is one number per (t, s): O(H S A K). With two or more the antichains can 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,7 +36,7 @@ from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound
 from acegames.model.words import to_digits
 
-Antichain = Ints  # (k, M)
+Antichain = Ints  # (k, M + R): what is needed, then what each of the R reservoirs must hold
 NOTHING = np.int64(-LARGEST)
 """Stands for minus infinity: no budget is needed."""
 MOST_ELEMENTS = 50_000
@@ -38,7 +46,7 @@ MOST_ELEMENTS = 50_000
 class _Needs:
     """The antichain of every state of one time: one element for most, `chains` for the others."""
 
-    single: Ints  # (S, M)
+    single: Ints  # (S, M + R)
     chains: dict[int, Antichain]
     reached: Bools  # (S,)
 
@@ -46,10 +54,12 @@ class _Needs:
         return self.chains.get(state, self.single[state : state + 1])
 
 
-def _step_back(table: Layer, cost: Ints, at_least: Ints, after: _Needs, reached: Bools) -> _Needs:
+def _step_back(
+    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools
+) -> _Needs:
     """One step of the recursion: by arrays for antichains of one element, one by one for others."""
-    need = np.maximum(at_least, _shift(after.single[table.next_state], cost))
-    joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (R, M)
+    need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))
+    joined = np.maximum.reduceat(need, table.out_ptr[:-1], axis=0)  # (rows, M + R)
     acting = np.flatnonzero(np.diff(table.row_ptr))
     single = np.full_like(after.single, NOTHING)
     single[acting] = np.minimum.reduceat(joined, table.row_ptr[acting], axis=0)
@@ -68,7 +78,7 @@ def _step_back(table: Layer, cost: Ints, at_least: Ints, after: _Needs, reached:
             if plural[r]:
                 join = at_least[outs].max(axis=0, keepdims=True)
                 for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
-                    join = _join(join, _shift(after.of(nxt), c))
+                    join = _join(join, _shift(after.of(nxt), c, stored))
             choices.append(join)
         found = minimal_elements(np.concatenate(choices))
         if len(found) == 1:
@@ -81,20 +91,27 @@ def _step_back(table: Layer, cost: Ints, at_least: Ints, after: _Needs, reached:
 class Frontier:
     """Minimal budgets of every (t, state) that some legal play reaches.
 
-    `reference` holds the last finite entry of each budget (0 if there is none); a minimal budget
-    replaces that entry. Between two whole multiples of `units` nothing changes.
+    `reference` holds the last finite entry of each budget (0 if there is none) or the capacity of a
+    reservoir; a minimal budget replaces that entry. A reservoir that starts full starts full with
+    any capacity, another one at its level, or full where less fits. Between two whole multiples of
+    `units` nothing changes.
     """
 
     def __init__(self, game: MarkovGame) -> None:
         self._game = game
         columns = list(zip(*game.budgets, strict=True))
-        self.reference = [last_finite(column) for column in columns]
+        self.reference = [
+            last_finite(column) if kept is None else kept.capacity
+            for column, kept in zip(columns, game.reservoirs, strict=True)
+        ]
+        self._stored = stored = [m for m, kept in enumerate(game.reservoirs) if kept is not None]
         self.units: list[Fraction] = []
         costs: list[Ints] = []  # whole units of each cost code
         shift = np.zeros((game.horizon, len(columns)), dtype=np.int64)  # D_t
         for m, (values, column) in enumerate(zip(exact_costs(game), columns, strict=True)):
             shifts = [b - self.reference[m] if isinstance(b, Fraction) else Fraction(0) for b in column]
-            unit = common_unit([*values, *shifts])
+            kept = game.reservoirs[m]
+            unit = common_unit([*values, *shifts, *([] if kept is None else [kept.missing])])
             whole, whole_shift = ([int(x / unit) for x in numbers] for numbers in (values, shifts))
             extent = game.horizon * max(map(abs, whole)) + max(map(abs, whole_shift))
             if extent >= LARGEST:
@@ -107,29 +124,39 @@ class Frontier:
             shift[:, m] = whole_shift
         bounded = np.array([[isinstance(b, Fraction) for b in row] for row in game.budgets], dtype=bool)
         reach = reachable_states(game)
-        needs = [_Needs(np.full((len(game.states), len(columns)), NOTHING), {}, reach[-1])]
+        needs = [_Needs(np.full((len(game.states), len(columns) + len(stored)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
             table = game.layer(t)
             cost = look_up(costs, table.cost)
             at_least = np.where(bounded[t], cost - shift[t], NOTHING)
-            needs.append(_step_back(table, cost, at_least, needs[-1], reach[t]))
+            held = np.broadcast_to(-shift[t, stored], (len(cost), len(stored)))
+            needs.append(_step_back(table, cost, np.hstack([at_least, held]), stored, needs[-1], reach[t]))
         self._need = needs[::-1]
 
     def at_root(self) -> list[tuple[Bound, ...]]:
         """Minimal budgets of the whole game, enough for every initial state; inf without bounds."""
-        need = np.full((1, len(self.units)), NOTHING)
+        need = np.full((1, len(self.units) + len(self._stored)), NOTHING)
         for s, _ in self._game.initial:
             need = _join(need, self._need[0].of(s))
-        return self._budgets(need, math.inf)
+        for k, m in enumerate(self._stored, len(self.units)):
+            kept = self._game.reservoirs[m]
+            assert kept is not None
+            if kept.missing:  # no capacity helps where more than the level at the beginning is needed
+                need = need[need[:, m] <= int(kept.start / self.units[m])]
+            need[:, m] = np.maximum(need[:, m], need[:, k])
+        return self._budgets(minimal_elements(need[:, : len(self.units)]), math.inf)
 
     def at(self, t: int, state: int) -> list[tuple[Bound, ...]]:
         """Minimal remaining budgets before acting in `state` at `t`; -inf if no bound follows.
 
-        KeyError if the state cannot occur then.
+        Of a reservoir with its own capacity: the level. KeyError if the state cannot occur then.
         """
         if not self._need[t].reached[state]:
             raise KeyError(state)
-        return self._budgets(self._need[t].of(state), -math.inf)
+        need = self._need[t].of(state)
+        for k, m in enumerate(self._stored, len(self.units)):
+            need = need[need[:, k] <= int(self.reference[m] / self.units[m])]
+        return self._budgets(minimal_elements(need[:, : len(self.units)]), -math.inf)
 
     def _budgets(self, need: Antichain, nothing: float) -> list[tuple[Bound, ...]]:
         order = np.lexsort(need.T[::-1]) if need.shape[1] else np.arange(len(need))
@@ -144,8 +171,12 @@ def last_finite(column: tuple[Bound, ...]) -> Fraction:
     return next((b for b in reversed(column) if isinstance(b, Fraction)), Fraction(0))
 
 
-def _shift(need: Antichain, cost: Ints) -> Antichain:
-    return np.where(need == NOTHING, NOTHING, need + cost)
+def _shift(need: Antichain, cost: Ints, stored: Sequence[int]) -> Antichain:
+    """What is needed before a cost, (..., M + R): of a full reservoir, what is needed after it."""
+    width = cost.shape[-1]
+    own, held = need[..., :width], need[..., width:]
+    before = np.where(own == NOTHING, NOTHING, own + cost)
+    return np.concatenate([before, np.maximum(held, own[..., stored])], axis=-1)
 
 
 def _join(left: Antichain, right: Antichain) -> Antichain:
@@ -160,7 +191,7 @@ def _join(left: Antichain, right: Antichain) -> Antichain:
 
 def minimal_elements(points: NDArray[Any]) -> NDArray[Any]:
     """Minimal elements, each once, in lexicographic order."""
-    if len(points) == 1 or points.shape[1] == 0:
+    if len(points) <= 1 or points.shape[1] == 0:
         return points[:1]
     if points.shape[1] == 1:
         return np.minimum.reduce(points, axis=0, keepdims=True)

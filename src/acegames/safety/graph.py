@@ -74,13 +74,13 @@ def feasible_graph(game: MarkovGame, lattice: Lattice) -> list[NodeLayer] | None
 
 def _expand(game: MarkovGame, lattice: Lattice) -> list[NodeLayer]:
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
-    spent = np.zeros((len(state), len(lattice.units)), dtype=np.int64)
+    spent = np.tile(lattice.start, (len(state), 1))
     layers = []
     for t in range(game.horizon):
         table = game.layer(t)
         row, row_ptr = spans(table.row_ptr[state], table.row_ptr[state + 1])
         out, out_ptr = spans(table.out_ptr[row], table.out_ptr[row + 1])
-        total = spent[owners(row_ptr)[owners(out_ptr)]] + lattice.costs(table.cost)[out]
+        total = lattice.after(spent[owners(row_ptr)[owners(out_ptr)]], lattice.costs(table.cost)[out])
         every = NodeLayer(state, spent, row_ptr, row, out_ptr, table.prob[out], next_pair=np.arange(len(out)))
         safe = every.with_rows(every.all_outcomes((total <= lattice.budget[t]).all(axis=1)))
         outs = safe.next_pair  # as yet the numbers of the outcomes that are left

@@ -1,6 +1,7 @@
 """Costs and budgets as integers (spec 9), in units of each constraint.
 
-The unit of a constraint is the greatest common divisor of its costs. A cumulative cost is a whole
+The unit of a constraint is the greatest common divisor of its costs, and of what is missing in a
+reservoir at the beginning. A cumulative cost is a whole
 number of units, so `c <= B` holds exactly when `c / unit <= floor(B / unit)`. Budgets larger than
 any play can spend (`inf` too) are cut to the largest total, which never binds.
 """
@@ -30,10 +31,17 @@ class Lattice:
     units: tuple[Fraction, ...]  # M
     cost_units: tuple[Ints, ...]  # M arrays: whole units of each cost code
     budget: Ints  # (H, M)
+    start: Ints  # (M,) spent at the beginning
+    floor: Ints  # (M,) the least that can be spent: 0 of a reservoir, else beyond reach
 
     def costs(self, codes: NDArray[Any]) -> Ints:
         """Whole units of (K, M) cost codes."""
         return look_up(self.cost_units, codes)
+
+    def after(self, spent: Ints, cost: Ints) -> Ints:
+        """Totals (..., M) after one more cost."""
+        found: Ints = np.maximum(spent + cost, self.floor)
+        return found
 
     def spent(self, units: Iterable[int]) -> tuple[int | float | Fraction, ...]:
         """Whole units as exact numbers in the user's units."""
@@ -43,11 +51,12 @@ class Lattice:
 def lattice(game: MarkovGame) -> Lattice:
     """Return the integer lattice of a game; TooLarge if a constraint's totals exceed 64 bits."""
     costs = exact_costs(game)
-    units = tuple(common_unit(values) for values in costs)
+    spent = game.spent_at_start
+    units = tuple(common_unit([*values, own]) for values, own in zip(costs, spent, strict=True))
     scaled = [[int(v / u) for v in values] for values, u in zip(costs, units, strict=True)]
     budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
     for m, whole in enumerate(scaled):
-        most = game.horizon * max(map(abs, whole))
+        most = game.horizon * max(map(abs, whole)) + int(spent[m] / units[m])
         if most >= LARGEST:
             unit, label = units[m], game.constraints[m]
             raise TooLarge(
@@ -57,4 +66,6 @@ def lattice(game: MarkovGame) -> Lattice:
             )
         bounds = (most if isinstance(row[m], float) else math.floor(row[m] / units[m]) for row in game.budgets)
         budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]
-    return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget)
+    start = np.array([int(x / u) for x, u in zip(spent, units, strict=True)], dtype=np.int64)
+    floor = np.array([-LARGEST if x is None else 0 for x in game.reservoirs], dtype=np.int64)
+    return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget, start, floor)

@@ -17,6 +17,7 @@ import numpy as np
 
 from acegames.model.arrays import owners
 from acegames.model.assemble import Names, RawLayer, assemble
+from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, MarkovGame
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
@@ -56,14 +57,14 @@ class Reduction:
             )
             for t, layer in enumerate(layers[:-1])
         ]
-        zero = (0,) * len(game.constraints)
+        spent = as_label(self.feasibility.lattice.spent(self.feasibility.lattice.start.tolist()))
         return assemble(
             Names(game.players, tuple(states), game.actions, ()),
             raw,
             (),
             horizon=game.horizon,
-            initial={(game.states[s], zero): p for s, p in game.initial},
-            budgets=((),) * game.horizon,
+            initial={(game.states[s], spent): p for s, p in game.initial},
+            budgets=Budgets(((),) * game.horizon),
             name=game.name,
         )
 

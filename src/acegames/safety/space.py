@@ -8,7 +8,7 @@ constraints that never bind or are implied by another are left out.
 `explore` finds the cells that feasible play reaches. *Dense*: feasibility by height map,
 reachability line by line, one bit per cell. *Sparse*: boxes that do not fit or would stay
 nearly empty are not stored; the reached cells are listed in order and found by hashing. Both give
-the same pairs.
+the same pairs. Where the boxes are large, `explore` finds out how empty they are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from acegames.safety.lattice import Lattice
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
-DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per reachable pair
+DENSE_OCCUPANCY = 50  # above it, boxes may have this many cells per one that is listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,7 @@ class Space:
     dims: tuple[int, ...]  # the constraints that are kept; none leaves one column of zeros
     tables: Tables
     budget: Ints  # (H, D)
+    spent: Ints  # (D,) at the beginning
     start: Ints  # (H+2,)
     states: Ints
     lo: Ints
@@ -95,7 +96,7 @@ class Space:
     most: Ints
     base: Ints
     line: Ints
-    dense: bool
+    dense: bool | None  # None: `explore` decides
     # dense and explored: the largest feasible place on each line, -1 for none
     height: NDArray[np.int32] | None = None
     cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
@@ -166,6 +167,12 @@ class Space:
         """Cells of all boxes with t < H."""
         return int(self.totals[:-1].sum())
 
+    @property
+    def roots(self) -> tuple[Ints, Ints]:
+        """Initial states, and what is spent there of the kept constraints (Q, D)."""
+        states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
+        return states, np.tile(self.spent, (len(states), 1))
+
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
         if not self.feasible:
@@ -200,11 +207,12 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
     initial = np.array([s for s, _ in game.initial], dtype=np.int64)
     steps = tables.steps(budget)
     nothing = np.empty((0, 0), np.int64)
-    boxes = int(forward_bounds(initial, steps, np.empty(0, np.int64), nothing, nothing)[-1])
+    spent = lattice.start, lattice.floor
+    boxes = int(forward_bounds(initial, *spent, steps, np.empty(0, np.int64), nothing, nothing)[-1])
     states = np.empty(boxes, np.int64)
     least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
     lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
-    start = forward_bounds(initial, steps._replace(cost=frozen(costs)), states, least, most)
+    start = forward_bounds(initial, *spent, steps._replace(cost=frozen(costs)), states, least, most)
     low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
     backward_boxes(steps, start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
@@ -217,6 +225,7 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
         tuple(dims[k] for k in order) if dims else (),
         replace(tables, cost=frozen(kept[:, order])),
         np.ascontiguousarray(budget[:, order]),
+        lattice.start[dims][order] if dims else np.zeros(1, dtype=np.int64),
         start,
         states[playable],
         lo,
@@ -234,33 +243,33 @@ def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:
     kept = [m for m in range(len(lattice.units)) if _can_bind(game, lattice, m)]
     for j in list(kept):
         for k in kept:
-            implied = (lattice.budget[:, j] >= lattice.budget[:, k]).all() and (costs[:, j] <= costs[:, k]).all()
-            if j != k and implied:
+            if j != k and _implied(j, k, lattice, costs):
                 kept.remove(j)
                 break
     return kept
 
 
+def _implied(j: int, k: int, lattice: Lattice, costs: Ints) -> bool:
+    """Whether play that keeps the budget of constraint k keeps that of j: it never spends more."""
+    never_more = lattice.start[j] <= lattice.start[k] and lattice.floor[j] <= lattice.floor[k]
+    budget = lattice.budget
+    return bool(never_more and (budget[:, j] >= budget[:, k]).all() and (costs[:, j] <= costs[:, k]).all())
+
+
 def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
     """Whether the largest single costs added up break the budget at some time."""
     units = lattice.cost_units[m]
-    largest = np.array([units[layer.cost[:, m].max()] for layer in game.layers])
-    return bool((np.cumsum(largest[list(game.layer_at)]) > lattice.budget[:, m]).any())
+    largest = [int(units[layer.cost[:, m].max()]) for layer in game.layers]
+    total, floor = int(lattice.start[m]), int(lattice.floor[m])
+    for bound, k in zip(lattice.budget[:, m].tolist(), game.layer_at, strict=True):
+        total = max(total + largest[k], floor)
+        if total > bound:
+            return True
+    return False
 
 
-def _prefer_dense(space: Space) -> bool:
-    """Whether to store boxes cell by cell: they are few, or not many more than reachable pairs."""
+def _prefer_dense(space: Space) -> bool | None:
+    """Whether to store boxes cell by cell; None where it depends on how many cells are reached."""
     if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
-    cells = int(space.totals.sum())  # the layer at the end is held as well
-    return cells <= DENSE_IF_BELOW or cells <= DENSE_OCCUPANCY * pairs_at_most(space)
-
-
-def pairs_at_most(space: Space) -> float:
-    """An upper bound on the reachable pairs, by the cells of each layer and by its predecessors."""
-    at_most, reachable, ways = 0.0, float(len(space.game.initial)), space.tables.widest[1]
-    for cells in space.totals[:-1].tolist():
-        reachable = min(reachable, float(cells))
-        at_most += reachable
-        reachable *= ways
-    return at_most
+    return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None
