@@ -4,8 +4,9 @@
     floor_t(s) = min of what the policy declares and, over rows and outcomes (c', s'),
                  of min(B_t, floor_{t+1}(s')) - c'
 
-Whoever has spent no more than that of a constraint can never break its budget, whatever is played,
-and the policy says that it answers there as at the floor itself. So such pairs have the same
+Whoever has spent no more than that of a constraint can never break its budget, whatever is played
+(or, of a reservoir, only after it was full, when nothing of the time before counts any more), and
+the policy says that it answers there as at the floor itself. So such pairs have the same
 numbers, and one of them is judged for all. The bounds are the verifier's own. What the policy says
 is not believed: its answers at all of them are read and compared, and if any differs every pair is
 judged.

@@ -39,6 +39,10 @@ class Ceilings:
         layer = self._game.layer(t)
         limit = np.minimum(self._units.bounds[t], self.at[t + 1])
         room = limit[layer.next_state] - self._units.costs[self._game.layer_at[t]]
+        dry = limit[:, self._units.stored] < 0  # not even a full reservoir would do
+        room[:, self._units.stored] = np.where(
+            dry[layer.next_state], -self._units.beyond - 1, room[:, self._units.stored]
+        )
         return np.maximum(np.minimum.reduceat(room, layer.out_ptr[:-1], axis=0), -self._units.beyond - 1)
 
     def _before(self, t: int) -> Ints:

@@ -33,7 +33,7 @@ from acegames.verifier.reading import Found, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
-from acegames.verifier.units import Spent
+from acegames.verifier.units import Spent, Units
 
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
@@ -100,7 +100,7 @@ def _evaluate(
         gains=judge.gains if keys and not judge.n_faults else None,
         faults=judge.faults,
         n_faults=judge.n_faults,
-        worst=tuple(here.ahead.max(axis=0).tolist()) if known else None,
+        worst=most_spent(subgames.packed.units, here.ahead) if known else None,
     )
 
 
@@ -122,7 +122,7 @@ class _Judge:
         self.faults: list[str] = []  # sentences on the first ones
         self.base = common_part(reader.game, subgames.safe_rows)
         self._numbers = [
-            numbers_of(game, layer, cost, concept)
+            numbers_of(game, layer, cost, self.packed.units.stored, concept)
             for layer, cost in zip(game.layers, self.packed.units.costs, strict=True)
         ]
         self._ahead: Ahead | None = None
@@ -130,7 +130,7 @@ class _Judge:
 
     def nothing(self, pairs: int) -> Known:
         """Return what is known of so many pairs at the end."""
-        ahead = np.zeros((pairs, len(self.packed.low)), dtype=np.int64)
+        ahead = np.zeros((pairs, len(self.packed.low) + len(self.packed.units.stored)), dtype=np.int64)
         return Known(np.zeros((pairs, 6 * len(self.packed.game.players))), ahead, np.zeros(pairs, dtype=np.uint8))
 
     def _empty(self, pairs: int) -> Known:
@@ -162,7 +162,8 @@ class _Judge:
         """Return what is known of the pairs of the time after t, by key."""
         from acegames.verifier import lines
 
-        n, keys, owner = len(self.packed.game.players), self.keys[t + 1], self._after
+        keys, number = self.packed.mirrored(self.keys[t + 1])
+        n, owner = len(self.packed.game.players), self._after[number]
         if self._ahead is None:
             alive = self.packed.marks()
             high, deviating, own = (
@@ -170,7 +171,7 @@ class _Judge:
                 np.zeros((2 * n, len(alive))),
                 np.zeros((len(alive), 3 * n)),
             )
-            spent = np.zeros((len(alive), len(self.packed.low)), dtype=np.int64)
+            spent = np.zeros((len(alive), following.ahead.shape[1]), dtype=np.int64)
             self._ahead = Ahead(alive, high, deviating, own, spent, np.zeros_like(alive))
         ahead = self._ahead
         ahead.alive.fill(0)
@@ -244,11 +245,19 @@ def scratch(packed: Packed) -> Scratch:
     )
 
 
-def numbers_of(game: MarkovGame, layer: Layer, cost: Ints, concept: Concept) -> Numbers:
+def most_spent(units: Units, ahead: Ints) -> Spent:
+    """Return the most that is spent, from what is known of the initial pairs."""
+    most = ahead.max(axis=0)
+    total = most[: len(units.start)] + units.start
+    total[units.stored] = np.maximum(total[units.stored], most[len(units.start) :])
+    return tuple(total.tolist())
+
+
+def numbers_of(game: MarkovGame, layer: Layer, cost: Ints, stored: Ints, concept: Concept) -> Numbers:
     """Return the numbers of a layer, whose outcomes cost so many units, (K, M)."""
     move = np.column_stack(switches(game, layer, concept.deviators(game.players))).astype(np.int32, order="C")
     offset = np.cumsum([0, *map(len, game.actions)], dtype=np.int64)
-    return Numbers(normalised(layer), layer.reward.copy(), cost, layer.action.copy(), move, offset)
+    return Numbers(normalised(layer), layer.reward.copy(), cost, stored, layer.action.copy(), move, offset)
 
 
 def switches(game: MarkovGame, layer: Layer, deviates: tuple[bool, ...]) -> list[Ints]:

@@ -61,7 +61,7 @@ def within_budget(packed: Packed, threads: Threads = ALONE) -> list[Ints]:
         keys = layers[t]
         by_line, hashed = packed.by_line(len(keys)), packed.hashed(4 * len(keys))
         find = _marked_by_line if by_line else _searched if hashed else _marked
-        layers.append(find(packed, t, keys, threads))
+        layers.append(packed.settled(find(packed, t, keys, threads)))
     return [*layers, packed.start[:0]]
 
 
@@ -192,7 +192,7 @@ def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, th
         return safe, marks
 
     safe, marks = zip(*threads.each(work, threads.shares(len(keys))), strict=True)
-    return _any_marked(list(safe)), _any_marked(list(marks))
+    return _any_marked(list(safe)), packed.settled(_any_marked(list(marks)))
 
 
 def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:

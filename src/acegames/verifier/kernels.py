@@ -438,7 +438,7 @@ def judge(
         scratch: room for one pair.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    prob, reward, cost, action, move, offset = numbers
+    prob, reward, cost, stored, action, move, offset = numbers
     ptr, support, chance = played
     next_values, next_ahead, next_fault = following
     values, ahead, fault = found
@@ -487,8 +487,7 @@ def judge(
                 outside[p] = support[e]
         if begin == end or outside[p] >= 0:
             fault[p] = 1
-            for m in range(len(bound)):
-                ahead[p, m] = LEAST
+            ahead[p, :] = LEAST
             for i in range(6 * n):
                 values[p, i] = np.nan
             continue
@@ -502,8 +501,7 @@ def judge(
             values[p, i] = own
             values[p, 2 * n + i] = off + rounding(end - begin) * absolute
         fault[p] = 0
-        for m in range(len(bound)):
-            ahead[p, m] = LEAST
+        ahead[p, :] = LEAST
         for e in range(begin, end):
             for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
                 target = np.int64(0) if last else np.int64(number[_slot(slots, shift, within + jump[k])])
@@ -511,6 +509,11 @@ def judge(
                 for m in range(len(bound)):
                     later = np.int64(0) if last else next_ahead[target, m]
                     ahead[p, m] = max(ahead[p, m], cost[k, m] + max(np.int64(0), later))
+                for r in range(np.int64(0) if last else len(stored)):
+                    later = max(next_ahead[target, stored[r]], next_ahead[target, len(bound) + r])
+                    ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], later)
+        for r in range(len(stored)):
+            ahead[p, len(bound) + r] = max(ahead[p, len(bound) + r], np.int64(0))
         for i in range(n):
             values[p, n + i], values[p, 3 * n + i] = _deviation(
                 i, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], known, q,

@@ -300,7 +300,7 @@ def judge_lines(
     `sound` says that there is no fault at the next time.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    prob, reward, cost, action, move, offset = numbers
+    prob, reward, cost, stored, action, move, offset = numbers
     ptr, support, chance = played
     alive, high, deviating, own, next_ahead, next_fault = following
     values, ahead, fault = found
@@ -347,8 +347,7 @@ def judge_lines(
                     outside[pair] = support[e]
             if begin == end or outside[pair] >= 0:
                 fault[pair] = 1
-                for m in range(len(bound)):
-                    ahead[pair, m] = LEAST
+                ahead[pair, :] = LEAST
                 for i in range(6 * n):
                     values[pair, i] = np.nan
                 continue
@@ -365,6 +364,13 @@ def judge_lines(
                         later = np.int64(0) if last else next_ahead[np.uint64(at + jump[k]), m]
                         far = max(far, cost[k, m] + max(np.int64(0), later))
                 ahead[pair, m] = far
+            for r in range(len(stored)):
+                full = np.int64(0)
+                for e in range(begin, end):
+                    for k in range(out_ptr[support[e]], out_ptr[support[e]] if last else out_ptr[support[e] + 1]):
+                        to = np.uint64(at + jump[k])
+                        full = max(full, max(next_ahead[to, stored[r]], next_ahead[to, len(bound) + r]))
+                ahead[pair, len(bound) + r] = full
             for i in range(n):
                 value, size_of, off, least = 0.0, 0.0, 0.0, np.inf
                 for e in range(begin, end):

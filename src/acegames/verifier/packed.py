@@ -1,4 +1,9 @@
-"""Pairs (state, spent) as single 64-bit numbers, for the compiled passes."""
+"""Pairs (state, spent) as single 64-bit numbers, for the compiled passes.
+
+An outcome adds the same to every key, also where that is more than fits into a reservoir (spec 11):
+then it leads to a key of less than nothing missing, which stands for the one of nothing missing.
+`settled` replaces such keys, and `mirrored` gives them what is known of the one they stand for.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +89,32 @@ class Packed:
     @cached_property
     def start(self) -> Ints:
         """The initial pairs."""
-        return np.array([s for s, _ in self.game.initial], dtype=np.int64) * self.span - self._steps(self.low[None, :])
+        states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
+        return states * self.span + self._steps(self.units.start[None, :] - self.low)
+
+    @cached_property
+    def _mirrors(self) -> list[tuple[int, int, int]]:
+        """Of each reservoir that may overflow: how far apart its keys are, how many, and how many
+        of less than nothing missing.
+        """
+        low, size = self.low.tolist(), self.size.tolist()
+        return [(math.prod(size[m + 1 :]), size[m], -low[m]) for m in self.units.stored.tolist() if low[m] < 0]
+
+    def settled(self, keys: Ints) -> Ints:
+        """Return the keys that these stand for, in order; they themselves if they are settled."""
+        for apart, size, below in self._mirrors:
+            keys = keys + apart * np.maximum(below - keys // apart % size, 0)
+        return np.unique(keys) if self._mirrors else keys
+
+    def mirrored(self, keys: Ints) -> tuple[Ints, Ints]:
+        """Return these keys with all that stand for one of them, and the number of that one."""
+        number = np.arange(len(keys))
+        for apart, size, below in self._mirrors:
+            full = np.flatnonzero(keys // apart % size == below)
+            more = keys[full, None] - apart * np.arange(1, below + 1)
+            keys = np.concatenate([keys, more.reshape(-1)])
+            number = np.concatenate([number, np.repeat(number[full], below)])
+        return keys, number
 
     def unpack(self, t: int, keys: Ints) -> tuple[Ints, Ints]:
         """Return states (P,) and what was spent (P, M), of the game as it was given."""
@@ -148,7 +178,7 @@ class Packed:
         layers, times = [self.game.layer(t) for t in range(self.game.horizon)], range(self.game.horizon)
         rows, outs = (offsets(np.array([len(getattr(x, name)) for x in layers])) for name in ("reward", "prob"))
         large = self.keys * len(layers) > _FEW_KEYS or rows[-1] > _FEW_ROWS
-        if large or self.unrolled is not None:
+        if large or self._mirrors or self.unrolled is not None:
             return None
         layer = Layer(
             np.concatenate([*(x.row_ptr[:-1] + r for x, r in zip(layers, rows, strict=False)), rows[-1:]]),
@@ -196,12 +226,15 @@ class Packed:
         return long and self.keys <= max(min(_FULL, _DENSE) * pairs, _FEW)
 
     def marks(self, keys: Ints | None = None) -> Bytes:
-        """Return a byte for every key, and room for a window behind: 1 for these keys, else 0."""
+        """Return a byte for every key, and room for a window behind: 1 for these keys, else 0.
+
+        Keys that stand for one of these have 1, too.
+        """
         from acegames.verifier.lines import LANES
 
         marks = np.zeros(self.keys + LANES, dtype=np.uint8)
         if keys is not None:
-            marks[keys] = 1
+            marks[self.mirrored(keys)[0]] = 1
         return marks
 
     def lanes(self) -> Lanes:
@@ -243,22 +276,28 @@ class Packed:
         return Table(slots, np.full(1 << bits, -1, dtype=np.int32), np.int64(64 - bits))
 
     def filled(self, keys: Ints, numbers: Ints | None = None) -> Table:
-        """Return a table of these keys, each once, with these numbers, or else in order."""
+        """Return a table of these keys, each once, with these numbers, or else in order.
+
+        Keys that stand for one of these have its number.
+        """
         from acegames.verifier.kernels import fill
 
-        table = self.table(len(keys))
-        fill(keys, np.arange(len(keys)) if numbers is None else numbers, table)
+        every, which = self.mirrored(keys)
+        table = self.table(len(every))
+        fill(every, which if numbers is None else numbers[which], table)
         return table
 
 
 def _range(game: MarkovGame, units: Units, ceilings: Ceilings, m: int) -> tuple[int, int]:
     """Return the least and the largest total while the budgets were, and can be, kept."""
     spread = [(int(cost[:, m].min()), int(cost[:, m].max())) for cost in units.costs]
-    least, most, lowest, highest = 0, 0, 0, 0
+    least = most = lowest = highest = int(units.start[m])
     for t in range(game.horizon):
         down, up = spread[game.layer_at[t]]
         bound = min(int(units.bounds[t][m]), int(ceilings.at[t + 1][:, m].max()))
         least, most = least + down, most + up
+        lowest = min(lowest, least)  # also where that is settled
+        least = max(least, 0) if m in units.stored else least
         most = max(least, min(most, bound))
-        lowest, highest = min(lowest, least), max(highest, most)
+        highest = max(highest, most)
     return lowest, highest

@@ -43,6 +43,7 @@ class Numbers(NamedTuple):
     prob: Floats  # (K,)
     reward: Floats  # (R, N)
     cost: Ints  # (K, M)
+    stored: Ints  # (R,) the constraints that are reservoirs
     action: Small  # (R, N)
     move: Small  # (R, sum of A_i) the row where player i plays b instead is at offset[i] + b, or -1
     offset: Ints  # (N+1,)
@@ -61,7 +62,9 @@ class Known(NamedTuple):
 
     # (P, 6N) V, W, what each can be off by, the best of safe play and the worst of the policy
     values: Floats
-    ahead: Ints  # (P, M) the largest cumulative cost from here on, on any history of the policy
+    # (P, M + R) the most that is spent from here on, on any history of the policy; then the most
+    # that is missing in each reservoir once it was full
+    ahead: Ints
     fault: Bytes  # (P,) 1: the policy runs into a fault from here
 
 
@@ -82,7 +85,7 @@ class Ahead(NamedTuple):
     high: Floats  # (N, C) the best of safe play
     deviating: Floats  # (2N, C) W, and what it can be off by
     own: Floats  # (C, 3N) V, what it can be off by, and the worst of the policy
-    ahead: Ints  # (C, M) as in `Known`
+    ahead: Ints  # (C, M + R) as in `Known`
     fault: Bytes  # (C,)
 
 

@@ -166,7 +166,7 @@ def unsound(game: MarkovGame, policy: Any, rules: tuple[Rule, ...]) -> list[str]
 def _first_over(game: MarkovGame, m: int, first: Fraction, more: Fraction) -> str:
     """Say where costs that add `more` at each time first exceed a budget; empty if nowhere."""
     for t, row in enumerate(game.budgets):
-        total, bound = first + t * more, row[m]
+        total, bound = game.spent_at_start[m] + first + t * more, row[m]
         if not isinstance(bound, float) and total > bound:
             return f"{plain(total)} after t={t}, over its budget of {plain(bound)}"
     return ""

@@ -14,7 +14,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.verifier.alike import floors
 from acegames.verifier.arrays import Ints, offsets, spans
-from acegames.verifier.deviations import Evaluated, at_start, numbers_of, scratch
+from acegames.verifier.deviations import Evaluated, at_start, most_spent, numbers_of, scratch
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.packed import Packed
 from acegames.verifier.reading import Answers, Reader
@@ -39,7 +39,10 @@ def evaluate_together(subgames: Subgames, reader: Reader, concept: Concept) -> E
     answers = _answers(subgames, reader, begin, first, rows)
     if answers is None or not _answered_alike(answers, first, owner):
         return None
-    numbers, base = numbers_of(game, layer, cost, concept), common_part(reader.game, subgames.safe_rows)
+    numbers, base = (
+        numbers_of(game, layer, cost, packed.units.stored, concept),
+        common_part(reader.game, subgames.safe_rows),
+    )
     table = packed.slots()
     kernels.fill(keys, owner, table)
     entry = spans(answers.ptr[first], answers.ptr[first + 1])
@@ -47,7 +50,7 @@ def evaluate_together(subgames: Subgames, reader: Reader, concept: Concept) -> E
     n, outside = len(game.players), np.empty(len(first), dtype=np.int64)
     found = Known(
         np.empty((len(first), 6 * n)),
-        np.empty((len(first), len(packed.low)), dtype=np.int64),
+        np.empty((len(first), len(packed.low) + len(packed.units.stored)), dtype=np.int64),
         np.empty(len(first), dtype=np.uint8),
     )
     given = time, table, numbers, base, packed.joined.ends, played, concept.told
@@ -67,7 +70,7 @@ def evaluate_together(subgames: Subgames, reader: Reader, concept: Concept) -> E
         values = at_start(game, found.values[:start, :n]) + base.sum(axis=0)
     later.put_before(gains)
     later.settle()
-    worst = tuple(found.ahead[:start].max(axis=0).tolist())
+    worst = most_spent(packed.units, found.ahead[:start])
     return Evaluated(pairs=len(keys), values=values, gains=later, faults=[], n_faults=0, worst=worst)
 
 

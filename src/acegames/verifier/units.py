@@ -27,13 +27,17 @@ class Units:
     """The exact integer scale of a game's costs."""
 
     def __init__(self, game: MarkovGame) -> None:
-        given = exact_costs(game)
-        self.scale = [common_denominator(values) for values in given]
+        given, missing = exact_costs(game), [x.capacity - x.start if x else Fraction(0) for x in game.reservoirs]
+        self.scale = [common_denominator([*values, x]) for values, x in zip(given, missing, strict=True)]
         values = [[int(v * k) for v in costs] for costs, k in zip(given, self.scale, strict=True)]
+        start = [int(x * k) for x, k in zip(missing, self.scale, strict=True)]
         largest = max((abs(c) for costs in values for c in costs), default=0)
-        self.beyond = largest * (game.horizon + 1)  # no total comes here
+        self.beyond = largest * (game.horizon + 1) + max(start, default=0)  # no total comes here
         self.small = self.beyond < BELOW
         self.dtype: type = np.int64 if self.small else object  # object: of Python ints
+        self.start: Ints = np.array(start, dtype=self.dtype)  # (M,) the totals in the beginning
+        # (R,) the constraints that are reservoirs: what is missing in one is never less than 0
+        self.stored = np.array([m for m, x in enumerate(game.reservoirs) if x is not None], dtype=np.int64)
         # (M,) at each time: the budgets, cut to what can be spent at all
         self.bounds: list[Ints] = [
             np.array([self._cut(b, k) for b, k in zip(row, self.scale, strict=True)], dtype=self.dtype)
@@ -53,6 +57,12 @@ class Units:
     def amounts(self, spent: Iterable[int]) -> list[Fraction]:
         """Return an amount in the user's units, as fractions."""
         return [Fraction(c, k) for c, k in zip(spent, self.scale, strict=True)]
+
+    def add(self, spent: Ints, cost: Ints) -> Ints:
+        """Return the totals (L, M) after costs."""
+        total = spent + cost
+        total[:, self.stored] = np.maximum(total[:, self.stored], 0)
+        return total
 
     def keeps(self, spent: Ints, t: int) -> Bools:
         """Return whether each row of `spent` (L, M) keeps the budgets after acting at time t."""

@@ -33,7 +33,7 @@ def unroll(game: MarkovGame, units: Units) -> Unrolled:
     ceilings = Ceilings(game, units)
     layers: list[Layer] = []
     states = [np.array([s for s, _ in game.initial], dtype=np.int64)]
-    spents: list[Ints] = [np.zeros((len(game.initial), len(game.constraints)), dtype=units.dtype)]
+    spents: list[Ints] = [np.tile(units.start, (len(game.initial), 1))]
     rows: list[Ints] = []
     for t in range(game.horizon):
         layer, state, spent = game.layer(t), states[t], spents[t]
@@ -42,7 +42,7 @@ def unroll(game: MarkovGame, units: Units) -> Unrolled:
         safe = (spent[pair] <= ceilings.rows(t)[row]).all(axis=1)
         out, count = spans(layer.out_ptr[row], layer.out_ptr[row + 1]), np.diff(layer.out_ptr)[row]
         on = np.repeat(safe, count)
-        total = spent[np.repeat(pair, count)[on]] + units.costs[game.layer_at[t]][out[on]]
+        total = units.add(spent[np.repeat(pair, count)[on]], units.costs[game.layer_at[t]][out[on]])
         number, chosen = number_pairs(layer.next_state[out[on]].astype(np.int64), total)
         following = np.zeros(len(out), dtype=np.int32)
         following[on] = 0 if t == game.horizon - 1 else number
@@ -68,5 +68,6 @@ def unroll(game: MarkovGame, units: Units) -> Unrolled:
         cost_values=((Fraction(0), Fraction(1)),),
         layers=tuple(replace(x, row_ptr=np.pad(x.row_ptr, (0, most - len(x.row_ptr)), "edge")) for x in layers),
         layer_at=tuple(range(len(layers))),
+        reservoirs=(None,),
     )
     return Unrolled(unrolled, states, spents, rows)

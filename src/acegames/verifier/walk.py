@@ -4,6 +4,7 @@
     X(t+1, s', c^ + k) = max over nodes (t, s, c^), actions played there and outcomes (s', k) of
                          X(t, s, c^) + the largest true cost that counts as k
 
+(of a reservoir, both are what is missing at first, and never below 0)
 constraint by constraint, in exact integers. A policy that counts costs as they are is the case with
 cells of zero: what it counts is what it spends, and X(t, s, c) = c. Time is linear in the outcomes
 of what the policy plays, times a logarithm for sorting; memory is that of two times. Only where
@@ -12,7 +13,7 @@ something is wrong is the walk repeated, and remembered, to find a history.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -131,8 +132,7 @@ class _Walk:
     def start(self) -> _Nodes:
         game = self.counted.game
         state = np.array([s for s, _ in game.initial], dtype=np.int64)
-        shape = (len(state), len(game.constraints))
-        return _Nodes(state, np.zeros(shape, dtype=self.units.dtype), np.zeros(shape, dtype=self.true.dtype))
+        return _Nodes(state, *(np.tile(units.start, (len(state), 1)) for units in (self.units, self.true)))
 
     def edges(self, t: int, nodes: _Nodes) -> Iterator[_Edges]:
         """Follow the policy from every node, block by block."""
@@ -145,8 +145,8 @@ class _Walk:
             node = np.repeat(owners(answers.ptr), count)
             after = _Nodes(
                 layer.next_state[out].astype(np.int64),
-                spent[node] + self.units.costs[at][out],
-                worst[node] + self.true.costs[at][out],
+                self.units.add(spent[node], self.units.costs[at][out]),
+                self.true.add(worst[node], self.true.costs[at][out]),
             )
             yield _Edges(node + begin, out, after, {begin + p: fault for p, fault in answers.faults.items()})
 
@@ -218,7 +218,7 @@ class _Walk:
 
     def _steps(self, way: list[tuple[int, int]], m: int) -> tuple[Step, ...]:
         game = self.counted.game
-        spent = (Fraction(0),) * len(game.constraints)
+        spent = tuple(self.true.amounts(self.true.start.tolist()))
         steps = []
         for t, (state, out) in enumerate(way):
             layer, cost = game.layer(t), self.counted.true_cost(t, out, m)
@@ -226,14 +226,22 @@ class _Walk:
             before, paid = tuple(map(plain, spent)), tuple(map(plain, cost))
             action, following = game.joint_action(layer.action[row]), game.states[int(layer.next_state[out])]
             steps.append(Step(t, game.states[state], before, action, paid, following))
-            spent = tuple(a + b for a, b in zip(spent, cost, strict=True))
+            spent = self._sum(spent, cost)
         return tuple(steps)
+
+    def _sum(self, spent: Sequence[Fraction], cost: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """The true totals after a cost."""
+        stored = self.true.stored.tolist()
+        return tuple(
+            max(a + b, 0 * a) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
+        )
 
     def _broken(self, step: Step, counted: list[int]) -> str:
         """The sentence about a step that breaks budgets."""
         game, over = self.counted.original, []
+        totals = self._sum(list(map(exact, step.spent)), list(map(exact, step.cost)))
         for m, (label, rule) in enumerate(zip(game.constraints, self.counted.rules, strict=True)):
-            total, allowed = exact(step.spent[m]) + exact(step.cost[m]), rule.allowance(step.t)
+            total, allowed = totals[m], rule.allowance(step.t)
             bound = game.budgets[step.t][m]
             if not isinstance(bound, float) and total > bound + allowed:
                 rounding = f" and the {plain(allowed)} that its rounding allows" if allowed else ""
