@@ -7,8 +7,8 @@ Exit status: 0 when all of what follows holds, and every claim; 1 when something
 
 A proof holds a game with hard budgets, a joint policy and claims. The game: at time t, in state s, each joint action
 pays every player a reward and has a list of outcomes (probability, next state, costs). What was spent after acting at
-time t must not exceed the budget B_t, whatever happens. Of a *reservoir* (a battery) what was spent is what is missing: it
-begins with capacity - start, and never falls below 0, because what does not fit is lost. The policy reads *situations* (t, s, spent). The checker finds
+time t must not exceed the budget B_t, whatever happens. Of a reservoir (a battery) that is what is missing: at first
+capacity - start, and never below 0. The policy reads *situations* (t, s, spent). The checker finds
     FEASIBLE  the situations that play can reach which is sure to keep every budget to the end, and the joint actions
               that are safe there. Integers and sets only: an outcome counts however small its probability.
     SAFE      that the policy plays safe joint actions only, in all of these situations; and the most it can spend. A policy
@@ -39,14 +39,8 @@ import numpy as np
 
 MOST_BYTES = 2**31  # of situations, about; a file may have a quarter of that
 SMALL = Fraction(1, 10**8)
-BOUNDS = (
-    (-1, False),
-    (1, True),
-    (-1, True),
-    (1, False),
-    (-1, False),
-    (1, False),
-)  # sides, and whether `rough`; see `judge`
+# sides, and whether `rough`; see `judge`
+BOUNDS = ((-1, False), (1, True), (-1, True), (1, False), (-1, False), (1, False))
 LAYER = {"row_ptr": "<i8", "action": "<i4", "reward": "<f8", "out_ptr": "<i8"}
 LAYER |= {"prob": "<f8", "next_state": "<i4", "cost": "<i4"}
 KINDS = {"CE": "correlated equilibrium", "CCE": "coarse correlated equilibrium", "Nash": "Nash equilibrium"}
@@ -67,10 +61,11 @@ def read(path):
         content = file.read(min(MOST_BYTES // 4, os.fstat(file.fileno()).st_size or MOST_BYTES // 4) + 1)
     need(len(content) <= MOST_BYTES // 4, "the file is too large (see --memory)")
     first, digest, content, *_ = *content.split(b"\n", 2), b"", b""
-    need(first in (b"acegames-proof 1", b"acegames-proof 2"), "not a proof, or of another version")
     need(digest == hashlib.sha256(content).hexdigest().encode(), "damaged: it has not the digest that it names")
     at, arrays = content.index(b"\n") + 1, {}
     header = json.loads(content[:at], parse_constant=rational)  # which NaN and Infinity are not
+    version = b"acegames-proof %d" % (2 if "reservoirs" in header["game"] else 1)
+    need(first == version, "not a proof, or of another version")
     for name, kind, *shape in header["arrays"]:
         need(kind in LAYER.values() and all(n >= 0 for n in shape), "an unknown array")
         arrays[name, kind] = np.frombuffer(content, kind, math.prod(shape), at).reshape(shape)
@@ -112,8 +107,8 @@ def read_game(header, arrays, exact=False):
     need({*map(len, game.budgets), len(stored)} == {len(game.cost)}, "not a budget for each cost and time")
     need(all(0 <= start <= capacity < math.inf for capacity, start in tables[3]), "no level of a reservoir")
     spent = tuple(int((capacity - start) * game.unit) for capacity, start in tables[3])
-    game.endless = 1 + len(told["layer_at"]) * max(abs(x) for row in [[0], *game.true, *game.cost] for x in row)
-    game.endless += max([0, *spent])
+    largest = max(abs(x) for row in [[0], *game.true, *game.cost] for x in row)
+    game.endless = 1 + len(told["layer_at"]) * largest + max([0, *spent])
     game.least = [-game.endless if x is None else 0 for x in stored]
     game.limits = [[game.endless if x == math.inf else int(x * game.unit) for x in row] for row in game.budgets]
     game.covered = all(map(covered, game.true, game.cost, zip(*game.limits), spent))
@@ -345,9 +340,7 @@ def gains(game, stages, plans, concept, claims, most_gain):
     for i, (label, largest, (least, most)) in enumerate(claimed):
         low, high, *found = judge(game, stages, plans, i, concept == "CE", common(game, stages, i))
         gain, share = (x[0] for x in found)
-        too_much = [
-            f"{label} may gain {figure(x)} of {figure(stake)} by a {which}, at {at}" for _, x, stake, at in found
-        ]
+        too_much = [f"{label} may gain {figure(x)} of {figure(y)} by a {which}, at {at}" for _, x, y, at in found]
         need(gain <= largest, f"{too_much[0]}; that is more than claimed", Refuted)
         if most_gain is None:
             need(

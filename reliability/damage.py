@@ -254,6 +254,15 @@ def budget(rng, header, arrays):
         row[int(rng.integers(len(row)))] = str(rng.choice(["0", "1", "-1", "1/2", "inf", "100", "NaN"]))
 
 
+def reservoir(rng, header, arrays):
+    """A reservoir holds more or less, begins at another level, or is none."""
+    kept = header["game"].get("reservoirs", [None])
+    m = int(rng.integers(len(kept)))
+    kept[m] = [None, ["1", "0"], ["0", "1"], ["100", "1/2"], ["inf", "0"], ["2"]][int(rng.integers(6))]
+    if rng.random() < 0.5:
+        header["game"]["reservoirs"] = kept
+
+
 def pointer(rng, header, arrays):
     """A row begins elsewhere."""
     table = any_array(rng, arrays, "_ptr")
@@ -308,7 +317,7 @@ def whole_array(rng, header, arrays):
 
 BYTES = [flip, flip, truncate, lengthen, cut, exchange, zero]
 POLICY = [policy_noise, policy_exchange, policy_shift, policy_shift, policy_length]
-GAME = [reward, chance, target, cost_code, cost_value, budget, pointer, action, start, times, label]
+GAME = [reward, chance, target, cost_code, cost_value, budget, reservoir, pointer, action, start, times, label]
 CONTENT = [*POLICY, *POLICY, claim, claim, concept, counted, forge, forge, *GAME, whole_array]
 CLAIMS_ALONE = ("--rounded", "--gain", str(10**300))  # the options that leave only the claims to be judged
 

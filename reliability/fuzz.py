@@ -284,7 +284,8 @@ def unpacked(path):
 def proof_of(document):
     """The proof of {"header": ..., "data": base64}."""
     content = json.dumps(document["header"]).encode() + b"\n" + base64.b64decode(document["data"])
-    return b"acegames-proof 1\n" + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
+    version = 2 if "reservoirs" in document["header"]["game"] else 1
+    return f"acegames-proof {version}\n".encode() + hashlib.sha256(content).hexdigest().encode() + b"\n" + content
 
 
 def lines_of(rows):

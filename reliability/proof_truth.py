@@ -56,7 +56,8 @@ def pack(header: dict, arrays: dict) -> bytes:
     """The bytes of a proof with the right digest, whatever it says."""
     header = {**header, "arrays": [[name, a.dtype.str, *a.shape] for name, a in arrays.items()]}
     rest = json.dumps(header).encode() + b"\n" + b"".join(a.tobytes() for a in arrays.values())
-    return b"acegames-proof 1\n" + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    version = 2 if "reservoirs" in header["game"] else 1
+    return f"acegames-proof {version}\n".encode() + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
 def judge(content: bytes) -> Verdict:
@@ -125,11 +126,6 @@ def spell_out(game: dict, counted: list, arrays: dict) -> list:
     return [layers[k] for k in game["layer_at"]]
 
 
-def plus(x: tuple, y: tuple) -> tuple:
-    """The sum of two vectors."""
-    return tuple(a + b for a, b in zip(x, y, strict=True))
-
-
 def within(x: tuple, bounds: list) -> bool:
     """Whether a total keeps the budgets."""
     return all(b == "inf" or a <= rational(b) for a, b in zip(x, bounds, strict=True))
@@ -145,7 +141,14 @@ def _judge(header: dict, arrays: dict) -> Verdict:
     start = {s: float.fromhex(p) for s, p in game["initial"]}
     check(all(type(s) is int and 0 <= s < len(game["states"]) and p > 0 for s, p in start.items()))
     chance = dict(zip(start, shares(list(start.values())), strict=True))
-    zero = (Fraction(0),) * width
+    kept = [x and [*map(rational, x)] for x in game.get("reservoirs", [None] * width)]  # capacity, first level
+    check(len(kept) == width and all(x is None or (len(x) == 2 and 0 <= x[1] <= x[0]) for x in kept))
+    begin = tuple(Fraction(0) if x is None else x[0] - x[1] for x in kept)
+
+    def plus(c: tuple, d: tuple) -> tuple:
+        """What was spent after one more cost."""
+        return tuple(a + b if x is None else max(a + b, Fraction(0)) for a, b, x in zip(c, d, kept, strict=True))
+
     check(all(b == "inf" or rational(b) is not None for row in budgets for b in row))
 
     @functools.cache
@@ -155,11 +158,11 @@ def _judge(header: dict, arrays: dict) -> Verdict:
     def safe(t: int, c: tuple, move: tuple) -> bool:
         return all(within(plus(c, d), budgets[t]) and alive(t + 1, s2, plus(c, d)) for _, s2, d, _ in move[2])
 
-    if not all(alive(0, s, zero) for s in start):
+    if not all(alive(0, s, begin) for s in start):
         return Verdict(False, math.inf)
 
     # the policy, and whether it is safe
-    listed, at, here = {}, 0, {(s, zero) for s in start}
+    listed, at, here = {}, 0, {(s, begin) for s in start}
     prob = arrays["policy.prob"]
     check(prob.dtype == np.float64 and prob.ndim == 1)
     good = True
@@ -184,7 +187,7 @@ def _judge(header: dict, arrays: dict) -> Verdict:
         return Verdict(False, math.inf)
 
     # what is truly spent: every node that the policy comes to, with every true total
-    nodes, worst, excess = {(s, zero, zero) for s in start}, [], [Fraction(0)] * width
+    nodes, worst, excess = {(s, begin, begin) for s in start}, [], [Fraction(0)] * width
     for t in range(horizon):
         nodes = {
             (s2, plus(c, d), plus(x, e))
@@ -240,8 +243,8 @@ def _judge(header: dict, arrays: dict) -> Verdict:
 
     check(all(type(x) is float for x in (*claims["gain"], *(y for pair in claims["values"] for y in pair))))
     gains = [max(best(i, key) - value(i, key) for key in listed) for i in players]
-    roots = [sum(p * value(i, (0, s, zero)) for s, p in chance.items()) for i in players]
-    tops = [sum(p * best(i, (0, s, zero)) for s, p in chance.items()) for i in players]
+    roots = [sum(p * value(i, (0, s, begin)) for s, p in chance.items()) for i in players]
+    tops = [sum(p * best(i, (0, s, begin)) for s, p in chance.items()) for i in players]
     checks = [max(gains[i], Fraction(0)) <= Fraction(claims["gain"][i]) for i in players]
     checks += [
         Fraction(claims["values"][i][0]) <= roots[i] and tops[i] <= Fraction(claims["values"][i][1]) for i in players

@@ -56,6 +56,27 @@ def test_the_file_is_what_the_docstring_says(tmp_path):
     assert (tmp_path / "b.proof").read_bytes() == proof.path.read_bytes()
 
 
+def test_a_checker_that_knows_no_reservoirs_does_not_judge_them(tmp_path):
+    rule = {"go": 2, "stay": 0, "charge": -3}
+    game = ace.MarkovGame.from_functions(
+        players=["car"],
+        actions=lambda t, s: [list(rule)],
+        outcomes=lambda t, s, a: [(1.0, s, rule[a[0]])],
+        reward=lambda t, s, a: [float(a[0] == "go")],
+        horizon=4,
+        initial="road",
+        budget={"battery": ace.reservoir(5, start=3)},
+    )
+    solution = ace.solve(game)
+    proof = ace.prove(solution, tmp_path / "a.proof")
+    first, _, header, _ = parts(proof.path)
+    assert first == b"acegames-proof 2" and header["game"]["reservoirs"] == [["5", "3"]]
+    done = check(proof.path)
+    assert done.returncode == 0 and "'battery': at most 5 is missing" in done.stdout, done.stdout
+    (tmp_path / "b.proof").write_bytes(proof.path.read_bytes().replace(b"proof 2", b"proof 1", 1))
+    assert check(tmp_path / "b.proof").returncode == 2
+
+
 def test_the_former_name_warns(tmp_path):
     solution = ace.solve(ace.catalog.get("intersection"), ace.CE())
     proof = ace.prove(solution, tmp_path / "a.proof")
