@@ -23,7 +23,7 @@ from acegames.errors import (
     UnknownPair,
 )
 from acegames.files.formats import load
-from acegames.model.budgets import almost_sure, reservoir
+from acegames.model.budgets import almost_sure, between, reservoir
 from acegames.model.building import Building, OnBuilding
 from acegames.model.composing import compose
 from acegames.model.costs.random import RandomCost, random_cost
@@ -42,7 +42,17 @@ from acegames.verifier import Certificate, verify
 from acegames.verifier.proof import Proof, certify, prove
 
 # the game
-__all__ = ["MarkovGame", "compose", "almost_sure", "reservoir", "random_cost", "RandomCost", "load", "catalog"]
+__all__ = [
+    "MarkovGame",
+    "compose",
+    "almost_sure",
+    "reservoir",
+    "between",
+    "random_cost",
+    "RandomCost",
+    "load",
+    "catalog",
+]
 __all__ += ["Building", "OnBuilding"]
 # made easier, with a bound
 __all__ += ["round_costs", "Rounded", "discount"]

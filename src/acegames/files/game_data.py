@@ -6,13 +6,24 @@ text. Text files have the *document*, for people: states by label, budgets by co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from acegames.errors import BadFile, InvalidGame
 from acegames.model.assemble import Names
-from acegames.model.budgets import AtEnd, Budgets, Holds, Reservoir, Reservoirs, Rows, is_almost_sure, read_budget
+from acegames.model.budgets import (
+    AtEnd,
+    Between,
+    Budgets,
+    Holds,
+    Reservoir,
+    Reservoirs,
+    Rows,
+    is_almost_sure,
+    read_budget,
+)
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import Bound, text
@@ -280,13 +291,26 @@ def _budget_from_data(document: Mapping[str, Any], horizon: int) -> tuple[tuple[
     return read_budget({k: _bounds(f"budget of {k!r}", data[k], 1) for k in keys}, labels, horizon)
 
 
-def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | list[Any]:
+def _limit(where: str, data: Any, depth: int) -> Any:
+    """A limit, or one per time; unlike a budget it may be -inf."""
+    if isinstance(data, list) and depth:
+        return [_limit(f"{where}, entry {i}", entry, 0) for i, entry in enumerate(data)]
+    return -math.inf if data in ("-inf", -math.inf) else _bounds(where, data, 0)
+
+
+def _bounds(where: str, data: Any, depth: int) -> Bound | AtEnd | Holds | Between | list[Any]:
     if isinstance(data, Mapping):
         if "reservoir" in data:
             check_keys(where, data, ("reservoir", "start", "reserve"), ("reservoir",))
             capacity = _bounds(f"{where}: reservoir", data["reservoir"], 0)
             start = _bounds(f"{where}: start", data["start"], 0) if "start" in data else None
             return Holds(capacity, start, _bounds(f"{where}: reserve", data.get("reserve", 0), 1))
+        if "between" in data:
+            check_keys(where, data, ("between",))
+            ends = data["between"]
+            if not isinstance(ends, list) or len(ends) != 2:
+                raise InvalidGame(f"{where}: between: {show(ends)}, must be a list of the lower and the upper limit")
+            return Between(*(_limit(f"{where}: between", end, depth) for end in ends))
         check_keys(where, data, ("at_end",), ("at_end",))
         return AtEnd(_bounds(f"{where}: at_end", data["at_end"], 0))
     if isinstance(data, list) and depth:

@@ -126,6 +126,11 @@ class Known:
         if own.horizon and self.budget is None and self.constraints is None:
             return replace(facts, budgets=replace(own.budgets, rows=own.budgets.rows[: facts.horizon]))
         constraints, budgets = read_budget(self.budget, self.constraints, facts.horizon)
+        if any(budgets.lower):
+            raise InvalidGame(
+                "budget: limits on both sides (between) are two constraints; give both here, the second with negated costs, "
+                "because its worst costs are others"
+            )
         return replace(facts, constraints=constraints, budgets=budgets)
 
     def worst(self, facts: Facts, t: int, state: Label, action: JointAction) -> tuple[Cost, ...] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import UnknownPair
+from acegames.model.budgets import negated
 from acegames.model.checks import Label
 from acegames.model.numbers import common_denominator, exact, is_scalar, plain
 from acegames.model.written import check_known, unknown
@@ -30,14 +31,25 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
 def read_amounts(constraints: Sequence[Label], amounts: Any) -> tuple[Fraction, ...]:
     """Exact amounts, one per constraint, from a number, numbers, or {constraint: number} (else 0).
 
+    Those of a constraint that limits another one from below may be left out (`between`).
+
     Raises:
         ValueError: naming the value and the rule.
     """
     if isinstance(amounts, Mapping):
         check_known("constraint", amounts, constraints, error=ValueError)
         given = [amounts.get(c, 0) for c in constraints]
+        limited = {negated(c): c for c in amounts}
+        for m, c in enumerate(constraints):
+            if c in limited and c not in amounts:
+                given[m] = -exact(amounts[limited[c]])
     else:
         given = [amounts] if is_scalar(amounts) else list(amounts)
+        if len(given) < len(constraints):
+            limits = set(map(negated, constraints))
+            asked = [c for c in constraints if c not in limits]
+            if len(given) == len(asked):
+                return read_amounts(constraints, dict(zip(asked, given, strict=True)))
     if len(given) != len(constraints):
         raise ValueError(f"{len(given)} numbers given, there are {len(constraints)} constraints {list(constraints)!r}")
     return tuple(map(exact, given))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame
 from acegames.model.arrays import Ints, distinct
-from acegames.model.budgets import Budgets
+from acegames.model.budgets import Budgets, negated
 from acegames.model.checks import initial_distribution, place
 from acegames.model.costs.random import Cost, RandomCost, cost_order, read_cost
 from acegames.model.layers import LAYER_FIELDS, Layer, changes, each_reachable
@@ -51,6 +52,8 @@ def assemble(
     if not names.players:
         raise InvalidGame("players: a game needs at least one player")
     start = initial_distribution(initial, names.states)
+    if any(budgets.lower):
+        names, layers, cost_values, budgets = _both_sides(names, layers, cost_values, budgets)
     values, codes = _canonical_costs(cost_values, layers)
     most = max(map(len, values), default=0)
     shared = _Shared()
@@ -75,6 +78,31 @@ def assemble(
     )
     _check_every_state_can_act(game)
     return game
+
+
+def _both_sides(
+    names: Names, layers: Sequence[RawLayer | OrderedLayer], cost_values: Sequence[Sequence[Cost]], budgets: Budgets
+) -> tuple[Names, list[RawLayer | OrderedLayer], list[Sequence[Cost]], Budgets]:
+    """A further constraint, with the negated costs, for each lower limit."""
+    limited = [m for m, least in enumerate(budgets.lower) if least is not None]
+    values, labels = list(cost_values), list(names.constraints)
+    for m in limited:
+        label = negated(names.constraints[m])
+        if label in labels:
+            raise InvalidGame(
+                f"budget of {names.constraints[m]!r}: limits on both sides need the label {label!r}, which is taken"
+            )
+        if any(isinstance(cost, RandomCost) for cost in cost_values[m]):
+            raise InvalidGame(
+                f"budget of {names.constraints[m]!r}: costs that are drawn from a distribution cannot be limited from below"
+            )
+        labels.append(label)
+        values.append([-cost for cost in cost_values[m] if isinstance(cost, Fraction)])
+    columns = [*zip(*budgets.rows, strict=True), *(x for x in budgets.lower if x is not None)]
+    both = [replace(layer, cost=np.concatenate([layer.cost, layer.cost[:, limited]], axis=1)) for layer in layers]
+    more = (None,) * len(limited)
+    rows = Budgets(tuple(zip(*columns, strict=True)), (*budgets.reservoirs, *more))
+    return names._replace(constraints=tuple(labels)), both, values, rows
 
 
 def _canonical_costs(

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acegames.errors import InvalidGame
 from acegames.model.checks import Label, check_labels
 from acegames.model.numbers import Bound, exact, exact_or_inf, is_scalar, plain
@@ -48,10 +50,13 @@ class Budgets:
 
     rows: Rows
     reservoirs: Reservoirs = ()
+    # M: bounds on the negated cumulative cost, of a constraint that becomes two (see `between`)
+    lower: tuple[tuple[Bound, ...] | None, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.reservoirs:
-            object.__setattr__(self, "reservoirs", (None,) * len(self.rows[0]))
+        for name in ("reservoirs", "lower"):
+            if not getattr(self, name):
+                object.__setattr__(self, name, (None,) * len(self.rows[0]))
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,30 @@ def reservoir(capacity: Any, start: Any = None, reserve: Any = 0) -> Holds:
         reserve: the least level that must be left after every step; one number, or one per time.
     """
     return Holds(capacity, start, reserve)
+
+
+@dataclass(frozen=True)
+class Between:
+    """Limits on both sides, as `between` makes them."""
+
+    low: Any
+    high: Any
+
+
+def between(low: Any, high: Any) -> Between:
+    """Return limits on both sides, to use in place of a number: `{"stock": between(-3, 5)}`.
+
+    The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
+    is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
+    "stock", and "-stock" with the negated costs. What is spent of "-stock" may be left out wherever
+    amounts are given: it is minus that of "stock".
+    """
+    return Between(low, high)
+
+
+def negated(label: Label) -> Label:
+    """The label of the constraint that limits another one from below."""
+    return f"-{label}" if isinstance(label, str) else ("-", label)
 
 
 def almost_sure(bound: Any) -> AtEnd:
@@ -143,15 +172,18 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
 
 
 def _by_column(labels: Sequence[Label], entries: Sequence[Any], horizon: int) -> Budgets:
-    columns, reservoirs = [], []
+    columns, reservoirs, lower = [], [], []
     for label, entry in zip(labels, entries, strict=True):
-        kept, column = None, entry
+        kept, least, column = None, None, entry
         if isinstance(entry, Holds):
             kept, column = _read_reservoir(label, entry, horizon)
+        elif isinstance(entry, Between):
+            least, column = _read_between(label, entry, horizon)
         reservoirs.append(kept)
+        lower.append(least)
         columns.append(_schedule(f"budget of {label!r}", column, horizon))
     rows = tuple(zip(*columns, strict=True)) if columns else ((),) * horizon
-    return Budgets(rows, tuple(reservoirs))
+    return Budgets(rows, tuple(reservoirs), tuple(lower))
 
 
 def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
@@ -163,6 +195,25 @@ def _schedule(what: str, entry: Any, horizon: int) -> tuple[Bound, ...]:
     if len(values) != horizon:
         raise InvalidGame(f"{what}: the schedule has {len(values)} entries, the horizon is {horizon}")
     return tuple(_bound(f"{what} at t={t}", v) for t, v in enumerate(values))
+
+
+def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bound, ...], tuple[Bound, ...]]:
+    """The bounds on the negated cumulative cost, and on the cumulative cost."""
+    what = f"budget of {label!r}: the"
+    high = _schedule(f"{what} upper limit", given.high, horizon)
+    low = [given.low] * horizon if is_scalar(given.low) else list(given.low)
+    if len(low) != horizon:
+        raise InvalidGame(f"{what} lower limits are {len(low)}, the horizon is {horizon}")
+    negative = []
+    for t, value in enumerate(low):
+        if isinstance(value, (float, np.floating)) and value == -math.inf:
+            negative.append(math.inf)
+            continue
+        least = read_at(f"{what} lower limit at t={t}", exact, value, "; must be a finite number or -inf")
+        if least > high[t]:
+            raise InvalidGame(f"{what} lower limit {value!r} at t={t} is above the upper limit {plain(high[t])!r}")
+        negative.append(-least)
+    return tuple(negative), high
 
 
 def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir, list[Fraction]]:

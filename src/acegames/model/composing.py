@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
-from acegames.model.budgets import Budgets, Reservoir, Reservoirs, Rows, read_budget
+from acegames.model.budgets import Budgets, negated, read_budget
 from acegames.model.building import OnBuilding, Teller
 from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
-from acegames.model.numbers import TINIEST, Bound
+from acegames.model.numbers import TINIEST
 from acegames.model.user_functions import check_function
 
 __all__ = ["compose"]
@@ -143,10 +143,14 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
         raise InvalidGame(f"budget: got {given!r}, must be {{constraint: budget}}")
     horizon = agents[0].horizon
     joint_labels, joint = read_budget(dict(given or {}), None, horizon)
-    columns = dict(zip(joint_labels, _columns(joint.rows, joint.reservoirs), strict=True))
+    columns = dict(zip(joint_labels, _columns(joint), strict=True))
+    again = {negated(label) for label, (_, _, lower) in columns.items() if lower is not None}
     found: dict[Label, Any] = {}
     for agent in agents:
-        for label, column in zip(agent.constraints, _columns(agent.budgets, agent.reservoirs), strict=True):
+        own = _columns(Budgets(agent.budgets, agent.reservoirs))
+        for label, column in zip(agent.constraints, own, strict=True):
+            if label in again:  # it is made again, for the sum of the costs
+                continue
             if label in found and label not in columns:
                 raise InvalidGame(
                     f"constraint {label!r}: several agents have it; rename it so that each has a budget of its own, or "
@@ -154,13 +158,15 @@ def _budgets(agents: Sequence[MarkovGame], given: Mapping[Label, Any] | None) ->
                 )
             found[label] = columns.get(label, column)
     found |= columns
-    schedules, reservoirs = zip(*found.values(), strict=True) if found else ((), ())
-    return tuple(found), Budgets(tuple(zip(*schedules, strict=True)) if found else ((),) * horizon, reservoirs)
+    if not found:
+        return (), Budgets(((),) * horizon)
+    schedules, reservoirs, lower = zip(*found.values(), strict=True)
+    return tuple(found), Budgets(tuple(zip(*schedules, strict=True)), reservoirs, lower)
 
 
-def _columns(rows: Rows, reservoirs: Reservoirs) -> Iterator[tuple[tuple[Bound, ...], Reservoir | None]]:
-    """The bounds of each constraint over time, with its reservoir."""
-    return zip(zip(*rows, strict=True), reservoirs, strict=True)
+def _columns(budgets: Budgets) -> Iterator[tuple[Any, ...]]:
+    """What each constraint has: its bounds over time, its reservoir, its lower limits."""
+    return zip(zip(*budgets.rows, strict=True), budgets.reservoirs, budgets.lower, strict=True)
 
 
 def _combinations(agents: Sequence[MarkovGame]) -> Iterator[tuple[tuple[int, ...], list[Layer]]]:
