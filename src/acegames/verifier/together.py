@@ -21,7 +21,7 @@ from acegames.verifier.reading import Answers, Reader
 from acegames.verifier.records import Known, Played
 from acegames.verifier.tolerance import Gains, common_part
 
-_PAIRS = 2**10
+_PAIRS = 2**11
 """Pairs of any time at most."""
 
 
