@@ -38,6 +38,11 @@ class Reservoir:
         return self.capacity - self.start
 
 
+def resized(kept: Reservoir, capacity: Fraction) -> Reservoir:
+    """One of another capacity: full where it was full, else at its level, or full if less fits."""
+    return Reservoir(capacity, min(kept.start, capacity) if kept.missing else capacity)
+
+
 Reservoirs = tuple[Reservoir | None, ...]
 """M: None for a plain budget."""
 
@@ -200,6 +205,12 @@ def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
         reserve = _own([kept.capacity - b for b in column], None)
         return Holds(plain(kept.capacity), plain(kept.start), reserve)
     return plain(column[0]) if len(set(column)) == 1 else [plain(b) for b in column]
+
+
+def has_schedule(game: MarkovGame) -> bool:
+    """Whether a plain budget changes with time; a larger one is then the whole schedule shifted."""
+    columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
+    return any(len(set(column)) > 1 for column, kept in columns if kept is None)
 
 
 def costless(game: MarkovGame) -> list[Label]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
+from acegames.model.amounts import common_unit
 from acegames.model.arrays import Ints
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
@@ -22,11 +23,20 @@ Budget = tuple[Bound, ...]
 
 
 class Scale:
-    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero."""
+    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero.
+
+    The budget of a reservoir is its capacity b. From the level L, costs with the sums S_j (and
+    R_j since it was last full) keep a reserve r when S_j <= L - r and R_j <= b - r, and make it
+    full when b - L <= R_j - S_j: with a larger b something changes only at multiples of the unit of
+    costs and reserves, shifted by L or not. So L counts in the unit of one that does not start
+    full.
+    """
 
     def __init__(self, game: MarkovGame) -> None:
         frontier = Frontier(game)
-        self.game, self.units, self.reference = game, frontier.units, frontier.reference
+        self.game, self.reference = game, frontier.reference
+        levels = [kept.start if kept is not None and kept.missing else Fraction(0) for kept in game.reservoirs]
+        self.units = [common_unit([u, level]) for u, level in zip(frontier.units, levels, strict=True)]
         self.bounded = [any(isinstance(budget[m], Fraction) for budget in game.budgets) for m in range(len(self.units))]
         self.range = [self._where_it_matters(m) for m in range(len(self.units))]
         self.own: Budget = tuple(r if b else math.inf for r, b in zip(self.reference, self.bounded, strict=True))
@@ -43,6 +53,14 @@ class Scale:
     def exactly(self, whole: Sequence[int]) -> Budget:
         """The budget of whole units."""
         return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
+
+    def by_capacity(self, whole: Ints) -> list[Ints]:
+        """The numbers of budgets (k, M) whose capacities agree, and so share one solve."""
+        stored = [m for m, kept in enumerate(self.game.reservoirs) if kept is not None]
+        if not stored:
+            return [np.arange(len(whole))]
+        _, part = np.unique(whole[:, stored], axis=0, return_inverse=True)
+        return [np.flatnonzero(part.reshape(-1) == k) for k in range(part.max() + 1)]
 
     def minimal(self, varied: list[int]) -> Ints:
         """The smallest feasible budgets, (j, M); constraints that do not vary keep their own."""
