@@ -155,11 +155,17 @@ def test_costs_that_cannot_drain_the_level_at_the_beginning_are_not_counted():
 
 @pytest.mark.parametrize("reserve", [0, 0.4, [0, 0.2, 0.6, 0.1]])
 def test_a_very_low_cost_fills_it(reserve):
-    games = [battery(1, 0.6, reserve, costs=(0.371, low)) for low in (-2, -(10**9), -(10**30))]
-    found = [ace.solve(game, epsilon=0.1) for game in games]
-    assert len({tuple(solution.values) for solution in found}) == 1
+    games = [battery(1, 0.6, reserve, costs=(0.371, low)) for low in (-1, -2, -(10**9), -(10**30))]
+    assert len({tuple(ace.solve(game, epsilon=0.1).values) for game in games}) == 1
     (rule,) = round_costs(games[-1], 0.1).rounding
     assert rule.lowest is not None and rule.lowest % rule.cell == 0
+
+
+@pytest.mark.parametrize("rounding", ["down", "up"])
+@pytest.mark.parametrize("low", [-1, -2, -(10**9), -(10**30)])
+def test_one_charge_is_enough_from_an_empty_one(low, rounding):
+    game = battery(1, 0, costs=(Fraction("0.333"), low), horizon=4)
+    assert ace.solve(game, epsilon=0.001, rounding=rounding).values[0] == 3
 
 
 def test_a_charge_without_bound_fills_it():

@@ -38,11 +38,6 @@ class Reservoir:
         return self.capacity - self.start
 
 
-def resized(kept: Reservoir, capacity: Fraction) -> Reservoir:
-    """One of another capacity: full where it was full, else at its level, or full if less fits."""
-    return Reservoir(capacity, min(kept.start, capacity) if kept.missing else capacity)
-
-
 Reservoirs = tuple[Reservoir | None, ...]
 """M: None for a plain budget."""
 

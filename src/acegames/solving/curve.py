@@ -39,7 +39,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.assemble import RawLayer
-from acegames.model.budgets import has_schedule, resized
+from acegames.model.budgets import has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
@@ -304,8 +304,6 @@ def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fractio
     later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
     budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
-    reservoirs = tuple(
-        kept and resized(kept, w * u) for kept, w, u in zip(game.reservoirs, top, scale.units, strict=True)
-    )
-    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets), reservoirs=reservoirs)
+    held = scale.reservoirs(top)
+    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets), reservoirs=held)
     return rebuilt(begun, [first, *later], values, game.horizon + 1)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from acegames.errors import InvalidOption
-from acegames.model.amounts import common_unit
 from acegames.model.arrays import Ints
+from acegames.model.budgets import Reservoir, Reservoirs
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import check_known, read_at
@@ -25,18 +25,14 @@ Budget = tuple[Bound, ...]
 class Scale:
     """Budgets of a game in units between which nothing changes; an unbounded one stays at zero.
 
-    The budget of a reservoir is its capacity b. From the level L, costs with the sums S_j (and
-    R_j since it was last full) keep a reserve r when S_j <= L - r and R_j <= b - r, and make it
-    full when b - L <= R_j - S_j: with a larger b something changes only at multiples of the unit of
-    costs and reserves, shifted by L or not. So L counts in the unit of one that does not start
-    full.
+    The budget of a reservoir is its capacity b. Play from the level L keeps the reserve r after
+    costs with the sum S, and the largest sum R of the last few of them, when S <= L - r and
+    R <= b - r. Only costs and reserves count in the unit, and L may be cut to whole units too.
     """
 
     def __init__(self, game: MarkovGame) -> None:
         frontier = Frontier(game)
-        self.game, self.reference = game, frontier.reference
-        levels = [kept.start if kept is not None and kept.missing else Fraction(0) for kept in game.reservoirs]
-        self.units = [common_unit([u, level]) for u, level in zip(frontier.units, levels, strict=True)]
+        self.game, self.units, self.reference = game, frontier.units, frontier.reference
         self.bounded = [any(isinstance(budget[m], Fraction) for budget in game.budgets) for m in range(len(self.units))]
         self.range = [self._where_it_matters(m) for m in range(len(self.units))]
         self.own: Budget = tuple(r if b else math.inf for r, b in zip(self.reference, self.bounded, strict=True))
@@ -53,6 +49,13 @@ class Scale:
     def exactly(self, whole: Sequence[int]) -> Budget:
         """The budget of whole units."""
         return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
+
+    def reservoirs(self, whole: Sequence[int]) -> Reservoirs:
+        """Those of other capacities: full where they were full, else at the level, or full."""
+        return tuple(
+            kept and Reservoir(w * u, min(w, kept.start // u) * u if kept.missing else w * u)
+            for kept, w, u in zip(self.game.reservoirs, whole, self.units, strict=True)
+        )
 
     def by_capacity(self, whole: Ints) -> list[Ints]:
         """The numbers of budgets (k, M) whose capacities agree, and so share one solve."""
