@@ -27,7 +27,10 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
             f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
         )
     shown = [
-        ", ".join(f"{c!r}: {number(b)}" for c, b in zip(game.constraints, row, strict=True))
+        ", ".join(
+            f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
+            for c, kept, b in zip(game.constraints, game.reservoirs, row, strict=True)
+        )
         for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
