@@ -37,8 +37,8 @@ def fine_game(seed, **fixed):
 
 def realised(game, policy):
     """Every (t, true total, counted total) after acting at t that the policy can bring about."""
-    start = (Fraction(0),) * len(game.constraints)
-    here = {(s, start, policy.tracker.start()) for s, _ in game.initial}
+    here = {(s, game.spent_at_start, policy.tracker.start()) for s, _ in game.initial}
+    floor = [-math.inf if kept is None else 0 for kept in game.reservoirs]
     for t in range(game.horizon):
         layer, there = game.layer(t), set()
         for s, true, count in here:
@@ -49,7 +49,7 @@ def realised(game, policy):
                 outs = layer.outcomes(row)
                 for nxt, codes in zip(layer.next_state[outs].tolist(), layer.cost[outs].tolist(), strict=True):
                     cost = [values[c] for values, c in zip(game.cost_values, codes, strict=True)]
-                    total = tuple(a + b for a, b in zip(true, cost, strict=True))
+                    total = tuple(max(a + b, low) for a, b, low in zip(true, cost, floor, strict=True))
                     there.add((nxt, total, policy.tracker.add(count, cost)))
         for _, total, count in there:
             yield t, total, policy.tracker.spent(count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 import acegames as ace
 import oracle
 from acegames.model.amounts import common_unit
+from acegames.model.budgets import Reservoir
 from acegames.model.numbers import exact, exact_or_inf
 from random_games import feasible_games
 
@@ -279,9 +281,11 @@ CONSTANT = 40
 
 @cache
 def constant_games():
-    """Games with a budget that is the same at every time."""
+    """Games with a plain budget that is the same at every time."""
     seeds = itertools.count()
-    games = (oracle.random_game(np.random.default_rng(k), schedule=False, horizon=2 + k % 2) for k in seeds)
+    games = (
+        oracle.random_game(np.random.default_rng(k), schedule=False, horizon=2 + k % 2, reservoirs=False) for k in seeds
+    )
     return list(itertools.islice((game for game in games if game.constraints), CONSTANT))
 
 
@@ -346,7 +350,12 @@ def test_minimal_budgets_at_every_place():
     """The frontier at (t, s) is that of the game begun there."""
     for seed in range(12):
         game = oracle.random_game(
-            np.random.default_rng(900 + seed), constraints=2, schedule=False, stationary=True, horizon=3
+            np.random.default_rng(900 + seed),
+            constraints=2,
+            schedule=False,
+            stationary=True,
+            horizon=3,
+            reservoirs=False,
         )
         found = ace.feasibility(game)
         for t in range(game.horizon):
@@ -358,6 +367,38 @@ def test_minimal_budgets_at_every_place():
                     continue
                 assert reaches(game, t, s)
                 assert here == rows_of(ace.feasibility(begun_at(game, t, state)))
+
+
+def stored_game(seed):
+    """A random game with reservoirs; the level at the beginning need not fit the costs."""
+    rng = np.random.default_rng([17, seed])
+    game = oracle.random_game(rng, constraints=int(rng.integers(1, 3)), horizon=3, reservoirs=True)
+    if seed % 2:
+        return game
+    levels = [kept and kept.capacity * Fraction(int(rng.integers(0, 8)), 7) for kept in game.reservoirs]
+    stored = [kept and Reservoir(kept.capacity, x) for kept, x in zip(game.reservoirs, levels, strict=True)]
+    return replace(game, reservoirs=tuple(stored))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_minimal_capacities_are_those_of_brute_force(seed):
+    game = stored_game(seed)
+    assert set(rows_of(ace.feasibility(game))) == oracle.minimal_budgets(game)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_minimal_levels_at_every_place_are_those_of_brute_force(seed):
+    game = stored_game(seed)
+    found, g = ace.feasibility(game), oracle.spell_out(game)
+    node, _ = oracle.truth(g, g.budgets)
+    own = [int(x * u) for x, u in zip(found.frontier.reference, g.unit, strict=True)]
+    totals = [range(0 if kept else b - 6, b + 1 + 2 * (not kept)) for b, kept in zip(own, g.stored, strict=True)]
+    for t, (s, state) in itertools.product(range(game.horizon), enumerate(game.states)):
+        if reaches(game, t, s):
+            rows = [[x if x == -INF else exact(x) for x in row] for row in found.minimal_budgets_at(t, state)]
+            for spent in itertools.product(*totals):
+                left = g.cost([b - c for b, c in zip(own, spent, strict=True)])
+                assert node(t, s, spent) == any(oracle.within(row, left) for row in rows)
 
 
 def test_minimal_budgets_at_every_place_of_games_that_change_with_time():

@@ -12,15 +12,31 @@ import pytest
 
 import acegames as ace
 import oracle
+from acegames.model.budgets import Reservoir
 from acegames.safety.frontier import last_finite
 from halves import blocks
 
 OBJECTIVES = ("welfare", "egalitarian", "fair", "player", "weights")
 
 
+PLENTY = 10**6  # a capacity that is as good as infinite
+
+
+def own_budgets(game):
+    """The last finite entry of each budget, or the capacity."""
+    columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
+    return [kept.capacity if kept else last_finite(column) for column, kept in columns]
+
+
 def shifted(game, row):
-    """The game with its budgets shifted so that the last finite entries are the row's."""
-    own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+    """The game with its budgets shifted so that the last finite entries, or the capacities, are the row's."""
+    own = own_budgets(game)
+    row = [min(b, PLENTY) if kept else b for kept, b in zip(game.reservoirs, row, strict=True)]
+    stored = []
+    for kept, b in zip(game.reservoirs, row, strict=True):
+        level = None if kept is None else b if kept.start == kept.capacity else min(kept.start, b)
+        stored.append(kept and Reservoir(Fraction(b), Fraction(level)))
+    game = replace(game, reservoirs=tuple(stored))
     rows = []
     for old in game.budgets:
         rows.append(
@@ -32,8 +48,11 @@ def shifted(game, row):
 
 def alone(game, concept, row):
     """The values of a separate solve; NaN where infeasible."""
+    one = shifted(game, row)
+    if any(kept and column[m] < 0 for column in one.budgets for m, kept in enumerate(one.reservoirs)):
+        return np.full(len(game.players), np.nan)  # the reserve does not fit into it
     try:
-        return ace.solve(shifted(game, row), concept).values
+        return ace.solve(one, concept).values
     except ace.Infeasible:
         return np.full(len(game.players), np.nan)
 
@@ -54,7 +73,7 @@ def bounded(game):
 
 def random_rows(rng, game):
     """Budgets around the game's own, some of them between two units, some beyond reach, some infinite."""
-    own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
+    own = own_budgets(game)
     step = [Fraction(1, int(rng.choice([1, 2, 3, 10]))) for _ in own]
     rows = [[o + int(rng.integers(-4, 6)) * x for o, x in zip(own, step, strict=True)] for _ in range(6)]
     rows[0] = [math.inf if rng.random() < 0.5 else b for b in rows[0]]
@@ -101,7 +120,7 @@ def test_default_budgets_are_all_at_which_something_changes(block, first):
         rows = exact_rows(curve)
         check(game, concept, curve, rows)
         assert curve.feasible.all() and not curve.thinned and curve.is_minimal[0]
-        assert rows[-1][m] == last_finite([row[m] for row in game.budgets])
+        assert rows[-1][m] == own_budgets(game)[m]
         for low, high in itertools.pairwise(rows):  # between two rows the values are those of the lower one
             between = tuple(
                 b if k != m else low[m] + (high[m] - low[m]) * Fraction(999, 1000) for k, b in enumerate(low)
@@ -113,14 +132,88 @@ def test_default_budgets_are_all_at_which_something_changes(block, first):
     assert seen > 2
 
 
+@blocks(120, 30)
+def test_every_capacity_is_solved_for_what_it_holds(first):
+    """The values of a battery by its capacity, against brute force; nothing changes between two lines."""
+    seen = changes = 0
+    for seed in range(first, first + 30):
+        rng = np.random.default_rng([5, seed])
+        game = oracle.random_game(
+            rng,
+            constraints=int(rng.integers(1, 3)),
+            horizon=3,
+            costs=str(rng.choice(["signed", "thirds"])),
+            reservoirs=True,
+        )
+        m = next(k for k, kept in enumerate(game.reservoirs) if kept)
+        if rng.random() < 0.5:  # a level that is no multiple of the costs
+            capacity = game.reservoirs[m].capacity
+            level = capacity * Fraction(int(rng.integers(1, 7)), 7)
+            stored = [Reservoir(capacity, level) if k == m else kept for k, kept in enumerate(game.reservoirs)]
+            game = replace(game, reservoirs=tuple(stored))
+        if oracle.root_values(game, ace.CE()) is None:
+            continue
+        curve = ace.budget_curve(game, ace.CE(), game.constraints[m], points=1000)
+        assert not curve.thinned and curve.feasible.all() and curve.is_minimal[0]
+        rows = exact_rows(curve)
+        rows += [tuple(b - Fraction(1, 999) * (k == m) for k, b in enumerate(row)) for row in rows[1:]]
+        expected = [oracle.root_values(shifted(game, row), ace.CE()) for row in rows]
+        found = [*curve.values, *curve.values[:-1]]
+        np.testing.assert_allclose(found, np.array(expected, dtype=np.float64), atol=1e-9)
+        less = tuple(b - Fraction(1, 999) * (k == m) for k, b in enumerate(rows[0]))
+        assert less[m] < 0 or oracle.root_values(shifted(game, less), ace.CE()) is None
+        seen += 1
+        changes += len(np.unique(curve.values.round(9), axis=0)) > 1
+    assert seen > 10 and changes > 2
+
+
+def test_capacities_are_said_to_be_capacities():
+    def game(**options):
+        return ace.MarkovGame.from_functions(
+            players=["me"],
+            actions=lambda t, s: [("work", "charge")],
+            outcomes=lambda t, s, a: [(1, s, {"battery": 1 if a[0] == "work" else -3})],
+            reward=lambda t, s, a: [a[0] == "work"],
+            budget={"battery": ace.reservoir(4, **options)},
+            horizon=5,
+            initial="here",
+        )
+
+    full, other = (ace.budget_curve(game(**options)) for options in ({}, {"start": 2}))
+    assert full.budgets[:, 0].tolist() == [0, 1, 2, 3, 4] == other.budgets[:, 0].tolist()
+    assert full.values[:, 0].tolist() == [0, 3, 4, 4, 4]
+    assert other.values[:, 0].tolist() == [0, 3, 4, 4, 4]
+    assert "'battery' is its capacity; it starts full with any." in str(full)
+    assert "'battery' is its capacity; it starts at 2, or full where less fits." in str(other)
+    assert not ace.budget_curve(game(reserve=[0, 1, 0, 0, 0])).schedule
+    many = ace.budget_curve(game(start=2), budgets=[0.5, 1.5, 10**30, math.inf, -1])
+    assert many.values[:-1, 0].tolist() == [0, 3, 4, 4] and not many.feasible[-1]
+
+
+@pytest.mark.parametrize("start", [None, 0.6])
+def test_a_rounded_curve_agrees_with_a_rounded_solve(start):
+    game = ace.MarkovGame.from_functions(
+        players=["me"],
+        actions=lambda t, s: [("work", "charge", "wait")],
+        outcomes=lambda t, s, a: [(1, s, {"battery": {"work": 0.371, "charge": -0.83, "wait": 0.013}[a[0]]})],
+        reward=lambda t, s, a: [a[0] == "work"],
+        budget={"battery": ace.reservoir(1, start)},
+        horizon=5,
+        initial="here",
+    )
+    curve = ace.budget_curve(game, epsilon=0.1, points=7)
+    assert curve.values[-1, 0] == ace.solve(game, epsilon=0.1).values[0]
+    assert (np.diff(curve.values[:, 0]) >= 0).all() and curve.values[0, 0] < curve.values[-1, 0]
+
+
 def test_agrees_with_the_oracle():
     compared = 0
     for seed in range(25):
         game = oracle.random_game(np.random.default_rng([3, seed]), constraints=1, horizon=2, costs="signed")
         if not bounded(game):
             continue
-        own = last_finite([row[0] for row in game.budgets])
-        curve = ace.budget_curve(game, ace.CE(), budgets=[own - 1, own, own + 1])
+        (own,) = own_budgets(game)
+        curve = ace.budget_curve(game, ace.CE(), budgets=[max(own - 1, Fraction(0)), own, own + 1])
         for row, found in zip(exact_rows(curve), curve.values, strict=True):
             expected = oracle.root_values(shifted(game, row), ace.CE())
             assert (expected is None) == np.isnan(found).any()

@@ -45,7 +45,8 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
         cost_gamma: discount of costs; the same as `gamma` by default.
 
     Raises:
-        InvalidGame: when the rules or budgets depend on time, or a state has no actions yet.
+        InvalidGame: when the rules or budgets depend on time, a budget is a reservoir, or a state
+            has no actions yet.
         InvalidOption: naming the option and the rule.
         TooLarge: when more than 20,000 steps would be needed.
     """
@@ -54,6 +55,12 @@ def discount(game: MarkovGame, gamma: Any, *, epsilon: Any, cost_gamma: Any = No
     cost_rate = rate if cost_gamma is None else _rate("cost_gamma", cost_gamma)
     above_zero = "a number above 0 (between 1e-100 and 1e100)"
     small = read_number("epsilon", epsilon, lambda x: SMALLEST <= x <= 1 / SMALLEST, above_zero)
+    stored = next((label for label, x in zip(game.constraints, game.reservoirs, strict=True) if x is not None), None)
+    if stored is not None:
+        raise InvalidGame(
+            f"discount: the budget of {stored!r} is a reservoir, which drains and fills by what each step truly costs; "
+            "discounted costs say nothing about its level. Solve the game with a finite horizon instead"
+        )
     rules = _stationary(game)
     if len(set(game.budgets)) > 1:
         raise InvalidGame("discount: the budgets depend on time; infinite play needs one per constraint, for all times")

@@ -4,6 +4,9 @@ With H steps and cells of epsilon / H the true total exceeds the rounded one by 
 What is infeasible with costs rounded down is infeasible in truth, and every deviation that is safe
 in truth is safe there, so an equilibrium of the rounded game deters it. Rounded up, the true total
 never exceeds the rounded one: what keeps the budgets there keeps them in truth.
+
+A reservoir (spec 11) follows max(spent + cost, 0), which never widens a difference, so the same
+bounds hold. It begins with what is truly missing, and cells are chosen so that few totals remain.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ class Rounding:
 
     cell: Fraction
     direction: str
-    lowest: Fraction | None = None  # a multiple of the cell; from there down the constraint cannot bind any more
+    lowest: Fraction | None = None  # a multiple of the cell; below it costs make no difference any more
 
     def of(self, cost: Fraction) -> Fraction:
         """The rounded cost."""
@@ -71,8 +74,9 @@ def round_costs(
         game: the game; its costs may be fine or given by distributions.
         epsilon: how far over its budget a constraint may go with costs rounded down: one number for
             all, one per constraint, or {constraint: number}. Zero leaves costs as they are.
-        relative: whether epsilon is a share of the budget's size instead of an amount. (A budget of
-            zero leaves its constraint unrounded.)
+        relative: whether epsilon is a share of the budget's size instead of an amount; of a
+            reservoir, of its capacity less the reserve. (A budget of zero leaves its constraint
+            unrounded.)
         rounding: "down", or "up" for budgets that are never exceeded at all.
         any_budget: whether the result also serves budgets smaller than the game's own. By default a
             constraint that cannot bind is not counted, and very low costs are cut off where it
@@ -130,11 +134,11 @@ def _rule(
     game: MarkovGame, m: int, epsilon: Fraction, relative: bool, direction: str, any_budget: bool
 ) -> Rounding | None:
     """How the costs of one constraint are counted; None: as they are."""
-    costs, horizon = game.cost_values[m], game.horizon
+    costs, horizon, start = game.cost_values[m], game.horizon, game.spent_at_start[m]
     finite = [(t, b) for t, row in enumerate(game.budgets) if not isinstance(b := row[m], float)]
     smallest = min((b for _, b in finite), default=Fraction(0))
     largest = max([Fraction(0), *map(upper, costs)])
-    if not finite or (horizon * largest <= smallest and not any_budget):
+    if not finite or (start + horizon * largest <= smallest and not any_budget):
         return Rounding(Fraction(1), "ignore")
     # the largest cell whose error stays within epsilon at every finite budget
     cell = min((epsilon * abs(b) if relative else epsilon) / (t + 1) for t, b in finite)
@@ -148,11 +152,12 @@ def _rule(
             )
         return None
     if not drawn:
-        unit = Fraction(0)
+        unit = whole = Fraction(0)
         with suppress(TooLarge):  # finer than any cell
-            unit = common_unit(numbers)
-        if unit >= cell and horizon * max(map(abs, numbers)) < LARGEST * unit:
+            unit, whole = common_unit(numbers), common_unit([*numbers, start])
+        if unit >= cell and start + horizon * max(map(abs, numbers)) < LARGEST * whole:
             return None  # as coarse as that already
+    cell = _fitting(cell, start)
     counted = Rounding(cell, direction).of(largest)
     least = min(c.lower if isinstance(c, RandomCost) else c for c in costs)
     if any_budget and least != -math.inf:
@@ -160,9 +165,23 @@ def _rule(
     # no budget below the horizon times the cheapest cost can be kept
     cheapest = min(map(upper, costs))
     tightest = min(smallest, horizon * cheapest, Fraction(0)) if any_budget else smallest
+    kept = game.reservoirs[m]
+    if kept is not None:  # from any level this fills it, or leaves the reserve and all that can still be drained
+        tightest = smallest - kept.capacity
     # what is cut off must not count as spending
     lowest = min(0, math.floor((tightest - horizon * counted) / cell)) * cell
     return Rounding(cell, direction, lowest if least < lowest else None)
+
+
+def _fitting(cell: Fraction, start: Fraction) -> Fraction:
+    """The largest cell of at most this size that divides what is spent at the beginning.
+
+    Where that is less than a cell: the largest of which it is a whole part. Then totals are
+    multiples of the cell, or these and what was spent at the beginning: at most twice as many.
+    """
+    if start == 0:
+        return cell
+    return start / math.ceil(start / cell) if start >= cell else start * math.floor(cell / start)
 
 
 _Cells = tuple[Ints, Floats]

@@ -253,6 +253,12 @@ def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
     return plain(column[0]) if len(set(column)) == 1 else [plain(b) for b in column]
 
 
+def has_schedule(game: MarkovGame) -> bool:
+    """Whether a plain budget changes with time; a larger one is then the whole schedule shifted."""
+    columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
+    return any(len(set(column)) > 1 for column, kept in columns if kept is None)
+
+
 def costless(game: MarkovGame) -> list[Label]:
     """Constraints that have a finite budget though no outcome ever costs anything of them."""
     return [

@@ -93,8 +93,8 @@ class Frontier:
 
     `reference` holds the last finite entry of each budget (0 if there is none) or the capacity of a
     reservoir; a minimal budget replaces that entry. A reservoir that starts full starts full with
-    any capacity, another one at its level, or full where less fits. Between two whole multiples of
-    `units` nothing changes.
+    any capacity, another one at its level, or full where less fits. Every minimal budget is a whole
+    multiple of `units`.
     """
 
     def __init__(self, game: MarkovGame) -> None:
@@ -110,8 +110,7 @@ class Frontier:
         shift = np.zeros((game.horizon, len(columns)), dtype=np.int64)  # D_t
         for m, (values, column) in enumerate(zip(exact_costs(game), columns, strict=True)):
             shifts = [b - self.reference[m] if isinstance(b, Fraction) else Fraction(0) for b in column]
-            kept = game.reservoirs[m]
-            unit = common_unit([*values, *shifts, *([] if kept is None else [kept.missing])])
+            unit = common_unit([*values, *shifts])
             whole, whole_shift = ([int(x / unit) for x in numbers] for numbers in (values, shifts))
             extent = game.horizon * max(map(abs, whole)) + max(map(abs, whole_shift))
             if extent >= LARGEST:

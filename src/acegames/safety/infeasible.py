@@ -5,6 +5,7 @@ from __future__ import annotations
 from acegames.approximate.rounding import Rounding
 from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
+from acegames.model.budgets import has_schedule
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain_array
 from acegames.model.words import number
@@ -18,12 +19,22 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
     except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
+    if not len(minimal):
+        stored = [
+            c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
+        ]
+        return Infeasible(
+            f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
+        )
     shown = [
-        ", ".join(f"{c!r}: {number(b)}" for c, b in zip(game.constraints, row, strict=True))
+        ", ".join(
+            f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
+            for c, kept, b in zip(game.constraints, game.reservoirs, row, strict=True)
+        )
         for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
-    last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
+    last = " (last finite entry of the schedule, the others shifted along)" if has_schedule(game) else ""
     return Infeasible(
         f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,

@@ -1,4 +1,4 @@
-"""The value of budget: equilibrium values as a function of the initial budget, all from one solve.
+"""The value of budget: equilibrium values as a function of the initial budget, from one solve.
 
 What is played at (t, s) with b left depends on b alone, not on how b came about. To begin with b is
 therefore to begin with more, `top`, of which `top - b` is spent already. The policy of a solved
@@ -11,6 +11,10 @@ A budget that cannot be kept would make the whole step infeasible; these are lef
 the minimal budgets, which are exact. A schedule is shifted as a whole, as in
 `Feasibility.frontier`: a budget stands for its last finite entry. The values are a step function of
 the budget: nothing changes between two whole multiples of the unit.
+
+The budget of a reservoir is its capacity. With another one it is full at another level, which
+spending beforehand cannot express, and no pairs are shared. So each capacity is a solve of its own;
+the budgets of the other constraints come from that solve together, as above.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from acegames.engines.local import LocalEngine
 from acegames.errors import InvalidOption, NoEquilibrium, TooLarge
 from acegames.model.arrays import Floats, Ints
 from acegames.model.assemble import RawLayer
+from acegames.model.budgets import has_schedule
 from acegames.model.checks import check_count
 from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
@@ -62,7 +67,7 @@ class BudgetCurve:
     feasible: NDArray[np.bool_]  # (k,)
     minimal: NDArray[Any]  # (j, M) the smallest feasible budgets: nothing below one of them is feasible
     steps: int  # how many budgets in the range can change the values; the curve may show fewer
-    # the budgets change with time: a line stands for the last finite ones, the rest shifted along
+    # plain budgets change with time: a line stands for the last finite ones, the rest shifted along
     schedule: bool
     remarks: tuple[str, ...] = ()  # further sentences on what the lines stand for
 
@@ -129,7 +134,9 @@ def budget_curve(
     """Equilibrium values as a function of the initial budget, all from one solve.
 
     Time and memory are linear in the pairs that the budgets reach together: a few times those of
-    the largest budget alone.
+    the largest budget alone. The budget of a reservoir is its capacity, and each capacity takes a
+    solve of its own (fewer `points` take less time); one that starts full starts full with any,
+    another one at its level, or full where less fits.
 
     Args:
         game: the game.
@@ -178,7 +185,7 @@ def budget_curve(
     if feasible.any():
         distinct, which = np.unique(whole[feasible], axis=0, return_inverse=True)
         run = functools.partial(_solve_all, scale, concept, engine or LocalEngine(), progress)
-        values[feasible] = _solve_parts(run, distinct, len(game.players))[which.reshape(-1)]
+        values[feasible] = _solve_each(run, distinct, scale.by_capacity(distinct), len(game.players))[which.reshape(-1)]
         without = np.flatnonzero(feasible & np.isnan(values[:, 0]))
         remarks += _none_found(game, varied, [shown[k] for k in without])
     width = len(game.constraints)
@@ -192,9 +199,20 @@ def budget_curve(
         feasible,
         plain_array([scale.exactly(budget) for budget in minimal.tolist()], width),
         steps,
-        len(set(game.budgets)) > 1,
-        remarks,
+        has_schedule(game),
+        (*remarks, *_capacities(scale, varied)),
     )
+
+
+def _capacities(scale: Scale, varied: list[int]) -> list[str]:
+    """What the lines of reservoirs stand for."""
+    said = []
+    for m in varied:
+        kept = scale.game.reservoirs[m]
+        if kept is not None:
+            begins = f"at {number(plain(kept.start))}, or full where less fits" if kept.missing else "full with any"
+            said.append(f"The budget of {scale.game.constraints[m]!r} is its capacity; it starts {begins}.")
+    return said
 
 
 def _none_found(game: MarkovGame, varied: list[int], without: list[Budget]) -> tuple[str, ...]:
@@ -215,20 +233,31 @@ def _solve_parts(solve: Callable[[Ints], Floats], whole: Ints, players: int) -> 
     try:
         return solve(whole)
     except NoEquilibrium:
-        if len(whole) == 1:
-            raise
-        halves = np.array_split(whole, 2)
-        found = [np.full((len(half), players), np.nan) for half in halves]
-        for k, half in enumerate(halves):
+        if len(whole) > 1:
             with contextlib.suppress(NoEquilibrium):
-                found[k] = _solve_parts(solve, half, players)
-        if np.isnan(np.concatenate(found)).all():
-            raise
-        return np.concatenate(found)
+                return _solve_each(solve, whole, np.array_split(np.arange(len(whole)), 2), players)
+        raise
+
+
+def _solve_each(solve: Callable[[Ints], Floats], whole: Ints, parts: list[Ints], players: int) -> Floats:
+    """Values of the budgets, each of the parts (their numbers) by itself; raises as above."""
+    found = np.full((len(whole), players), np.nan)
+    problem: NoEquilibrium | None = None
+    for part in parts:
+        try:
+            found[part] = _solve_parts(solve, whole[part], players)
+        except NoEquilibrium as error:
+            problem = problem or error
+    if problem is not None and np.isnan(found).all():
+        raise problem
+    return found
 
 
 def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgress | None, whole: Ints) -> Floats:
-    """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve."""
+    """Values (k, N) of feasible budgets (k, M), distinct, in whole units: one solve.
+
+    All have the same capacities.
+    """
     game, top = scale.game, whole.max(axis=0)
     spent = [[x * u for x, u in zip(less, scale.units, strict=True)] for less in (top - whole).tolist()]
     longer = _with_a_step_in_front(scale, top.tolist(), spent)
@@ -248,7 +277,8 @@ def _solve_all(scale: Scale, concept: Concept, engine: Engine, progress: OnProgr
     assert found is not None, "every budget was found feasible beforehand"
     units = [[int(x / u) for x, u in zip(budget, counted.units, strict=True)] for budget in spent]
     start, weight = (np.array(x) for x in zip(*game.initial, strict=True))
-    state, total = np.tile(start, len(whole)), np.repeat(np.array(units, dtype=np.int64), len(start), axis=0)
+    state = np.tile(start, len(whole))
+    total = np.repeat(counted.start + np.array(units, dtype=np.int64), len(start), axis=0)
     layer = found.layers[1]
     values = layer.values_at(layer.pairs(state, project(total, found.dims), None))
     return np.tensordot(weight, values.reshape(len(whole), len(start), -1), axes=(0, 1))
@@ -274,5 +304,6 @@ def _with_a_step_in_front(scale: Scale, top: list[int], spent: list[list[Fractio
     later = [RawLayer.of(layer, tuple(t + 1 for t in at)) for layer, at in zip(game.layers, game.times, strict=True)]
     shift = [w * u - r for w, u, r in zip(top, scale.units, scale.reference, strict=True)]
     budgets = [tuple(b if b == math.inf else b + x for b, x in zip(row, shift, strict=True)) for row in game.budgets]
-    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets))
+    held = scale.reservoirs(top)
+    begun = replace(game, initial=((0, 1.0),), budgets=((math.inf,) * len(top), *budgets), reservoirs=held)
     return rebuilt(begun, [first, *later], values, game.horizon + 1)

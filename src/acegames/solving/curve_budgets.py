@@ -12,6 +12,7 @@ import numpy as np
 
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Ints
+from acegames.model.budgets import Reservoir, Reservoirs
 from acegames.model.game import Label, MarkovGame, exact_costs
 from acegames.model.numbers import Bound, exact_or_inf, is_scalar
 from acegames.model.written import check_known, read_at
@@ -22,7 +23,12 @@ Budget = tuple[Bound, ...]
 
 
 class Scale:
-    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero."""
+    """Budgets of a game in units between which nothing changes; an unbounded one stays at zero.
+
+    The budget of a reservoir is its capacity b. Play from the level L keeps the reserve r after
+    costs with the sum S, and the largest sum R of the last few of them, when S <= L - r and
+    R <= b - r. Only costs and reserves count in the unit, and L may be cut to whole units too.
+    """
 
     def __init__(self, game: MarkovGame) -> None:
         frontier = Frontier(game)
@@ -43,6 +49,21 @@ class Scale:
     def exactly(self, whole: Sequence[int]) -> Budget:
         """The budget of whole units."""
         return tuple(w * u if b else math.inf for w, u, b in zip(whole, self.units, self.bounded, strict=True))
+
+    def reservoirs(self, whole: Sequence[int]) -> Reservoirs:
+        """Those of other capacities: full where they were full, else at the level, or full."""
+        return tuple(
+            kept and Reservoir(w * u, min(w, kept.start // u) * u if kept.missing else w * u)
+            for kept, w, u in zip(self.game.reservoirs, whole, self.units, strict=True)
+        )
+
+    def by_capacity(self, whole: Ints) -> list[Ints]:
+        """The numbers of budgets (k, M) whose capacities agree, and so share one solve."""
+        stored = [m for m, kept in enumerate(self.game.reservoirs) if kept is not None]
+        if not stored:
+            return [np.arange(len(whole))]
+        _, part = np.unique(whole[:, stored], axis=0, return_inverse=True)
+        return [np.flatnonzero(part.reshape(-1) == k) for k in range(part.max() + 1)]
 
     def minimal(self, varied: list[int]) -> Ints:
         """The smallest feasible budgets, (j, M); constraints that do not vary keep their own."""

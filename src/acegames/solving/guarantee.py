@@ -45,6 +45,8 @@ def guarantee(
         text = _rounded_up(concept, cells, asked)
     else:
         text = _rounded_down(concept, names, over, cells, asked)
+        if any(kept is not None and o > 0 for kept, o in zip(game.reservoirs, over, strict=True)):
+            text += " A reservoir is exceeded by what its level falls below what must be left in it."
     tails = game.tails
     if tails is not None:
         text = f"For the first {game.horizon} steps: {text[0].lower()}{text[1:]} {tails.text(game.horizon)}"
