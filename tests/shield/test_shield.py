@@ -31,7 +31,7 @@ def either_way(request, monkeypatch):
     """Every test runs with pairs held as cells of boxes and as lists."""
     if request.param == "lists":
         monkeypatch.setattr(space, "_prefer_dense", lambda _: False)
-    monkeypatch.setattr(safe_sets, "FIRST_SETS", 1)  # room grows from the start
+    monkeypatch.setattr(safe_sets, "FIRST_BYTES", 1)  # room grows from the start
 
 
 def shield_and_sets(game):

@@ -109,7 +109,7 @@ def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count
         rows = step.row_ptr[s + 1] - step.row_ptr[s]
         width = here.size[a, last]
         while nth < here.line[a + 1] - here.line[a]:
-            if count + rows > len(sets.bits):
+            if count + min(rows, width) > len(sets.bits):
                 return a, nth, pair, count
             start = here.base[a] + nth * width
             if any_marked(mark[start : start + width]):

@@ -248,7 +248,7 @@ def _explore_sparse(
         if enough is not None and enough(list(map(len, keys))):
             raise _Enough(list(map(len, keys)))
         _check_memory(SPARSE_BYTES * number, allowed, number)
-        keys.append(_successors(space, t, keys[t], team))
+        keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 
     def swept(t: int, wanted: Bools, next_true: Bools, played: Bools) -> tuple[Bools, Bools]:
         true, keep = np.empty(len(keys[t]), dtype=bool), np.zeros(len(keys[t + 1]), dtype=bool)
@@ -279,10 +279,11 @@ def _explore_sparse(
     return replace(space, dense=False, cells=tuple(cells), rewards=(low, high))
 
 
-def _successors(space: Space, t: int, keys: Ints, team: Team) -> Ints:
+def _successors(space: Space, t: int, keys: Ints, allowed: int, team: Team) -> Ints:
     """The cells that safe rows lead to, in order."""
     number = max(min(team.threads, SUCCESSOR_SETS, len(keys) // PIECE_KEYS), 1)
-    found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)]), pieces(len(keys), number))
+    room = allowed // number
+    found = team.each(lambda run: _set_of_successors(space, t, keys[slice(*run)], room), pieces(len(keys), number))
     if number == 1:
         return found[0]
     longest = max(found, key=len)
@@ -297,12 +298,13 @@ def _merged(parts: Sequence[Ints]) -> Ints:
     return keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
 
 
-def _set_of_successors(space: Space, t: int, keys: Ints) -> Ints:
+def _set_of_successors(space: Space, t: int, keys: Ints, allowed: int) -> Ints:
     from acegames.kernels.sparse import expand
 
     layer = (space.layers[t].boxes(), space.steps(t), space.following(t + 1))
     capacity = 1 << max(10, int(4 * len(keys)).bit_length())
     while True:
+        _check_memory(8 * capacity, max(allowed, 2**20), capacity // 2)
         table = np.empty(capacity, dtype=np.int64)
         found = expand(keys, *layer, table)
         if found >= 0:

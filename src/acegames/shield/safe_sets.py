@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.uint64]
 
-FIRST_SETS = 1 << 10  # distinct sets that there is room for to begin with
+FIRST_BYTES = 1 << 20  # of distinct sets that there is room for to begin with
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
@@ -103,8 +103,9 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     blocks = of.reshape(len(game.layers), len(game.states))
     code = np.empty(number, dtype=np.int32)
     rows = space.tables.widest[0]
-    known = _with_room(np.zeros((0, -(-rows // 64)), np.uint64), np.zeros(0, np.int32), max(FIRST_SETS, 2 * rows), 0)
-    count = 0
+    words, line = -(-rows // 64), min(rows, int(space.size[:, -1].max()))  # a line has no more different sets
+    first_sets = max(FIRST_BYTES // (8 * words), line if space.dense else 1)
+    known, count = _with_room(np.zeros((0, words), np.uint64), np.zeros(0, np.int32), first_sets, 0), 0
     for t in range(game.horizon):
         kernel, at, end, layer = _layer(space, t)
         into = code[first[t] : first[t + 1]]
@@ -119,6 +120,8 @@ def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> 
     """The first `count` sets with room for `more`; see the kernels."""
     from acegames.kernels.safe_sets import Sets, index_sets
 
+    held = 8 * bits.shape[1] * (len(bits) + more)
+    check_memory(f"shield: {count:,} different sets of safe joint actions", held, "fewer joint actions would help")
     bits = np.concatenate([bits, np.zeros((more, bits.shape[1]), dtype=np.uint64)])
     block = np.concatenate([block, np.zeros(more, dtype=np.int32)])
     found = Sets(bits, block, np.full(1 << (2 * len(bits)).bit_length(), -1, dtype=np.int32))
