@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
-from acegames.engines.answers import Answers, Failure, OpenStage, joined
+from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
 from acegames.engines.blocks import LayerData, Room, code_type, write_out
 from acegames.kernels import records
@@ -92,17 +92,18 @@ class Programs:
         """
         from acegames.kernels.cells import solve_cells
 
-        parts, given = [], self._given(data)
-        answers = buffers.answers(room)
+        mixed, opened, programs = list[Mixed](), tuple[OpenStage, ...](), 0
+        answers, rest, given = buffers.answers(room), buffers.rest, self._given(data)
         while taken[0] < end:
-            to = (answers, buffers.rest)
-            mixed, left, programs = solve_cells(taken, end, buffers.lot, data.source, *given, data.widest, *to)
-            parts.append(Answers(*room, _mixed(answers, mixed), programs=programs))
+            how = (buffers.lot, data.source, *given, data.widest)
+            count, left, took = solve_cells(taken, end, *how, answers, rest)
+            mixed, programs = [*mixed, _mixed(answers, count)], programs + took
             if left:
                 with _announcing:
                     announce("acegames.kernels.written", "solve_written", "further kernels for stage games")
-                parts.append(self.solve_each(data, buffers.rest, left, answers))
-        return joined(*room, parts)
+                found = self.solve_each(data, rest, left, answers)
+                mixed, opened, programs = [*mixed, found.mixed], opened + found.open, programs + found.programs
+        return Answers(*room, more=tuple(mixed), open=opened, programs=programs)
 
     def solve_each(self, data: LayerData, written: Written, count: int, answers: records.Answers) -> Answers:
         """The answers of the first written games, whether they are plain or not."""
