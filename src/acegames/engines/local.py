@@ -1,9 +1,9 @@
 """The default engine: compiled kernels over the cells of a clipped space, on all processors.
 
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
-is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
-does not depend on how many threads there are. A layer is filed while the next one is solved
-(`backward`).
+is cut into blocks (`blocks`), or threads take its cells from a common counter. Cells need the next
+layer's values and nothing else, so the answer does not depend on how many threads there are. A
+layer is filed while the next one is solved (`backward`).
 """
 
 from __future__ import annotations
@@ -236,12 +236,11 @@ class Sharing(Threads):
     buffers: dict[int, Buffers] = field(default_factory=dict)
 
     def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
-        games = min(self.run, int(self.space.totals.max()))
         taken, known = np.zeros(1, dtype=np.int64), dict[bytes, Floats]()
 
         def share(k: int) -> Answers:
             if k not in self.buffers:
-                self.buffers[k] = buffers_for(data, games)
+                self.buffers[k] = buffers_for(data, self._games)
             try:
                 found = self.stages.share(data, taken, data.cells, whole, self.buffers[k])
                 above = self.base.above[data.t]
@@ -250,7 +249,12 @@ class Sharing(Threads):
                 taken[0] = data.cells  # the other threads need not go on
                 raise
 
-        return self.team.each(share, range(max(min(self.team.threads, data.cells // lot_of(data, games)), 1)))
+        return self.team.each(share, range(max(min(self.team.threads, data.cells // lot_of(data, self._games)), 1)))
+
+    @cached_property
+    def _games(self) -> int:
+        """How many a thread has room for."""
+        return min(self.run, int(self.space.totals.max()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from acegames.engines.blocks import LayerData, Room, code_type, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
 from acegames.model.arrays import Floats, Ints, read_only
-from acegames.policy.filing import Mixed
+from acegames.policy.filing import PURE_ONLY, Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
@@ -130,6 +130,8 @@ class Programs:
 
 
 def _mixed(answers: records.Answers, count: int) -> Mixed:
+    if not count:
+        return PURE_ONLY
     ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
     cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
     return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())
