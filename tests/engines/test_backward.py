@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import acegames as ace
-from acegames.engines import backward, local
+from acegames.engines import backward
+from acegames.engines.answers import Answers
 from acegames.engines.blocks import write_out
 from acegames.engines.reference import OneByOne
+from acegames.engines.stages import Programs
 from oracle import random_game
 
 
@@ -72,20 +74,20 @@ def test_open_stages_are_repaired_and_go_on_into_the_layer_before(monkeypatch):
     """With every program left open by the kernel, exact arithmetic gives an equilibrium all the same."""
     game = games(1)[0]
     usual = ace.solve(game, ace.CE())
-    real = local.solve_block
+    real = Programs.share
 
-    def all_open(data, begin, end, solver, room):
-        """As the kernel, but nothing that took a program is certified."""
-        found = real(data, begin, end, solver, room)
+    def all_open(self, data, taken, end, room, buffers):
+        """As the kernels, but nothing that is mixed is certified."""
+        found = real(self, data, taken, end, room, buffers)
         assert not found.open
-        at = np.sort(np.concatenate([found.mixed.at, found.left]))
+        at = np.sort(np.concatenate([x.at for x in found.more]))
         written, count = write_out(data, at)
-        stages = tuple(solver._open(written, g) for g in range(count))
+        stages = tuple(self._open(written, g) for g in range(count))
         room.value[at] = np.nan
         room.code[at] = 0
-        return local.Answers(*room, open=stages, programs=found.programs)
+        return Answers(*room, open=stages, programs=found.programs)
 
-    monkeypatch.setattr(local, "solve_block", all_open)
+    monkeypatch.setattr(Programs, "share", all_open)
     repaired = ace.solve(game, ace.CE())
     assert repaired.stats.repaired > 0
     assert ace.verify(game, repaired.policy, ace.CE()).ok

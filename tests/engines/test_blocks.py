@@ -81,8 +81,8 @@ def test_a_block_may_be_any_run_of_cells():
         room = blocks.empty_room(data)
         parts = [blocks.solve_block(data, *x, solver, room) for x in ((0, middle), (middle, data.cells))]
         assert room.value.tobytes() == whole.value.tobytes() and room.code.tobytes() == whole.code.tobytes()
-        assert (np.concatenate([x.mixed.at for x in parts]) == found.mixed.at).all()
-        assert (np.concatenate([x.left for x in parts]) == found.left).all()
+        mixed = _joined([all_mixed(x) for x in parts])
+        assert all(np.array_equal(a, b) for a, b in zip(mixed, all_mixed(found), strict=True))
 
 
 def test_blocks_are_cut_by_memory_where_states_have_many_joint_actions():

@@ -68,7 +68,7 @@ def some_games(rng, family, shape, states=3):
 def solved(kernel, games, count, choices, goal, widest):
     """What a kernel files of each game, value, code, support and probabilities; None where it is left open."""
     rows = len(games.row)
-    value, code = np.zeros((count, games.utility.shape[1])), np.zeros(count, np.uint16)
+    value, code = np.zeros((games.utility.shape[1], count)), np.zeros(count, np.uint16)
     cell, ptr, opened = (np.zeros(n, np.int64) for n in (count, count + 1, count))
     answers = Answers(value, code, cell, ptr, np.zeros(rows, np.uint16), np.zeros(rows), opened)
     mixed, bad, programs = kernel(games, count, choices, goal, widest, answers)
@@ -77,7 +77,7 @@ def solved(kernel, games, count, choices, goal, widest):
         entries = slice(ptr[k], ptr[k + 1])
         played[int(cell[k])] = (answers.mixed_row[entries].tolist(), answers.mixed_prob[entries].tobytes())
     left = set(opened[:bad].tolist())
-    found = [None if g in left else (value[g].tobytes(), int(code[g]), played.get(g)) for g in range(count)]
+    found = [None if g in left else (value[:, g].tobytes(), int(code[g]), played.get(g)) for g in range(count)]
     return found, programs
 
 

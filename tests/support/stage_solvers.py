@@ -46,7 +46,7 @@ def kernel_arguments(batch, concept, players):
     """The arguments of `kernels.written.solve_written` for a batch."""
     stages, number, rows, widest = written(batch), len(batch), len(batch.utility), int(np.diff(batch.ptr).max())
     row_type = np.uint16 if widest < 65535 else np.uint32
-    value, code = np.empty((number, stages.utility.shape[1])), np.empty(number, row_type)
+    value, code = np.empty((stages.utility.shape[1], number)), np.empty(number, row_type)
     cell, ptr, opened = (np.empty(n, np.int64) for n in (number, number + 1, number))
     answers = Answers(value, code, cell, ptr, np.empty(rows, row_type), np.empty(rows), opened)
     goal = goal_of(concept, players, baseline_of(batch))

@@ -154,7 +154,8 @@ def test_heavy_packages_are_imported_where_they_are_used():
         "acegames.adapters.gymnasium.playing": {"gymnasium"},
     }
     own_place |= {"acegames.adapters.pettingzoo.playing": {"gymnasium", "pettingzoo"}}
-    own_place |= {f"acegames.{name}": {"numba"} for name in ("system.compiled", "system.linking", "kernels.lanes")}
+    compiling = ("system.compiled", "system.linking", "kernels.lanes", "kernels.sharing")
+    own_place |= {f"acegames.{name}": {"numba"} for name in compiling}
     for name, path in MODULES.items():
         top = {
             alias.split(".")[0]

@@ -13,7 +13,7 @@ import numpy as np
 from acegames.concepts import CCE, Nash
 from acegames.engines.baseline import baseline
 from acegames.engines.blocks import LayerData, empty_room
-from acegames.engines.stages import Programs
+from acegames.engines.stages import Programs, buffers_for
 from acegames.kernels.records import Boxes, Choices, Following, Steps, Written
 from acegames.model.arrays import read_only
 from acegames.stage.nash import solve_stages
@@ -58,4 +58,4 @@ def solve_one(games: Games) -> None:
     if games == "plain":
         solver.solve(data, 0, 1, room)
     else:
-        solver.solve_each(data, written, 1, room)
+        solver.solve_each(data, written, 1, buffers_for(data, 1).answers(room))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.model.arrays import Floats, Ints
-from acegames.policy.filing import NOTHING, PURE_ONLY, Mixed
+from acegames.policy.filing import PURE_ONLY, Mixed
 
 
 class OpenStage(NamedTuple):
@@ -37,8 +37,7 @@ class Answers:
     value: Floats  # (cells, 2N), or (cells, 1) with one player
     code: NDArray[Any]  # (cells,)
     mixed: Mixed = PURE_ONLY
-    more: tuple[Mixed, ...] = ()  # further ones: of a layer's blocks, and those repaired
-    left: Ints = field(default_factory=lambda: NOTHING)  # cells whose games the solver has left for `solve_left`
+    more: tuple[Mixed, ...] = ()  # further ones: of a layer's parts, and those repaired
     open: tuple[OpenStage, ...] = ()
     failure: Failure | None = None  # the first one
     programs: int = 0  # stage games that took a program or a search
@@ -48,7 +47,6 @@ class Answers:
 def joined(value: Floats, code: NDArray[Any], parts: Sequence[Answers]) -> Answers:
     """The answers of all cells from those of several parts, all filed in the same arrays."""
     more = tuple(mixed for x in parts for mixed in (x.mixed, *x.more))
-    left = np.concatenate([x.left for x in parts])
     opened = tuple(stage for x in parts for stage in x.open)
     counts = (sum(x.programs for x in parts), sum(x.repaired for x in parts))
-    return Answers(value, code, PURE_ONLY, more, left, opened, None, *counts)
+    return Answers(value, code, PURE_ONLY, more, opened, None, *counts)

@@ -7,17 +7,16 @@ layer what some of its boxes need, so that a block can travel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.engines.answers import Answers, joined
+from acegames.engines.answers import Answers
 from acegames.kernels.records import Boxes, Following, Listed, Source, Steps, Written
 from acegames.model.arrays import Floats, Ints, read_only, spans
-from acegames.policy.filing import NOTHING
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
 
@@ -53,10 +52,15 @@ class LayerData:
             reward = read_only(reward)
         marks = np.empty(0, np.uint8) if self.marks is None else self.marks
         keys = np.empty(0, np.int64) if self.keys is None else self.keys
-        next_listed = listed(np.empty(0, np.int64)) if self.next_listed is None else self.next_listed
+        next_listed = _no_cells() if self.next_listed is None else self.next_listed
         dense = self.marks is not None
-        next_value = np.ascontiguousarray(self.next_value.T) if dense else self.next_value
+        next_value = np.ascontiguousarray(self.next_value.T if dense else self.next_value)
         return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, next_value)
+
+
+@cache
+def _no_cells() -> Listed:
+    return listed(np.empty(0, np.int64))
 
 
 def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:
@@ -75,7 +79,7 @@ def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> Laye
 class Room(NamedTuple):
     """Where the values and codes of a layer's cells go."""
 
-    value: Floats
+    value: Floats  # (cells, 2N), or (cells, 1) with one player; column by column in memory
     code: NDArray[Any]
 
 
@@ -83,20 +87,21 @@ class StageSolver(Protocol):
     """Solves the stage games of cells, and files the answers under them in `room`."""
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
-        """The answers of the cells begin .. end-1; those of some may be left."""
-
-    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
-        """The answers of cells that were left."""
+        """The answers of the cells begin .. end-1."""
 
 
 def empty_room(data: LayerData) -> Room:
-    """Room for the cells. Nearly all games share a type of codes; each is compiled for anew."""
-    code = np.uint16 if data.widest[0] < 65535 else np.uint32
-    return Room(np.zeros((data.cells, data.reward.shape[1])), np.zeros(data.cells, code))
+    """Room for the cells."""
+    return Room(np.zeros((data.reward.shape[1], data.cells)).T, np.zeros(data.cells, code_type(data)))
+
+
+def code_type(data: LayerData) -> type[np.unsignedinteger[Any]]:
+    """The type of codes. Nearly all games share one, because each is compiled for anew."""
+    return np.uint16 if data.widest[0] < 65535 else np.uint32
 
 
 def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room: Room) -> Answers:
-    """Solve the stage games of the cells begin .. end-1; those of some may be left."""
+    """Solve the stage games of the cells begin .. end-1."""
     if data.marks is not None and data.reward.shape[1] == 1:
         from acegames.kernels.dense import solve_alone
 
@@ -109,11 +114,7 @@ def solve_block(data: LayerData, begin: int, end: int, solver: StageSolver, room
 
 def solve_all(data: LayerData, solver: StageSolver) -> Answers:
     """Solve the stage games of all cells."""
-    room = empty_room(data)
-    found = solve_block(data, 0, data.cells, solver, room)
-    if len(found.left):
-        found = joined(*room, [replace(found, left=NOTHING), solver.solve_left(data, found.left, room)])
-    return found
+    return solve_block(data, 0, data.cells, solver, empty_room(data))
 
 
 def write_out(data: LayerData, cells: Ints) -> tuple[Written, int]:

@@ -1,15 +1,15 @@
 """The default engine: compiled kernels over the cells of a clipped space, on all processors.
 
 Only the values of two layers are held; solved layers go to a store, in memory or on disk. A layer
-is cut into blocks (`blocks`), which need the next layer's values and nothing else, so the answer
-does not depend on how many threads there are. A layer is filed while the next one is solved
-(`backward`).
+is cut into blocks (`blocks`), or threads take its cells from a common counter. Cells need the next
+layer's values and nothing else, so the answer does not depend on how many threads there are. A
+layer is filed while the next one is solved (`backward`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,15 +22,15 @@ from acegames.engines.ahead import compile_ahead
 from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
-from acegames.engines.blocks import StageSolver, empty_room, layer_data, solve_block
+from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
 from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import failed
-from acegames.engines.stages import Programs, Searches, choices_of
+from acegames.engines.repair import repair
+from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
 from acegames.errors import InvalidOption, TooLarge
 from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
-from acegames.policy.filing import NOTHING
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import batches, count, explore
@@ -183,6 +183,8 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
         if len(players) > 1 or not space.dense:
             announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
         stages = Programs(concept, players, choices_of(space, concept), base)
+        if len(players) > 1 or not space.dense:
+            return Sharing(space, lattice, concept, base, stages, team, run)
     return Threads(space, lattice, concept, base, stages, team, run)
 
 
@@ -204,22 +206,21 @@ class Threads(ByArray):
         whole = empty_room(data)
         data.source  # noqa: B018  made once, before threads ask for it
 
-        def block(bounds: tuple[int, int]) -> Answers:
-            found = solve_block(data, *bounds, self.stages, whole)
-            if found.failure:
-                raise failed(self.space, self.lattice, t0, found.failure, self.concept)
-            return found
-
-        threads = self.team.threads
-        found = joined(*whole, self.team.each(block, list(runs(data.cells, self.run, threads))))
-        if len(found.left):
-            announce("acegames.kernels.written", "solve_written", "further kernels for stage games")
-            cells = [found.left[slice(*x)] for x in runs(len(found.left), self.run, threads)]
-            rest = self.team.each(lambda some: self.stages.solve_left(data, some, whole), cells)
-            found = joined(*whole, [replace(found, left=NOTHING), *rest])
+        found = joined(*whole, self._parts(data, whole))
         if len(self.space.game.players) == 1 and self.space.dense:
             _blank(self.space.layers[t0], whole.code, whole.value.reshape(-1))
         return [found], whole.value
+
+    def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
+        """The answers of all cells, in parts that several threads make."""
+
+        def block(bounds: tuple[int, int]) -> Answers:
+            found = solve_block(data, *bounds, self.stages, whole)
+            if found.failure:
+                raise failed(self.space, self.lattice, data.t, found.failure, self.concept)
+            return found
+
+        return self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
@@ -229,6 +230,35 @@ class Threads(ByArray):
     @cached_property
     def _plain_rewards(self) -> Floats:
         return with_gross(self.space.tables.reward)
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing(Threads):
+    """The same; threads take cells from a common counter, and keep their buffers."""
+
+    stages: Programs
+    buffers: dict[int, Buffers] = field(default_factory=dict)
+
+    def _parts(self, data: LayerData, whole: Room) -> list[Answers]:
+        taken, known = np.zeros(1, dtype=np.int64), dict[bytes, Floats]()
+
+        def share(k: int) -> Answers:
+            if k not in self.buffers:
+                self.buffers[k] = buffers_for(data, self._games)
+            try:
+                found = self.stages.share(data, taken, data.cells, whole, self.buffers[k])
+                above = self.base.above[data.t]
+                return repair(found, self.concept, self.space.game.players, above, known) if found.open else found
+            except BaseException:
+                taken[0] = data.cells  # the other threads need not go on
+                raise
+
+        return self.team.each(share, range(max(min(self.team.threads, data.cells // lot_of(data, self._games)), 1)))
+
+    @cached_property
+    def _games(self) -> int:
+        """How many a thread has room for."""
+        return min(self.run, int(self.space.totals.max()))
 
 
 @dataclass(frozen=True, eq=False)

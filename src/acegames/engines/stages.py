@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acegames.concepts import Concept
 from acegames.engines.answers import Answers, Failure, OpenStage
 from acegames.engines.baseline import Baseline
-from acegames.engines.blocks import LayerData, Room, write_out
+from acegames.engines.blocks import LayerData, Room, code_type, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
-from acegames.model.arrays import Ints, read_only
-from acegames.policy.filing import Mixed
+from acegames.model.arrays import Floats, Ints, read_only
+from acegames.policy.filing import PURE_ONLY, Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
+from acegames.system.announce import announce
+
+LOT = 16384  # numbers of the stage games that a thread writes out at once, about; but at least
+FEWEST_CELLS = 64  # that many games
+_announcing = Lock()
 
 
 def choices_of(space: Space, concept: Concept) -> Choices:
@@ -32,6 +39,37 @@ def choices_of(space: Space, concept: Concept) -> Choices:
     return Choices(tables.action, deviation, np.concatenate([[0], np.cumsum(counts)]))
 
 
+class Buffers(NamedTuple):
+    """Room for the answers of some games (`records.Answers`), and for games that are left."""
+
+    lot: int  # cells that are taken at a time
+    mixed_cell: Ints
+    mixed_ptr: Ints
+    mixed_row: NDArray[Any]
+    mixed_prob: Floats
+    open: Ints
+    rest: Written
+
+    def answers(self, room: Room) -> records.Answers:
+        """What kernels write to."""
+        return records.Answers(room.value.T, room.code, *self[1:6])
+
+
+def buffers_for(data: LayerData, games: int) -> Buffers:
+    """Room for so many games."""
+    widest, columns = data.widest[0], data.reward.shape[1]
+    lot, rows = lot_of(data, games), games * widest + 1  # one more: a row is written before it proves infeasible
+    (cell, opened, of, first), (ptr, start) = np.empty((4, games), np.int64), np.empty((2, games + 1), np.int64)
+    rest = Written(of, start, first, np.empty(rows, np.int64), np.empty((rows, columns)))
+    return Buffers(lot, cell, ptr, np.empty(rows, code_type(data)), np.empty(rows), opened, rest)
+
+
+def lot_of(data: LayerData, games: int) -> int:
+    """How many cells are taken at a time, where there is room for so many games."""
+    columns = int(data.reward.shape[1])
+    return min(max(LOT // (data.widest[0] * columns), FEWEST_CELLS), games)
+
+
 @dataclass(frozen=True, eq=False)
 class Programs:
     """Correlated play, and one player's: what floats cannot certify is left open."""
@@ -43,26 +81,38 @@ class Programs:
     goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
-        """As `blocks.StageSolver`; games that are not plain are left."""
+        """As `blocks.StageSolver`."""
+        return self.share(data, np.array([begin]), end, room, buffers_for(data, end - begin))
+
+    def share(self, data: LayerData, taken: Ints, end: int, room: Room, buffers: Buffers) -> Answers:
+        """The answers of cells from taken[0] to `end` that this thread takes; others may take some.
+
+        The lock of the interpreter is asked for where buffers are full, and at the end. Games that
+        are not plain are solved then.
+        """
         from acegames.kernels.cells import solve_cells
 
-        answers = _empty(room, end - begin, data.widest[0])
-        mixed, left, programs = solve_cells(begin, end, data.source, *self._given(data), data.widest, answers)
-        return Answers(*room, _mixed(answers, mixed), left=answers.open[:left].copy(), programs=programs)
+        mixed, opened, programs = list[Mixed](), tuple[OpenStage, ...](), 0
+        answers, rest, given = buffers.answers(room), buffers.rest, self._given(data)
+        while taken[0] < end:
+            how = (buffers.lot, data.source, *given, data.widest)
+            count, left, took = solve_cells(taken, end, *how, answers, rest)
+            mixed, programs = [*mixed, _mixed(answers, count)], programs + took
+            if left:
+                with _announcing:
+                    announce("acegames.kernels.written", "solve_written", "further kernels for stage games")
+                found = self.solve_each(data, rest, left, answers)
+                mixed, opened, programs = [*mixed, found.mixed], opened + found.open, programs + found.programs
+        return Answers(*room, more=tuple(mixed), open=opened, programs=programs)
 
-    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
-        """As `blocks.StageSolver`."""
-        return self.solve_each(data, *write_out(data, cells), room)
-
-    def solve_each(self, data: LayerData, written: Written, count: int, room: Room) -> Answers:
+    def solve_each(self, data: LayerData, written: Written, count: int, answers: records.Answers) -> Answers:
         """The answers of the first written games, whether they are plain or not."""
         from acegames.kernels.written import solve_written
 
-        answers = _empty(room, count, data.widest[0])
         mixed, bad, programs = solve_written(written, count, *self._given(data), data.widest[0], answers)
         games = np.searchsorted(written.cell[:count], answers.open[:bad])
         stages = tuple(self._open(written, int(g)) for g in games)
-        return Answers(*room, _mixed(answers, mixed), open=stages, programs=programs)
+        return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
     def _given(self, data: LayerData) -> tuple[Choices, Goal]:
         if data.t not in self.goals:
@@ -79,14 +129,9 @@ class Programs:
         return OpenStage(int(written.cell[g]), counted, self.choices.action[row], written.utility[rows].copy())
 
 
-def _empty(room: Room, games: int, widest: int) -> records.Answers:
-    """Room for the answers of so many games."""
-    cell, ptr, opened = (np.empty(n, np.int64) for n in (games, games + 1, games))
-    row, prob = np.empty(games * widest, dtype=room.code.dtype), np.empty(games * widest)
-    return records.Answers(*room, cell, ptr, row, prob, opened)
-
-
 def _mixed(answers: records.Answers, count: int) -> Mixed:
+    if not count:
+        return PURE_ONLY
     ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
     cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
     return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())
@@ -118,7 +163,3 @@ class Searches:
         room.code[cell[~pure]] = 0
         mixed = Mixed(cell[~pure], np.diff(found.ptr)[~pure], found.action, found.prob)
         return Answers(*room, mixed, programs=found.searched, repaired=found.repaired)
-
-    def solve_left(self, data: LayerData, cells: Ints, room: Room) -> Answers:
-        """As `blocks.StageSolver`; nothing is ever left."""
-        return Answers(*room)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from acegames.kernels.records import Boxes, Following, Steps
+from acegames.kernels.sharing import take
 from acegames.system.compiled import inner, kernel, making
 
 # -- bounds ---------------------------------------------------------------------------------------
@@ -310,13 +311,20 @@ def reach_range(t0, t1, boxes, steps, marks, bit_start, bits, reward, low, high)
 
 
 @kernel
-def reach_lines(t, begin, end, boxes, steps, marks, next_marks, reward, played, low, high):
-    """`reach` from some lines of one layer, into marks of their own; `played` may be shared."""
+def reach_lines(t, taken, run, boxes, steps, marks, next_marks, reward, played, low, high):
+    """`reach` from lines of one layer, into marks of this thread's own; `played` may be shared.
+
+    taken[0] is the first line that no thread has taken; this one takes `run` at a time.
+    """
     slot = np.full(steps.row_ptr.shape[1] - 1, -1, np.int32)
     c = np.zeros(steps.cost.shape[1], np.int64)
     next_marks[:] = 0
     after, step = following_at(boxes, t + 1, slot), steps_at(steps, t)
-    reach(begin, end, boxes_at(boxes, t), marks, step, after, next_marks, reward, played, low, high, c)
+    here = boxes_at(boxes, t)
+    begin = take(taken, run)
+    while begin < here.line[-1]:
+        reach(begin, begin + run, here, marks, step, after, next_marks, reward, played, low, high, c)
+        begin = take(taken, run)
 
 
 @kernel

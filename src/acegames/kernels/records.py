@@ -21,7 +21,7 @@ LINEAR, EGALITARIAN, FAIR, ANY = 0, 1, 2, 3
 
 TOGETHER = 2**15
 """Numbers of the incentive rows of one stage program up to which several are solved together: their
-room is made for each block of cells, and grows with the fourth power of the number of actions."""
+room is made for each call of a kernel, and grows with the fourth power of the number of actions."""
 
 
 class Boxes(NamedTuple):
@@ -158,7 +158,7 @@ class Goal(NamedTuple):
 class Answers(NamedTuple):
     """Answers of written stage games, by cell; mixed and open ones are appended."""
 
-    value: Floats  # (cells, 2N), or (cells, 1)
+    value: Floats  # (2N, cells), or (1, cells)
     code: NDArray[Any]  # (cells,) 1 + the row counted from the state's first; 0 where play is mixed
     mixed_cell: Ints
     mixed_ptr: Ints

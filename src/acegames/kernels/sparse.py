@@ -73,7 +73,7 @@ def empty_places(step):
 
 @making
 def places_room(step, widest):
-    """The same, without a look at every row of the game: it is made for each block of cells."""
+    """The same, without a look at every row of the game: it is made for each call of a kernel."""
     return np.empty(step.cost.shape[1], np.int64), np.empty(widest[1], np.int64)
 
 

@@ -133,8 +133,8 @@ def _solve_waiting(waiting, widest, written, choices, goal, group, mixed, left, 
 def _file_pure(g, written, chosen, answers):
     r, cell = written.ptr[g] + chosen, written.cell[g]
     answers.code[cell] = 1 + written.row[r] - written.first_row[g]
-    for i in range(answers.value.shape[1]):
-        answers.value[cell, i] = written.utility[r, i]
+    for i in range(len(answers.value)):
+        answers.value[i, cell] = written.utility[r, i]
 
 
 @inner
@@ -143,13 +143,15 @@ def _file_mixed(g, written, sigma, mixed, answers):
     begin, cell, entries = written.ptr[g], written.cell[g], answers.mixed_ptr[mixed]
     answers.code[cell] = 0
     answers.mixed_cell[mixed] = cell
-    for i in range(answers.value.shape[1]):
-        answers.value[cell, i] = 0.0
     for j in range(written.ptr[g + 1] - begin):
         if sigma[j] > 0.0:
             answers.mixed_row[entries] = written.row[begin + j] - written.first_row[g]
             answers.mixed_prob[entries] = sigma[j]
             entries += 1
-            for i in range(answers.value.shape[1]):
-                answers.value[cell, i] += sigma[j] * written.utility[begin + j, i]
     answers.mixed_ptr[mixed + 1] = entries
+    for i in range(len(answers.value)):
+        mean = 0.0
+        for j in range(written.ptr[g + 1] - begin):
+            if sigma[j] > 0.0:
+                mean += sigma[j] * written.utility[begin + j, i]
+        answers.value[i, cell] = mean

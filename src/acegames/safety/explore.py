@@ -26,6 +26,7 @@ from acegames.system.threads import Team
 SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # cells of the layers that one compiled call runs over
 PIECE_CELLS = 1 << 14  # and, on several threads, of one thread's piece of a layer at least
+TURNS = 8  # in which a thread takes its piece, about: how long a line takes differs
 PIECE_KEYS = 1 << 12  # of listed cells
 SUCCESSOR_SETS = 4  # that threads make at once, because each may be as large as the next layer
 ALL_LINES = 2**62
@@ -212,9 +213,11 @@ class _Reaching:
         low, high = np.empty((2, len(lines), len(space.game.players)))
         low[:], high[:] = np.inf, -np.inf
 
+        taken, run = np.zeros(1, dtype=np.int64), max(lines[0][1] // TURNS, 1)
+
         def reach(k: int) -> None:
             to = (found[k], space.tables.reward, self.played, low[k], high[k])
-            reach_lines(t, *lines[k], self.boxes, space.all_steps, marks, *to)
+            reach_lines(t, taken, run, self.boxes, space.all_steps, marks, *to)
 
         self.team.each(reach, range(len(lines)))
         rows = space.steps(t).row_ptr
