@@ -8,7 +8,7 @@ layer what some of its boxes need, so that a block can travel.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -53,10 +53,15 @@ class LayerData:
             reward = read_only(reward)
         marks = np.empty(0, np.uint8) if self.marks is None else self.marks
         keys = np.empty(0, np.int64) if self.keys is None else self.keys
-        next_listed = listed(np.empty(0, np.int64)) if self.next_listed is None else self.next_listed
+        next_listed = _none_listed() if self.next_listed is None else self.next_listed
         dense = self.marks is not None
         next_value = np.ascontiguousarray(self.next_value.T) if dense else self.next_value
         return Source(self.here, dense, marks, keys, step, reward, self.after, next_listed, next_value)
+
+
+@cache
+def _none_listed() -> Listed:
+    return listed(np.empty(0, np.int64))
 
 
 def layer_data(space: Space, t: int, reward: Floats, next_value: Floats) -> LayerData:

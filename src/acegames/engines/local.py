@@ -43,6 +43,7 @@ from acegames.system.threads import Team
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 SHORTEST = 8  # a block has at least one in so many of these cells
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+SMALL = 4096  # cells of all boxes
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
 
@@ -105,23 +106,26 @@ class LocalEngine:
     ) -> EngineResult | None:
         if len(game.players) > 1:
             compile_ahead("nash" if concept.product else "plain")
+            if not concept.product and processors() > 2:
+                compile_ahead("left")
         space, predicted = self._prepared(self.plan(game, lattice), concept, store, team)
         if not space.feasible:
             return None
         if len(game.players) > 1 and not concept.product:
-            compile_ahead("left")  # not before: there is one process already
+            compile_ahead("left")  # not before on two processors: each has something to compile
         assert space.rewards is not None
         base = baseline(*space.rewards)
         solver = _solver(space, lattice, concept, base, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, predicted, concept, store), team))
+        return replace(found, reached=_reached(space, lattice, _reached_bytes(space, predicted, concept, store), team))
 
     def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate]:
         """The explored space, within the limits, and what it will take; with lists where boxes may
         not fit.
         """
         allowed = available_memory() if self.memory is None else self.memory
-        if self.dense is None and space.dense and self._predicted(space, concept, store).memory > allowed:
+        small = space.total <= SMALL  # then boxes and lists take the same memory, next to none
+        if self.dense is None and space.dense and not small and self._predicted(space, concept, store).memory > allowed:
             try:
                 return self._within(min(allowed, LISTED_BYTES), replace(space, dense=False), concept, store, team)
             except TooLarge:
@@ -152,10 +156,13 @@ def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: L
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(game: MarkovGame, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
+def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
     """The pairs themselves, nothing clipped; None where they would take more memory than that."""
+    exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+    if exact.same_boxes(space):
+        return Reached(space.dims, space.layers[:-1])
     try:
-        exact = explore(plan(game, lattice, clip=False), allowed, team)
+        exact = explore(exact, allowed, team)
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
@@ -219,8 +226,14 @@ class Threads(ByArray):
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
-        taken = self.base.taken[t]
-        return with_gross(self.space.tables.reward - taken) if taken.any() else self._plain_rewards
+        if self._taken[t]:
+            return with_gross(self.space.tables.reward - self.base.taken[t])
+        return self._plain_rewards
+
+    @cached_property
+    def _taken(self) -> list[bool]:
+        """At which times there is a baseline."""
+        return [any(row) for row in self.base.taken.tolist()]
 
     @cached_property
     def _plain_rewards(self) -> Floats:

@@ -14,7 +14,7 @@ from acegames.engines.blocks import LayerData, Room, write_out
 from acegames.kernels import records
 from acegames.kernels.records import Choices, Goal, Written
 from acegames.model.arrays import Ints, read_only
-from acegames.policy.filing import Mixed
+from acegames.policy.filing import PURE_ONLY, Mixed
 from acegames.safety.space import Space
 from acegames.stage.kernel_form import deviation_table, goal_of
 from acegames.stage.nash import solve_stages
@@ -40,7 +40,7 @@ class Programs:
     players: tuple[Any, ...]
     choices: Choices
     base: Baseline
-    goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
+    goals: dict[int, Goal] = field(default_factory=dict)  # of times that were solved
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`; games that are not plain are left."""
@@ -65,12 +65,13 @@ class Programs:
         return Answers(*room, _mixed(answers, mixed), open=stages, programs=programs)
 
     def _given(self, data: LayerData) -> tuple[Choices, Goal]:
-        if data.t not in self.goals:
-            self.goals[data.t] = goal_of(self.concept, self.players, self.base.above[data.t])
+        t = data.t if self.concept.criterion.compares else 0  # else all times have the same goal
+        if t not in self.goals:
+            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        return choices, self.goals[data.t]
+        return choices, self.goals[t]
 
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))
@@ -87,6 +88,8 @@ def _empty(room: Room, games: int, widest: int) -> records.Answers:
 
 
 def _mixed(answers: records.Answers, count: int) -> Mixed:
+    if not count:
+        return PURE_ONLY
     ptr, used = answers.mixed_ptr, int(answers.mixed_ptr[count])
     cell, size = answers.mixed_cell[:count].copy(), ptr[1 : count + 1] - ptr[:count]
     return Mixed(cell, size, answers.mixed_row[:used].copy(), answers.mixed_prob[:used].copy())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, Listed
 from acegames.model.arrays import Bools, Floats, Ints, pointers
-from acegames.safety.cells import RANK_BLOCK, Cells
+from acegames.safety.cells import RANK_BLOCK, Cells, LayerSpace
 from acegames.safety.space import Space
 from acegames.system.machine import available_memory
 from acegames.system.threads import Team
@@ -42,11 +42,16 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
     """
     allowed = available_memory() if memory is None else memory
     states = np.array([s for s, _ in space.game.initial], dtype=np.int64)
-    roots = space.layer(0).locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
+    top = space.layer(0)
+    roots = top.locate(states, np.zeros((len(states), space.budget.shape[1]), dtype=np.int64), None)
     if (roots < 0).any():
         return space
-    explored = _explore_dense if space.dense else _explore_sparse
-    return explored(space, roots, allowed, Team() if team is None else team)
+    team = Team() if team is None else team
+    return (
+        _explore_dense(space, top, roots, allowed, team)
+        if space.dense
+        else _explore_sparse(space, roots, allowed, team)
+    )
 
 
 def _check_memory(needed: float, allowed: int, cells: int) -> None:
@@ -73,15 +78,16 @@ def pieces(count: int, number: int) -> list[tuple[int, int]]:
     return [(count * k // number, count * (k + 1) // number) for k in range(number)]
 
 
-def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space:
+def _explore_dense(space: Space, top: LayerSpace, roots: Ints, allowed: int, team: Team) -> Space:
     from acegames.kernels.boxes import heights_range, pack, reach_range
 
-    H, widest = space.game.horizon, int(space.totals.max())
-    needed = int(space.line_start[-1]) * 4 + int(space.totals.sum()) / 8 + 2 * widest
+    H, totals = space.game.horizon, space.totals.tolist()
+    widest = max(totals)
+    needed = int(space.line_start[-1]) * 4 + sum(totals) / 8 + 2 * widest
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layer(H)
-    height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
+    height[space.line_start[H] :] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1])
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
     threads = 1 + max(min(team.threads - 1, spare, widest // PIECE_CELLS), 0)
@@ -90,21 +96,20 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     for (t0, t1), lines in zip(reversed(runs), reversed(shares), strict=True):
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
-    top = space.layer(0)
-    box = np.searchsorted(top.base, roots, side="right") - 1
+    box = top.base.searchsorted(roots, side="right") - 1
     line, place = np.divmod(roots - top.base[box], top.size[box, -1])
     if (place > height[top.line[box] + line]).any():
         return space
-    marks = np.zeros(int(space.totals[0]), dtype=np.uint8)
+    marks = np.zeros(totals[0], dtype=np.uint8)
     marks[roots] = 1
     bit_start = pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
     pack(marks, bits[: bit_start[1]])
-    bounds = (H, len(space.game.players))
-    low, high = np.full(bounds, np.inf), np.full(bounds, -np.inf)
-    reaching = _Reaching(space, team, boxes, threads)
+    low, high = np.empty((2, H, len(space.game.players)))
+    low[:], high[:] = np.inf, -np.inf
+    reaching = _Reaching(space, team, boxes, threads) if threads > 1 else None
     for (t0, t1), lines in zip(runs, shares, strict=True):
-        if len(lines) == 1:
+        if len(lines) == 1 or reaching is None:
             marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, space.tables.reward, low, high)
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
@@ -127,7 +132,7 @@ class _Reaching:
         self.space, self.team, self.boxes = space, team, boxes
         self.played = np.zeros(len(space.tables.reward), dtype=bool)
         # of two layers, because the marks of one are read while those of the next are written
-        self.marks = np.empty((2, threads * int(space.totals.max()) if threads > 1 else 0), dtype=np.uint8)
+        self.marks = np.empty((2, threads * int(space.totals.max())), dtype=np.uint8)
 
     def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes) -> tuple[Bytes, Floats, Floats]:
         """The marks of t+1, also as bits, and the least and largest rewards of what is played."""

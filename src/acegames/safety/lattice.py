@@ -7,7 +7,6 @@ any play can spend (`inf` too) are cut to the largest total, which never binds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -44,7 +43,7 @@ def lattice(game: MarkovGame) -> Lattice:
     """Return the integer lattice of a game; TooLarge if a constraint's totals exceed 64 bits."""
     costs = exact_costs(game)
     units = tuple(common_unit(values) for values in costs)
-    scaled = [[int(v / u) for v in values] for values, u in zip(costs, units, strict=True)]
+    scaled = [[_floor(v, u) for v in values] for values, u in zip(costs, units, strict=True)]
     budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
     for m, whole in enumerate(scaled):
         most = game.horizon * max(map(abs, whole))
@@ -55,6 +54,11 @@ def lattice(game: MarkovGame) -> Lattice:
                 f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
-        bounds = (most if isinstance(row[m], float) else math.floor(row[m] / units[m]) for row in game.budgets)
+        bounds = (most if isinstance(b, float) else _floor(b, units[m]) for b in (row[m] for row in game.budgets))
         budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]
     return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget)
+
+
+def _floor(amount: Fraction, unit: Fraction) -> int:
+    """`math.floor(amount / unit)`, without making the fraction."""
+    return (amount.numerator * unit.denominator) // (amount.denominator * unit.numerator)
