@@ -314,3 +314,13 @@ def test_totals_near_the_limit():
 def test_the_cells_of_a_space_are_those_of_its_times():
     space = plan(big_game(), lattice(big_game()), clip=True)
     assert space.total == sum(layer.total for layer in space.layers[:-1]) > 0
+
+
+@pytest.mark.parametrize(("processors", "before"), [(2, ["plain"]), (3, ["plain", "left"])])
+def test_the_kernel_for_ties_is_compiled_from_the_beginning_where_there_is_a_processor(processors, before, monkeypatch):
+    done, real = [], local.explore
+    monkeypatch.setattr(local, "processors", lambda: processors)
+    monkeypatch.setattr(local, "compile_ahead", done.append)
+    monkeypatch.setattr(local, "explore", lambda *given: done.append("explored") or real(*given))
+    ace.solve(ace.catalog.get("intersection"), ace.CE())
+    assert done[: len(before) + 1] == [*before, "explored"] and "left" in done
