@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import pty
@@ -13,12 +14,15 @@ import sys
 import numpy as np
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 import acegames as ace
 from acegames.cli import app
-from acegames.cli.screen import filled_bar, one_line, out, speaking, unwatched
+from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
 from acegames.cli.text_plot import plot_frontier
+from acegames.system.compiling import compiling
 
 VERBS = ("check", "frontier", "reduce", "solve", "bracket", "verify", "simulate", "catalog", "bench")
 HOSTILE = ("[red]", "[/]", "[bold]x[/bold]", "危険 of rain", "two\nlines", "\x1b[31mred")
@@ -315,6 +319,17 @@ def test_quiet_work_shows_no_bar(monkeypatch):
     for quiet, as_json in ((False, False), (True, False), (False, True)):
         with speaking(quiet=quiet, as_json=as_json):
             assert unwatched() == (quiet or as_json)
+
+
+def test_a_bar_says_when_kernels_are_compiled():
+    with Progress(console=Console(file=io.StringIO())) as bar:
+        with saying_when_it_compiles(bar, bar.add_task("checking")):
+            bar.update(0, description="still checking")
+            with compiling(), compiling():
+                assert bar.tasks[0].description == "compiling kernels"
+            assert bar.tasks[0].description == "still checking"
+        with compiling():
+            assert bar.tasks[0].description == "still checking"
 
 
 def test_old_encodings_get_plain_characters():

@@ -1,5 +1,7 @@
 """The compiled engine gives the reference's answers, dense and sparse, whatever the threads, and says what it needs beforehand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from acegames.kernels import cells, written
 from acegames.safety.explore import explore
 from acegames.safety.graph import feasible_graph
 from acegames.safety.lattice import lattice
-from acegames.safety.space import Space, plan
+from acegames.safety.space import plan
 from oracle import random_game
 
 ENGINES = {"dense": ace.LocalEngine(dense=True), "sparse": ace.LocalEngine(dense=False)}
@@ -59,7 +61,7 @@ def test_dense_and_sparse_find_the_pairs_of_the_graph(seed):
         graph = feasible_graph(game, whole)
         for clip in (False, True):
             for dense in (False, True):
-                space = explore(Space(**{**vars(plan(game, whole, clip=clip)), "dense": dense}))
+                space = explore(replace(plan(game, whole, clip=clip), dense=dense))
                 assert space.feasible == (graph is not None)
                 for t in range(game.horizon + 1 if graph else 0):
                     layer, spent = space.layers[t], graph[t].spent
@@ -67,6 +69,24 @@ def test_dense_and_sparse_find_the_pairs_of_the_graph(seed):
                     assert set(cells.tolist()) == set(layer.cells.listed(layer.total).tolist())
                     if not clip:
                         assert layer.cells.number == len(cells)
+
+
+def test_the_pairs_of_a_policy_are_those_of_an_exploration_without_clipping():
+    rng, clipped = np.random.default_rng(12), set()
+    for _ in range(40):
+        game = random_game(rng)
+        found = solved(game, ace.CCE(), ace.LocalEngine())
+        if found is None:
+            continue
+        whole, reached = lattice(game), found.policy.reached
+        exact = explore(plan(game, whole, clip=False))
+        assert reached.dims == exact.dims
+        for mine, its in zip(reached.layers, exact.layers[:-1], strict=True):
+            assert np.array_equal(mine.cells.listed(mine.total), its.cells.listed(its.total))
+            for name in ("states", "lo", "size", "base", "line", "least", "most"):
+                assert np.array_equal(getattr(mine, name), getattr(its, name))
+        clipped.add(reached.layers[0] is not found.policy.layers[0].space)
+    assert clipped == {True, False}  # where nothing is clipped, the policy's own pairs are these
 
 
 def big_game(states=6, horizon=14, budget=40, constraints=2, seed=0):
@@ -298,3 +318,13 @@ def test_totals_near_the_limit():
 def test_the_cells_of_a_space_are_those_of_its_times():
     space = plan(big_game(), lattice(big_game()), clip=True)
     assert space.total == sum(layer.total for layer in space.layers[:-1]) > 0
+
+
+@pytest.mark.parametrize(("processors", "before"), [(2, ["plain"]), (3, ["plain", "left"])])
+def test_the_kernel_for_ties_is_compiled_from_the_beginning_where_there_is_a_processor(processors, before, monkeypatch):
+    done, real = [], local.explore
+    monkeypatch.setattr(local, "processors", lambda: processors)
+    monkeypatch.setattr(local, "compile_ahead", done.append)
+    monkeypatch.setattr(local, "explore", lambda *given: done.append("explored") or real(*given))
+    ace.solve(ace.catalog.get("intersection"), ace.CE())
+    assert done[: len(before) + 1] == [*before, "explored"] and "left" in done

@@ -11,7 +11,7 @@ import pytest
 
 import oracle
 from acegames import CCE, CE
-from acegames.stage import StageBatch
+from acegames.stage import StageBatch, kernel_form
 from acegames.stage.highs import HighsStageSolver
 from stage_solvers import BatchStageSolver, PlainFirst, solved_exactly
 
@@ -359,3 +359,23 @@ def test_large_floors_keep_the_objective(name):
         welfare.append((sigma @ u).sum())
         assert welfare[-1] == pytest.approx((solved_exactly(X, u, concept, (0, 1)) @ u).sum(), abs=1e-6)
     assert welfare == pytest.approx(sorted(welfare), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_deviations_are_the_same_however_they_are_found(seed, monkeypatch):
+    rng = np.random.default_rng([seed, 5])
+    counts = rng.integers(1, 4, rng.integers(1, 4))
+    every = np.array(list(np.ndindex(int(rng.integers(1, 5)), *counts)))
+    legal = every[np.sort(rng.choice(len(every), rng.integers(1, len(every) + 1), replace=False))]
+    groups, action, deviates = legal[:, 0], legal[:, 1:].astype(np.int32), rng.random(len(counts)) < 0.8
+    tables = []
+    for spread in (0, 10**9):
+        monkeypatch.setattr(kernel_form, "SPREAD", spread)
+        tables.append(kernel_form.deviation_table(groups, action, counts, deviates.tolist()))
+    assert np.array_equal(*tables)
+    numbers = {tuple(row): k - int(np.searchsorted(groups, row[0])) for k, row in enumerate(legal.tolist())}
+    for row, found in zip(legal.tolist(), tables[0].tolist(), strict=True):
+        for i, own in enumerate(deviates):
+            for a in range(counts[i]):
+                switched = numbers.get((*row[: i + 1], a, *row[i + 2 :]), -1) if own else -1
+                assert found[int(counts[:i].sum()) + a] == switched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -10,9 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core.errors import TypingError
 
 import acegames
 from acegames.system import compiled, linking
+from acegames.system.compiling import seconds_compiling, watched
 
 SOURCE = """
 from acegames.system.compiled import kernel
@@ -247,6 +250,22 @@ def test_a_kernel_that_another_process_compiles_is_waited_for(module, elsewhere)
     elsewhere(first.answer, "one_kernel.answer(1)")
     assert first.answer._cache.coming is not None
     assert (first.answer(1), hits(first.answer), first.answer._cache.coming) == (2, 1, None)
+
+
+def test_it_is_told_when_kernels_are_compiled_and_garbage_is_looked_for_seldom_meanwhile(module, elsewhere):
+    said, before, usual = [], seconds_compiling(), gc.get_threshold()
+    with watched(lambda begun: said.append((begun, gc.get_threshold() == usual))):
+        first, once = module(), [(True, False), (False, True)]
+        elsewhere(first.answer, "one_kernel.answer(1)")
+        assert first.answer(1) == 2 and said == once and seconds_compiling() > before  # waiting counts
+        module().answer(1)
+        assert said == once  # it is kept
+        assert module(SOURCE.replace("+ 1", "+ 10")).answer(1) == 11 and said == 2 * once
+        with pytest.raises(TypingError):
+            module(SOURCE.replace("x + 1", "x.nothing")).answer(1)
+        assert said == 3 * once
+    module(SOURCE.replace("+ 1", "+ 100")).answer(1)
+    assert said == 3 * once
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(1)", "one_kernel.answer(1.5)"])

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from rich import markup
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 import acegames as ace
+from acegames.system.compiling import watched
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
@@ -55,8 +56,22 @@ def unwatched() -> bool:
 def working(text: str) -> Iterator[None]:
     """Show on a terminal what goes on, and for how long; it goes when the work is done."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
-        bar.add_task(text, total=None)
+    bar = Progress(*columns, console=err, transient=True, disable=unwatched())
+    with bar, saying_when_it_compiles(bar, bar.add_task(text, total=None)):
+        yield
+
+
+@contextmanager
+def saying_when_it_compiles(bar: Progress, task: TaskID) -> Iterator[None]:
+    """Have the only task of a bar say so while kernels are compiled, which the first run does."""
+    before = ""
+
+    def tell(begun: bool) -> None:
+        nonlocal before
+        before = bar.tasks[0].description if begun else before
+        bar.update(task, description="compiling kernels" if begun else before)
+
+    with watched(tell):
         yield
 
 
@@ -71,7 +86,8 @@ def solve_with_bar(work: Callable[[ace.OnProgress], T]) -> T:
             text += f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, {state.seconds_left:,.0f} s left"
             bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)
 
-        return work(show)
+        with saying_when_it_compiles(bar, task):
+            return work(show)
 
 
 def memory_used() -> int:

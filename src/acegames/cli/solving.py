@@ -12,8 +12,9 @@ from typer import Option
 import acegames as ace
 from acegames.cli import options as opt
 from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
-from acegames.cli.tables import certificate_data, show_summary, solution_data
+from acegames.cli.tables import Took, certificate_data, show_summary, solution_data
 from acegames.engines.checkpoint import other_runs
+from acegames.system.compiling import seconds_compiling
 
 CHECKPOINT = "Store solved layers here: the same command goes on after a crash, and the policy stays out of memory."
 
@@ -56,16 +57,17 @@ def solve(
     options: dict[str, Any] = {"epsilon": within, "relative": relative, "rounding": rounding, "checkpoint": checkpoint}
     options["keep_values"] = values
     options["engine"] = opt.read_engine(engine, threads, memory)
+    compiled_before = seconds_compiling()
     solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()
     with working("checking"):
         certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
-    seconds_to_check = time.perf_counter() - begun
+    took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
     output = output if good else None
     if output is not None:
         solution.save(output)
-    show_summary(solution, certificate, seconds_to_check=seconds_to_check, verbose=verbose)
+    show_summary(solution, certificate, took, verbose=verbose)
     written = say_written(output)
     if written is not None and solution.checkpoint is not None:
         out.print(escape(_not_needed(solution.checkpoint)), soft_wrap=True)

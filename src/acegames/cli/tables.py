@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Group
@@ -127,9 +127,14 @@ def certificate_data(certificate: ace.Certificate | None) -> dict[str, Any] | No
     return {**{name: getattr(certificate, name) for name in CERTIFICATE}, "tolerance": certificate.tol}
 
 
-def show_summary(
-    solution: ace.Solution, certificate: ace.Certificate | None, *, seconds_to_check: float, verbose: bool
-) -> None:
+class Took(NamedTuple):
+    """Seconds besides those of the solve."""
+
+    checking: float
+    compiling: float  # of those for solving and checking
+
+
+def show_summary(solution: ace.Solution, certificate: ace.Certificate | None, took: Took, *, verbose: bool) -> None:
     """Print a solution; in full the promise if it is approximate, and what a failed check found."""
     name, concept = one_line(solution.game.name), solution.concept
     colour = "yellow" if certificate is None else "green" if certificate.ok else "red"
@@ -140,7 +145,7 @@ def show_summary(
     parts: list[Any] = [title, "", values]
     if certificate is not None and solution.game.constraints:
         parts += ["", _spending(solution.game, certificate)]
-    parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, seconds_to_check)]
+    parts += ["", *_verdict(certificate, colour), _effort(solution, certificate, took)]
     head = Text(name, "bold") if name else None
     out.print(Panel(Group(*parts), title=head, title_align="left", border_style=colour, expand=False))
     if verbose or not solution.policy.tracker.exact or solution.game.tails is not None:
@@ -187,12 +192,14 @@ def _verdict(certificate: ace.Certificate | None, colour: str) -> list[Text]:
     return lines
 
 
-def _effort(solution: ace.Solution, certificate: ace.Certificate | None, seconds_to_check: float) -> Text:
+def _effort(solution: ace.Solution, certificate: ace.Certificate | None, took: Took) -> Text:
     stats = solution.stats
     repaired = f" ({stats.repaired:,} of them solved again exactly)" if stats.repaired else ""
     solved = "" if stats.seconds is None else f", {stats.seconds:.2f} s"
-    checked = "" if certificate is None else f", checked in {seconds_to_check:.2f} s"
-    return Text(f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}{solved}{checked}.", "dim")
+    checked = "" if certificate is None else f", checked in {took.checking:.2f} s"
+    first = f" ({took.compiling:.1f} s of all this for compiling)" if took.compiling > 0.05 else ""
+    work = f"{stats.pairs:,} stage games, {stats.programs:,} linear programs{repaired}"
+    return Text(f"{work}{solved}{checked}{first}.", "dim")
 
 
 def _grid(*heads: str) -> Table:

@@ -46,6 +46,8 @@ class Answers:
 
 def joined(value: Floats, code: NDArray[Any], parts: Sequence[Answers]) -> Answers:
     """The answers of all cells from those of several parts, all filed in the same arrays."""
+    if len(parts) == 1:
+        return parts[0]
     more = tuple(mixed for x in parts for mixed in (x.mixed, *x.more))
     opened = tuple(stage for x in parts for stage in x.open)
     counts = (sum(x.programs for x in parts), sum(x.repaired for x in parts))

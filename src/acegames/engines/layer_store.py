@@ -105,7 +105,7 @@ class InMemory:
 
     def put(self, solved: SolvedLayer) -> None:
         """Take one more."""
-        solved = replace(solved, gross=None)
+        solved = SolvedLayer(solved.t, solved.layer, solved.programs, solved.repaired)
         self._solved.append(solved if self.keep_values else without_values(solved))
 
     def close(self) -> list[SolvedLayer]:

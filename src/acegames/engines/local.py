@@ -106,17 +106,19 @@ class LocalEngine:
     ) -> EngineResult | None:
         if len(game.players) > 1:
             compile_ahead("nash" if concept.product else "plain")
+            if not concept.product and processors() > 2:
+                compile_ahead("left")
         prepared = self._prepared(self.plan(game, lattice), concept, store, team)
         if prepared is None:
             return None
         space, predicted = prepared
         if len(game.players) > 1 and not concept.product:
-            compile_ahead("left")  # not before: there is one process already
+            compile_ahead("left")  # not before on two processors: each has something to compile
         assert space.rewards is not None
         base = baseline(*space.rewards)
         solver = _solver(space, lattice, concept, base, team)
         found = backward(space, solver, concept, base, store, progress, team)
-        return replace(found, reached=_reached(game, lattice, _reached_bytes(space, predicted, concept, store), team))
+        return replace(found, reached=_reached(space, lattice, _reached_bytes(space, predicted, concept, store), team))
 
     def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate] | None:
         """The explored space, within the limits, and what it will take; None if it is infeasible.
@@ -156,10 +158,13 @@ def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: L
     return max(REACHED_BYTES, policy if store.in_memory else min(policy, max(working, WAITING_BYTES)))
 
 
-def _reached(game: MarkovGame, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
+def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
     """The pairs themselves, nothing clipped; None where they would take more memory than that."""
+    exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+    if exact.same_boxes(space):
+        return Reached(space.dims, space.layers[:-1])
     try:
-        exact = explore(plan(game, lattice, clip=False), allowed, team)
+        exact = explore(exact, allowed, team)
     except TooLarge:
         return None
     return Reached(exact.dims, exact.layers[:-1])
@@ -224,8 +229,14 @@ class Threads(ByArray):
 
     def _rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
-        taken = self.base.taken[t]
-        return with_gross(self.space.tables.reward - taken) if taken.any() else self._plain_rewards
+        if self._taken[t]:
+            return with_gross(self.space.tables.reward - self.base.taken[t])
+        return self._plain_rewards
+
+    @cached_property
+    def _taken(self) -> list[bool]:
+        """At which times there is a baseline."""
+        return [any(row) for row in self.base.taken.tolist()]
 
     @cached_property
     def _plain_rewards(self) -> Floats:

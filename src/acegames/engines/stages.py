@@ -78,7 +78,7 @@ class Programs:
     players: tuple[Any, ...]
     choices: Choices
     base: Baseline
-    goals: dict[int, Goal] = field(default_factory=dict)  # of the times that were solved
+    goals: dict[int, Goal] = field(default_factory=dict)  # of times that were solved
 
     def solve(self, data: LayerData, begin: int, end: int, room: Room) -> Answers:
         """As `blocks.StageSolver`."""
@@ -115,12 +115,13 @@ class Programs:
         return Answers(answers.value.T, answers.code, _mixed(answers, mixed), open=stages, programs=programs)
 
     def _given(self, data: LayerData) -> tuple[Choices, Goal]:
-        if data.t not in self.goals:
-            self.goals[data.t] = goal_of(self.concept, self.players, self.base.above[data.t])
+        t = data.t if self.concept.criterion.compares else 0  # else all times have the same goal
+        if t not in self.goals:
+            self.goals[t] = goal_of(self.concept, self.players, self.base.above[t])
         choices = self.choices
         if choices.action.flags.writeable:  # it has travelled
             choices = choices._replace(action=read_only(choices.action))
-        return choices, self.goals[data.t]
+        return choices, self.goals[t]
 
     def _open(self, written: Written, g: int) -> OpenStage:
         rows = slice(int(written.ptr[g]), int(written.ptr[g + 1]))

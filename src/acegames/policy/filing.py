@@ -48,10 +48,10 @@ def file_layer(
             code, value, at = spread(code, cells, filed), spread(value, cells, filed), cells[at]
         else:
             code, value, at = code[cells], value[cells], np.searchsorted(cells, at)
-    if code.dtype != np.uint8 and int(np.diff(table.row_ptr).max()) < 255:
+    if code.dtype != np.uint8 and int((table.row_ptr[1:] - table.row_ptr[:-1]).max()) < 255:
         code = code.astype(np.uint8)
     code = marked(space, code, len(at))
-    fits = int(row.max(initial=0)) <= np.iinfo(code.dtype).max  # action numbers may be larger
+    fits = not len(row) or int(row.max()) <= np.iinfo(code.dtype).max  # action numbers may be larger
     row = row.astype(code.dtype if fits else np.uint32)
     n = table.action.shape[1]
     values, gross = (value, None) if value.shape[1] == n else (np.ascontiguousarray(value[:, :n]), value[:, n:])
@@ -68,7 +68,7 @@ def marked(space: LayerSpace, code: NDArray[Any], mixed: int) -> NDArray[Any]:
 
 def smallest(sizes: Ints) -> NDArray[Any]:
     """The sizes of records in the smallest type that holds them."""
-    return sizes.astype(np.min_scalar_type(int(sizes.max(initial=0))))
+    return sizes.astype(np.min_scalar_type(int(sizes.max())) if len(sizes) else np.uint8)
 
 
 def _joined(parts: Sequence[Mixed]) -> Mixed:

@@ -46,9 +46,10 @@ class Cells:
         present = np.empty(len(bits), dtype=np.int64)
         count_bits(bits, _BITS_SET, present)
         counts = pointers(present)
+        before = counts[list(blocks)].tolist()
         return [
-            Cells(bits[a:b], counts[a : b + 1] - counts[a], None, int(counts[b] - counts[a]))
-            for a, b in itertools.pairwise(blocks)
+            Cells(bits[a:b], counts[a : b + 1] - x, None, y - x)
+            for (a, b), (x, y) in zip(itertools.pairwise(blocks), itertools.pairwise(before), strict=True)
         ]
 
     @staticmethod
@@ -150,7 +151,8 @@ class LayerSpace:
 
     def slots(self, n_states: int) -> NDArray[np.int32]:
         """Place of each state among those with a box, -1 for none."""
-        slot = np.full(n_states, -1, dtype=np.int32)
+        slot = np.empty(n_states, dtype=np.int32)
+        slot.fill(-1)
         slot[self.states] = np.arange(len(self.states), dtype=np.int32)
         return slot
 
@@ -193,6 +195,8 @@ def numbered(layer: LayerSpace) -> LayerSpace:
 
 
 def _check_numbers(size: Ints) -> None:
+    if float(size.max(initial=0)) ** size.shape[1] * len(size) < 2.0**62:
+        return
     cells = np.prod(size.astype(np.float64), axis=1).sum()
     if cells >= 2.0**62:
         raise TooLarge(

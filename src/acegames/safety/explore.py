@@ -154,7 +154,7 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     _check_memory(needed, allowed, space.total)
     height = np.empty(int(space.line_start[-1]), dtype=np.int32)
     end = space.layer(H)
-    height[space.line_start[H] :] = np.repeat(end.size[:, -1] - 1, np.diff(end.line))
+    height[space.line_start[H] :] = (end.size[:, -1] - 1).repeat(end.line[1:] - end.line[:-1])
     boxes, steps = space.all_boxes(height), space.all_steps
     spare = int(allowed - needed) // (2 * widest)  # each thread has marks of its own
     threads = 1 + max(min(team.threads - 1, spare, widest // PIECE_CELLS), 0)
@@ -164,7 +164,7 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
         work = [(t0, t1, *run, boxes, steps) for run in lines]
         team.each(lambda piece: heights_range(*piece), work)
     top = space.layer(0)
-    box = np.searchsorted(top.base, roots, side="right") - 1
+    box = top.base.searchsorted(roots, side="right") - 1
     line, place = np.divmod(roots - top.base[box], top.size[box, -1])
     if (place > height[top.line[box] + line]).any():
         return replace(space, dense=True)
@@ -173,11 +173,11 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
     bit_start = pointers(-(-space.totals // RANK_BLOCK) * (RANK_BLOCK // 8))
     bits = np.zeros(int(bit_start[-1]), dtype=np.uint8)
     pack(marks, bits[: bit_start[1]])
-    bounds = (H, len(space.game.players))
-    low, high = np.full(bounds, np.inf), np.full(bounds, -np.inf)
-    reaching = _Reaching(space, team, boxes, threads)
+    low, high = np.empty((2, H, len(space.game.players)))
+    low[:], high[:] = np.inf, -np.inf
+    reaching = _Reaching(space, team, boxes, threads) if threads > 1 else None
     for (t0, t1), lines in zip(runs, shares, strict=True):
-        if len(lines) == 1:
+        if len(lines) == 1 or reaching is None:
             marks = reach_range(t0, t1, boxes, steps, marks, bit_start, bits, space.tables.reward, low, high)
         else:
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
@@ -202,7 +202,7 @@ class _Reaching:
         self.space, self.team, self.boxes = space, team, boxes
         self.played = np.zeros(len(space.tables.reward), dtype=bool)
         # of two layers, because the marks of one are read while those of the next are written
-        self.marks = np.empty((2, threads * int(space.totals.max()) if threads > 1 else 0), dtype=np.uint8)
+        self.marks = np.empty((2, threads * int(space.totals.max())), dtype=np.uint8)
 
     def layer(self, t: int, lines: list[tuple[int, int]], marks: Bytes, bits: Bytes) -> tuple[Bytes, Floats, Floats]:
         """The marks of t+1, also as bits, and the least and largest rewards of what is played."""

@@ -8,7 +8,6 @@ any play can spend (`inf` too) are cut to the largest total, which never binds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,7 +52,7 @@ def lattice(game: MarkovGame) -> Lattice:
     costs = exact_costs(game)
     spent = game.spent_at_start
     units = tuple(common_unit([*values, own]) for values, own in zip(costs, spent, strict=True))
-    scaled = [[int(v / u) for v in values] for values, u in zip(costs, units, strict=True)]
+    scaled = [[_floor(v, u) for v in values] for values, u in zip(costs, units, strict=True)]
     budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
     for m, whole in enumerate(scaled):
         most = game.horizon * max(map(abs, whole)) + int(spent[m] / units[m])
@@ -64,8 +63,13 @@ def lattice(game: MarkovGame) -> Lattice:
                 f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "
                 "to be tracked exactly: solve approximately, with an epsilon or a larger one (epsilon=..., --epsilon)"
             )
-        bounds = (most if isinstance(row[m], float) else math.floor(row[m] / units[m]) for row in game.budgets)
+        bounds = (most if isinstance(b, float) else _floor(b, units[m]) for b in (row[m] for row in game.budgets))
         budget[:, m] = [max(min(bound, most), -most - 1) for bound in bounds]
-    start = np.array([int(x / u) for x, u in zip(spent, units, strict=True)], dtype=np.int64)
+    start = np.array([_floor(x, u) for x, u in zip(spent, units, strict=True)], dtype=np.int64)
     floor = np.array([-LARGEST if x is None else 0 for x in game.reservoirs], dtype=np.int64)
     return Lattice(units, tuple(np.array(w, dtype=np.int64) for w in scaled), budget, start, floor)
+
+
+def _floor(amount: Fraction, unit: Fraction) -> int:
+    """`math.floor(amount / unit)`, without making the fraction."""
+    return (amount.numerator * unit.denominator) // (amount.denominator * unit.numerator)

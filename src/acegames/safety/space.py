@@ -50,13 +50,15 @@ class Tables:
     @staticmethod
     def of(game: MarkovGame, costs: Ints) -> Tables:
         """Put the layers end to end; a stationary game's arrays are taken as they are."""
-        rows = pointers([len(x.reward) for x in game.layers])
-        outs = pointers([len(x.prob) for x in game.layers])
+        row_ptr, out_ptr = list[Ints](), list[Ints]()
+        rows = outs = 0
+        for x in game.layers:
+            row_ptr.append(x.row_ptr.astype(np.int64) + rows)
+            out_ptr.append(x.out_ptr[min(len(out_ptr), 1) :].astype(np.int64) + outs)  # one begins where another ends
+            rows, outs = rows + len(x.reward), outs + len(x.prob)
         return Tables(
-            row_ptr=frozen(np.stack([x.row_ptr + r for x, r in zip(game.layers, rows, strict=False)])),
-            out_ptr=_joined(
-                [x.out_ptr[:-1].astype(np.int64) + o for x, o in zip(game.layers, outs, strict=False)] + [outs[-1:]]
-            ),
+            row_ptr=frozen(np.array(row_ptr)),
+            out_ptr=_joined(out_ptr),
             **{f: _joined([getattr(x, f) for x in game.layers]) for f in ("action", "reward", "prob", "next_state")},
             cost=frozen(costs),
             layer_at=frozen(np.array(game.layer_at, dtype=np.int64)),
@@ -97,6 +99,7 @@ class Space:
     base: Ints
     line: Ints
     dense: bool | None  # None: `explore` decides
+    arrivals: Arrivals | None = None  # what it was planned from
     # dense and explored: the largest feasible place on each line, -1 for none
     height: NDArray[np.int32] | None = None
     cells: tuple[Cells, ...] = ()  # the reached cells of each layer; empty if not explored or infeasible
@@ -171,7 +174,17 @@ class Space:
     def roots(self) -> tuple[Ints, Ints]:
         """Initial states, and what is spent there of the kept constraints (Q, D)."""
         states = np.array([s for s, _ in self.game.initial], dtype=np.int64)
-        return states, np.tile(self.spent, (len(states), 1))
+        return states, self.spent[None, :].repeat(len(states), axis=0)
+
+    def same_boxes(self, other: Space) -> bool:
+        """Whether the boxes of all times before the end are the same as in a plan."""
+        last = int(self.start[-2])
+        alike = self.dims == other.dims and np.array_equal(self.start[:-1], other.start[:-1])
+        return alike and all(np.array_equal(a[:last], b[:last]) for a, b in zip(self._boxes, other._boxes, strict=True))
+
+    @property
+    def _boxes(self) -> tuple[Ints, ...]:
+        return self.states, self.lo, self.size
 
     def contains(self, t: int, state: NDArray[Any], spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
@@ -193,49 +206,68 @@ class Space:
         return spent
 
 
-def plan(game: MarkovGame, lattice: Lattice, *, clip: bool) -> Space:
-    """Lay out the boxes. Cheap: linear in the game, whatever the budgets."""
-    from acegames.kernels.boxes import backward_boxes, forward_bounds
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """Which states legal play can come to, and what it can have spent by then, budgets or none."""
+
+    tables: Tables  # with the costs of all constraints
+    start: Ints  # (H+2,) the states of time t are start[t] : start[t+1]
+    states: Ints
+    least: Ints  # (B, M)
+    most: Ints  # (B, M)
+
+    @staticmethod
+    def of(game: MarkovGame, lattice: Lattice) -> Arrivals:
+        """Count the states, then fill them in."""
+        from acegames.kernels.boxes import forward_bounds
+
+        tables = Tables.of(game, lattice.costs(_joined([layer.cost for layer in game.layers])))
+        initial = np.array([s for s, _ in game.initial], dtype=np.int64)
+        steps, nothing = tables.steps(lattice.budget), np.empty((0, 0), np.int64)
+        spent = (initial, lattice.start, lattice.floor)
+        boxes = int(forward_bounds(*spent, steps, np.empty(0, np.int64), nothing, nothing)[-1])
+        states, bounds = np.empty(boxes, np.int64), np.empty((2, boxes, tables.cost.shape[1]), np.int64)
+        return Arrivals(tables, forward_bounds(*spent, steps, states, *bounds), states, *bounds)
+
+
+def plan(game: MarkovGame, lattice: Lattice, *, clip: bool, arrivals: Arrivals | None = None) -> Space:
+    """Lay out the boxes. Cheap: linear in the game, whatever the budgets.
+
+    Another plan of the same game may lend its arrivals.
+    """
+    from acegames.kernels.boxes import backward_boxes
 
     announce(seconds=8)
-    costs = lattice.costs(_joined([layer.cost for layer in game.layers]))
-    dims = _needed(game, lattice, costs) if clip else list(range(len(lattice.units)))
-    kept, budget = np.ascontiguousarray(costs[:, dims]), np.ascontiguousarray(lattice.budget[:, dims])
-    if not dims:
-        kept, budget = np.zeros((len(costs), 1), dtype=np.int64), np.zeros((game.horizon, 1), dtype=np.int64)
-    tables = Tables.of(game, kept)
-    initial = np.array([s for s, _ in game.initial], dtype=np.int64)
-    steps = tables.steps(budget)
-    nothing = np.empty((0, 0), np.int64)
-    spent = lattice.start, lattice.floor
-    boxes = int(forward_bounds(initial, *spent, steps, np.empty(0, np.int64), nothing, nothing)[-1])
-    states = np.empty(boxes, np.int64)
-    least, most = (np.empty((boxes, costs.shape[1]), np.int64) for _ in range(2))
-    lo, size = (np.empty((boxes, budget.shape[1]), np.int64) for _ in range(2))
-    start = forward_bounds(initial, *spent, steps._replace(cost=frozen(costs)), states, least, most)
-    low, high = (np.ascontiguousarray(x[:, dims]) if dims else np.zeros_like(lo) for x in (least, most))
-    backward_boxes(steps, start, states, low, high, clip, lo, size)
+    arrivals = Arrivals.of(game, lattice) if arrivals is None else arrivals
+    tables, start, states = arrivals.tables, arrivals.start, arrivals.states
+    least, most = arrivals.least, arrivals.most
+    dims = _needed(game, lattice, tables.cost) if clip else list(range(len(lattice.units)))
+    given = (tables.cost, lattice.budget, lattice.start[None, :], least, most)
+    cost, budget, spent, low, high = (_columns(x, dims) for x in given)
+    lo, size = np.empty((2, len(states), budget.shape[1]), np.int64)
+    backward_boxes(tables.steps(budget)._replace(cost=cost), start, states, low, high, clip, lo, size)
     playable = (size > 0).all(axis=1)
-    start = pointers(playable)[start]
-    longest = int(size.sum(axis=0).argmax())  # comes last, because lines run along it
-    order = [*(k for k in range(size.shape[1]) if k != longest), longest]
-    lo, size = (np.ascontiguousarray(x[playable][:, order]) for x in (lo, size))
-    space = Space(
-        game,
-        tuple(dims[k] for k in order) if dims else (),
-        replace(tables, cost=frozen(kept[:, order])),
-        np.ascontiguousarray(budget[:, order]),
-        lattice.start[dims][order] if dims else np.zeros(1, dtype=np.int64),
-        start,
-        states[playable],
-        lo,
-        size,
-        least[playable],
-        most[playable],
-        *number_boxes(start, size),
-        dense=True,
-    )
-    return replace(space, dense=_prefer_dense(space))
+    if not playable.all():
+        start = pointers(playable)[start]
+        states, least, most, lo, size = (x[playable] for x in (states, least, most, lo, size))
+    if size.shape[1] > 1:
+        longest = int(size.sum(axis=0).argmax())  # comes last, because lines run along it
+        order = [*(k for k in range(size.shape[1]) if k != longest), longest]
+        dims = [dims[k] for k in order]
+        cost, budget, spent, lo, size = (_columns(x, order) for x in (cost, budget, spent, lo, size))
+    boxes = (start, states, lo, size, least, most, *number_boxes(start, size))
+    own = (replace(tables, cost=cost), budget, spent[0])
+    space = Space(game, tuple(dims), *own, *boxes, dense=True, arrivals=arrivals)
+    dense = _prefer_dense(space)
+    return space if dense else replace(space, dense=dense)
+
+
+def _columns(array: Ints, dims: list[int]) -> Ints:
+    """Some columns in this order; one of zeros instead of none. Read-only as the array is."""
+    if dims == list(range(array.shape[1])) and dims:
+        return array
+    taken = np.ascontiguousarray(array[:, dims]) if dims else np.zeros((len(array), 1), dtype=np.int64)
+    return taken if array.flags.writeable else frozen(taken)
 
 
 def _needed(game: MarkovGame, lattice: Lattice, costs: Ints) -> list[int]:

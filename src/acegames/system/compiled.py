@@ -35,6 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
+from acegames.system.compiling import compiling
 from acegames.system.machine import processors
 
 try:
@@ -164,7 +165,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Return the compiled kernel, or None where there is none that can be read."""
         found = self._read_overload(signature, target)
         if found is None and self.coming is not None:
-            self.coming.wait()
+            with compiling():
+                self.coming.wait()
             self.coming = None
             found = self._read_overload(signature, target)
         return found

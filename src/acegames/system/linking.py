@@ -21,6 +21,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, PassMan
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
+from acegames.system.compiling import compiling
+
 
 class Compared(Flags):  # type: ignore[misc]
     """Flags that are equal where the same values are set.
@@ -89,6 +91,11 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
         self, typing: Any, target: Any, library: Any, args: Any, returned: Any, flags: Any, local: Any
     ) -> None:
         super().__init__(typing, target, library, args, returned, Compared(flags), local)
+
+    def compile_extra(self, function: Any) -> Any:
+        """As numba's; it is known meanwhile that this process compiles."""
+        with compiling():
+            return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:
         """The pipeline for compiled code only."""

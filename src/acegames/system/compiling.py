@@ -1,0 +1,57 @@
+"""Says when this process compiles kernels, or waits for one that another process compiles."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_watchers: list[Callable[[bool], None]] = []
+_seconds = 0.0
+_begun = False  # numba compiles on one thread at a time, and from within what it compiles
+SELDOM = 30_000  # new objects after which garbage is looked for, instead of 700
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Put around what compiles.
+
+    Cyclic garbage is looked for more seldom meanwhile. Numba makes millions of objects that are in
+    use until the end, and looking through them takes a tenth of the time to compile.
+    """
+    global _begun, _seconds
+    if _begun:
+        yield
+        return
+    started, usual = time.perf_counter(), gc.get_threshold()
+    _begun = True
+    gc.set_threshold(max(usual[0], SELDOM), *usual[1:])
+    _tell(begun=True)
+    try:
+        yield
+    finally:
+        _begun = False
+        gc.set_threshold(*usual)
+        _seconds += time.perf_counter() - started
+        _tell(begun=False)
+
+
+def _tell(*, begun: bool) -> None:
+    for watcher in _watchers:
+        watcher(begun)
+
+
+@contextmanager
+def watched(watcher: Callable[[bool], None]) -> Iterator[None]:
+    """Call `watcher(True)` whenever compiling begins, and `watcher(False)` when it ends."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def seconds_compiling() -> float:
+    """How long this process has compiled so far."""
+    return _seconds
