@@ -16,7 +16,7 @@ import acegames as ace
 from acegames.cli import app
 from acegames.cli.bench import random_game
 from acegames.engines import forecast as estimates
-from acegames.safety import space as spaces
+from acegames.safety import explore as exploring
 from shaped_games import SHAPES, two
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
@@ -109,7 +109,7 @@ def scattered():
 def test_lists_where_boxes_do_not_fit(monkeypatch):
     """The bound on what can be reached is far too high for some games; then boxes are laid out that do not fit."""
     wanted = ace.solve(scattered())
-    monkeypatch.setattr(spaces, "DENSE_OCCUPANCY", 10**9)
+    monkeypatch.setattr(exploring, "DENSE_OCCUPANCY", 10**9)
     limited = ace.LocalEngine(memory=estimates.FIXED_BYTES + 2**26)
     planned = ace.estimate(scattered(), engine=limited)
     assert planned.dense and planned.memory > limited.memory

@@ -23,7 +23,7 @@ from acegames.safety.space import DENSE_OCCUPANCY, Space
 from acegames.system.machine import available_memory
 from acegames.system.threads import Team
 
-SPARSE_BYTES = 40  # of keys, hash tables and marks, per listed cell
+SPARSE_BYTES = 56  # of keys, hash tables and marks, per listed cell
 BATCH_CELLS = 20_000_000  # cells of the layers that one compiled call runs over
 PIECE_CELLS = 1 << 14  # and, on several threads, of one thread's piece of a layer at least
 TURNS = 8  # in which a thread takes its piece, about: how long a line takes differs
