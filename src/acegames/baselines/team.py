@@ -16,7 +16,10 @@ from acegames.solving.pipeline import Solution, solve
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:
-    """The same game, its costs still counted, with nothing that bounds them."""
+    """The same game, its costs still counted, with nothing that bounds them.
+
+    A reservoir is still never more than full, but it may run dry.
+    """
     check_game(game)
     endless = (math.inf,) * len(game.constraints)
     return replace(game, budgets=(endless,) * game.horizon, name=f"{game.name or 'game'} without budgets")
