@@ -284,6 +284,69 @@ def test_environments_count_as_the_oracle_does(number):
         assert not env.play.episode.violated and exactly(env.situation[2]) == spent
 
 
+@pytest.mark.parametrize("number", range(0, GAMES, 2))
+def test_a_shielded_environment_counts_as_the_oracle_does(number):
+    pytest.importorskip("pettingzoo")
+    from acegames.adapters.pettingzoo import shielded
+    from parallel_envs import Table
+
+    game = games()[number]
+    g, rng = oracle.spell_out(game), np.random.default_rng(number)
+    table = Table(game)
+    numbers = dict(zip(game.players, game.actions, strict=True))
+    env = shielded(table, ace.Shield(game), state=lambda env, seen: env.label(), actions=numbers)
+    for seed in range(8):
+        _, infos = env.reset(seed=seed)
+        spent = game.spent_at_start
+        while env.agents:
+            info = infos[env.agents[0]]
+            bounds = game.budgets[info["t"]]
+            assert exactly(info["spent"].values()) == spent
+            assert exactly(info["remaining"].values()) == tuple(b - c for b, c in zip(bounds, spent, strict=True))
+            # what is not safe together is repaired
+            chosen = {a: int(rng.choice(np.flatnonzero(infos[a]["action_mask"]))) for a in env.agents}
+            *_, infos = env.step(chosen)
+            cost = next(iter(infos.values()))["cost"]
+            spent = g.after(spent, exactly(cost[c] for c in game.constraints))
+            assert oracle.within(spent, bounds)
+
+
+def test_an_openspiel_table_counts_what_is_stored():
+    pytest.importorskip("pyspiel")
+    from open_spiel.python.algorithms import expected_game_score
+
+    from acegames.adapters.openspiel import from_openspiel, repeated, to_tabular_policy
+
+    game = repeated("matrix_pd", 4)
+
+    def patience(state, action, after):
+        return {"patience": 1 if "Defect" in action else -1}
+
+    for stored in (ace.reservoir(2), ace.reservoir(2, start=1), 2):
+        solution = ace.solve(from_openspiel(game, cost=patience, budget={"patience": stored}), ace.Nash())
+        table = to_tabular_policy(solution, game, turn_based=True)
+        root = table.game.new_initial_state()
+        assert expected_game_score.policy_value(root, [table] * 2) == pytest.approx(solution.values)
+
+
+def test_the_stage_game_of_one_step_begins_with_what_is_missing(tmp_path):
+    from acegames.adapters.gambit import read_nfg, stage_game, write_nfg
+
+    write_nfg(first_step(battery(start=1)), tmp_path / "one.nfg")
+    assert read_nfg(tmp_path / "one.nfg").actions == (("charge",),)
+    write_nfg(first_step(battery(start=2)), tmp_path / "one.nfg")
+    assert read_nfg(tmp_path / "one.nfg").actions == (("drive", "charge"),)
+    for number in range(GAMES):
+        game, (_, _, actions) = games()[number], oracle.feasible_sets(games()[number])
+        for (t, s, spent), wanted in actions.items():
+            assert stage_game(solved(number), t, game.states[s], spent).feasible.sum() == len(wanted)
+
+
+def first_step(game):
+    """The first step of a game."""
+    return replace(game, horizon=1, budgets=game.budgets[:1], layer_at=game.layer_at[:1])
+
+
 def test_an_environment_shows_the_level():
     pytest.importorskip("gymnasium")
     from acegames.adapters.gymnasium import env as single
