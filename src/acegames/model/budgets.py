@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from acegames.errors import InvalidGame
@@ -51,7 +52,9 @@ def spent_at_start(reservoirs: Reservoirs) -> tuple[Fraction, ...]:
 
 def spent_after(reservoirs: Reservoirs, spent: tuple[Amount, ...], cost: tuple[Amount, ...]) -> tuple[Amount, ...]:
     """The cumulative costs after one more, in any unit: a reservoir is never more than full."""
-    found = tuple(a + b for a, b in zip(spent, cost, strict=True))
+    found = tuple(map(add, spent, cost))
+    if not any(reservoirs):
+        return found
     return tuple(x if kept is None else max(x, 0 * x) for x, kept in zip(found, reservoirs, strict=True))
 
 

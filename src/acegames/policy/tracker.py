@@ -44,7 +44,7 @@ class CostTracker:
     @property
     def spent_at_start(self) -> tuple[Fraction, ...]:
         """What is spent at the beginning: nothing, or what is missing in a reservoir."""
-        return spent_at_start(self._reservoirs)
+        return spent_at_start(self.reservoirs or (None,) * len(self.units))
 
     def start(self) -> tuple[int, ...]:
         """The total at the beginning."""
@@ -56,7 +56,7 @@ class CostTracker:
 
     def after(self, total: tuple[Amount, ...], counted: tuple[Amount, ...]) -> tuple[Amount, ...]:
         """The new total after a counted cost, both in the same unit."""
-        return spent_after(self._reservoirs, total, counted)
+        return spent_after(self.reservoirs, total, counted)
 
     def whole(self, cost: Any) -> tuple[int, ...]:
         """Whole units that a cost counts as; InvalidOption as `add`."""
@@ -79,7 +79,3 @@ class CostTracker:
     def total(self, spent: Any) -> tuple[int, ...]:
         """Whole units of a counted spending (number, sequence or dict); ValueError for others."""
         return to_units(self.constraints, self.units, spent)
-
-    @property
-    def _reservoirs(self) -> Reservoirs:
-        return self.reservoirs or (None,) * len(self.units)
