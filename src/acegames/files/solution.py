@@ -69,7 +69,7 @@ Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
-    write_archive(path, POLICY, *_policy_to_archive(policy), _version(policy))
+    write_archive(path, POLICY, *_policy_to_archive(policy), _format_version(policy))
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
@@ -93,10 +93,10 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
-    write_archive(path, SOLUTION, header, arrays | {"values": solution.values}, _version(solution.policy))
+    write_archive(path, SOLUTION, header, arrays | {"values": solution.values}, _format_version(solution.policy))
 
 
-def _version(policy: Policy) -> int:
+def _format_version(policy: Policy) -> int:
     """An older acegames would count a reservoir like a plain budget, so it must refuse the file."""
     return BLOCK_VERSION if any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
 
