@@ -40,8 +40,8 @@ class Rollouts:
     returns: Floats
     """(E, N) total reward of each player."""
     spent: Floats
-    """(E, T, M) cumulative cost after acting at t, of a reservoir what it lacks, in the user's units
-    (rounded to float64)."""
+    """(E, T, M) cumulative cost after acting at t, of a reservoir what it lacks; in the user's
+    units, rounded to float64."""
     violations: int
     """Number of episodes that break some budget at some time; decided on exact integers."""
     state: NDArray[np.int32]
