@@ -16,7 +16,7 @@ import pytest
 
 import acegames as ace
 from acegames.adapters.pettingzoo import aec_env, parallel_env, raw_aec_env
-from oracle import random_game
+from oracle import random_game, spell_out
 
 pettingzoo = pytest.importorskip("pettingzoo")
 
@@ -341,7 +341,7 @@ def check_from(env, game, start, path, depth):
             continue
         for uniform, there, costs in said[0]:
             _, rewards, ended, truncated, infos = replay(env, game, start, [*path, (action, uniform)])
-            total = [ace_exact(a) + c for a, c in zip(spent, costs, strict=True)]
+            total = list(spell_out(game).after(map(ace_exact, spent), costs))
             assert list(rewards.values()) == said[1]
             assert env.situation[:2] == (t + 1, there)
             assert list(map(ace_exact, env.costs.values())) == costs

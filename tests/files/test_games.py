@@ -22,6 +22,7 @@ from acegames.files.formats import load as load_game
 from acegames.files.formats import save as save_game
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
+from acegames.model.budgets import Budgets, Reservoir
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
@@ -107,9 +108,16 @@ def games(draw):
         built.append(raw_layer(t, rows, outs, codes[used : used + len(outs)], len(names.players)))
         used += len(outs)
     bound = st.one_of(st.just(math.inf), costs)
-    one = tuple(draw(bound) for _ in names.constraints)
-    schedule = draw(st.booleans())
-    budgets = tuple(tuple(draw(bound) for _ in one) if schedule else one for _ in range(horizon))
+    reservoirs, columns = [], []
+    for _ in names.constraints:
+        kept, entry = None, bound
+        if draw(st.booleans()):
+            capacity = abs(draw(costs))
+            part = st.integers(0, 4).map(lambda k, whole=capacity: whole * Fraction(k, 4))
+            kept, entry = Reservoir(capacity, draw(part)), part
+        reservoirs.append(kept)
+        columns.append([draw(entry) for _ in range(horizon)] if draw(st.booleans()) else [draw(entry)] * horizon)
+    budgets = Budgets(tuple(zip(*columns, strict=True)) if columns else ((),) * horizon, tuple(reservoirs))
     start = {s: 1 / len(names.states) for s in names.states} if draw(st.booleans()) else {names.states[0]: 1.0}
     try:
         return assemble(names, built, values, horizon=horizon, initial=start, budgets=budgets, name=draw(st.text()))
@@ -155,7 +163,7 @@ def test_round_trip_is_exact(game, suffix, tmp_path_factory):
     assert back.digest == game.digest
     assert back.name == game.name
     assert [repr(x) for x in back.states] == [repr(x) for x in game.states]
-    assert back.budgets == game.budgets
+    assert (back.budgets, back.reservoirs) == (game.budgets, game.reservoirs)
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

@@ -172,7 +172,7 @@ def test_tables_hold_the_policy(kind, tmp_path):
 
 @pytest.mark.parametrize("number", range(0, GAMES, 3))
 def test_proofs_hold_the_policy(number, tmp_path):
-    """One probability for each legal joint action of each situation, in order."""
+    """One probability for each legal joint action of each situation, in order, scaled to sum to one."""
     game = games()[number]
     for solution in solutions(game):
         policy = solution.policy
@@ -183,7 +183,7 @@ def test_proofs_hold_the_policy(number, tmp_path):
         for t, state, spent in pairs(game, policy):
             plays, layer = policy.distribution(t, state, spent), counted.layer(t)
             rows = layer.rows(game.state_index(state))
-            wanted += [plays.get(game.joint_action(layer.action[r]), 0.0) for r in rows]
+            wanted += [plays.get(game.joint_action(layer.action[r]), 0.0) / sum(plays.values()) for r in rows]
         assert stored.tolist() == wanted
 
 

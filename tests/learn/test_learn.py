@@ -34,10 +34,6 @@ def true_game(**changes):
     return ace.MarkovGame.from_functions(**(given | changes))
 
 
-def add(one, two):
-    return tuple(a + b for a, b in zip(one, two, strict=True))
-
-
 def spend_everywhere(game, policy):
     """Walk every history of a policy in the true game; return (broken, rounded up anywhere, asked where it does not answer)."""
     broken, rounded, silent, _ = walk(game, policy)
@@ -47,8 +43,8 @@ def spend_everywhere(game, policy):
 def walk(game, policy):
     """As `spend_everywhere`, with the chance that an episode breaks a budget or comes to where the policy does not answer."""
     broken, rounded, silent, trouble = False, False, False, 0.0
-    nothing = (Fraction(0),) * len(game.constraints)
-    here = {(game.states[s], nothing, nothing, True): p for s, p in game.initial}  # true, as counted, all well so far
+    add, spent = oracle.spell_out(game).after, game.spent_at_start
+    here = {(game.states[s], spent, spent, True): p for s, p in game.initial}  # true, as counted, all well so far
     for t in range(game.horizon):
         layer, there = game.layer(t), Counter()
         for (state, spent, counted, well), p in here.items():

@@ -33,7 +33,12 @@ def random_games(number, seed, **fixed):
     """Random games with both signs: half of them almost sure, half with any schedule."""
     for k in range(number):
         rng = np.random.default_rng([seed, k])
-        signed = {"costs": str(rng.choice(["signed", "thirds"])), "constraints": int(rng.integers(1, 3)), **fixed}
+        signed = {
+            "costs": str(rng.choice(["signed", "thirds"])),
+            "constraints": int(rng.integers(1, 3)),
+            "reservoirs": False,
+            **fixed,
+        }
         if k % 2:
             yield at_end(oracle.random_game(rng, horizon=int(rng.integers(2, 5)), **signed), int(rng.integers(-1, 2)))
         else:

@@ -252,8 +252,7 @@ def test_games_of_numbers_with_rounding_policies(direction):
             policy = ace.solve(rounded_by(game, rules)).policy
         except ace.Infeasible:
             continue
-        tracker = CostTracker(policy.constraints, policy.tracker.units, rules)
-        policy = dataclasses.replace(policy, tracker=tracker)
+        policy = dataclasses.replace(policy, tracker=dataclasses.replace(policy.tracker, rounding=rules))
         rollouts = simulate(game, policy, episodes=500, rng=1)
         assert rollouts.beyond == 0
         if direction == "up":

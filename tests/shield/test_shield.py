@@ -127,15 +127,15 @@ def test_a_runner_repairs_as_the_shield_does(game):
     if shield is None:
         return
     start = game.states[game.initial[0][0]]
-    runner, nothing = shield.start(state=start), [0] * len(game.constraints)
+    runner, spent = shield.start(state=start), game.spent_at_start
     rng = np.random.default_rng(0)
     for a in itertools.product(*map(range, shield.shape)):
         prefer = rng.random(shield.shape)
         wanted = labels(game, a)
-        assert runner.repair(wanted, prefer=prefer) == shield.repair(0, start, nothing, wanted, prefer=prefer)
-        assert runner.repair(wanted) == shield.repair(0, start, nothing, wanted)
-        number = shield.at(0, start, nothing).number
-        assert labels(game, shield.repairs[(number, *a)]) == shield.repair(0, start, nothing, wanted)
+        assert runner.repair(wanted, prefer=prefer) == shield.repair(0, start, spent, wanted, prefer=prefer)
+        assert runner.repair(wanted) == shield.repair(0, start, spent, wanted)
+        number = shield.at(0, start, spent).number
+        assert labels(game, shield.repairs[(number, *a)]) == shield.repair(0, start, spent, wanted)
 
 
 @settings(max_examples=40, deadline=None)
@@ -237,7 +237,7 @@ def test_play_under_the_shield_keeps_every_budget_and_never_gets_stuck(game):
         "repair": lambda *at: {game.action_indices(shield.repair(*at, a)) for a in itertools.product(*game.actions)},
     }
     for way in ways.values():
-        here = {(s, (F(0),) * g.width) for s, _ in g.initial}
+        here = {(s, g.cost(g.start)) for s, _ in g.initial}
         for t in range(g.horizon):
             there = set()
             for s, spent in here:
@@ -245,7 +245,7 @@ def test_play_under_the_shield_keeps_every_budget_and_never_gets_stuck(game):
                 assert allowed
                 moves = [m for m in g.moves[t][s] if m.action in allowed]
                 assert len(moves) == len(allowed)
-                there |= {(s2, oracle.add(spent, g.cost(d))) for m in moves for _, s2, d in m.outcomes}
+                there |= {(s2, g.after(spent, g.cost(d))) for m in moves for _, s2, d in m.outcomes}
             assert all(oracle.within(spent, game.budgets[t]) for _, spent in there)
             here = there
 
@@ -420,12 +420,12 @@ def test_steps_in_batches_follow_the_game(game, seed):
     shield, _ = shield_and_sets(game)
     if shield is None:
         return
-    rng = np.random.default_rng(seed)
+    rng, g = np.random.default_rng(seed), oracle.spell_out(game)
     roots = np.array([s for s, _ in game.initial])
     for _ in range(4):
         state = int(rng.choice(roots))
         runner = shield.start(state=game.states[state])
-        pairs = shield.pairs(0, np.array([state]), np.zeros((1, len(game.constraints)), dtype=np.int64))
+        pairs = shield.pairs(0, np.array([state]), shield.units([game.spent_at_start]).reshape(1, -1))
         while not runner.done:
             mask = shield.masks[shield.mask_of[pairs[0]]]
             assert np.array_equal(mask, runner.joint())
@@ -443,7 +443,7 @@ def test_steps_in_batches_follow_the_game(game, seed):
             pairs = shield.next_pairs(pairs, a[None], units, after)
             before = [exact(x) for x in runner.spent]
             runner.observe(labels(game, a), cost, game.states[after[0]])
-            assert [exact(x) for x in runner.spent] == [x + y for x, y in zip(before, cost, strict=True)]
+            assert tuple(map(exact, runner.spent)) == g.after(before, cost)
             assert shield.pair(runner.t, runner.state, runner.spent) == pairs[0] >= 0
             assert oracle.within([exact(x) for x in runner.spent], game.budgets[runner.t - 1])
         assert not shield.masks[shield.mask_of[pairs]].any()

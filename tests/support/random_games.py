@@ -23,12 +23,16 @@ CONCEPTS = (ace.CE(), ace.CCE(), ace.CCE("egalitarian"), ace.CE(None), ace.Nash(
 
 
 def changing_game(
-    rng: np.random.Generator, *, players: int | None = None, horizon: int | None = None
+    rng: np.random.Generator,
+    *,
+    players: int | None = None,
+    horizon: int | None = None,
+    reservoirs: bool | None = None,
 ) -> ace.MarkovGame:
     """A small game whose states, legal joint actions, rewards, costs and budgets change with time.
 
     One to three players, one to four states of which some do not occur at some times, one or several initial states,
-    joint action sets that are no products, costs of both signs, constant budgets and schedules with inf.
+    joint action sets that are no products, costs of both signs, constant budgets and schedules with inf, reservoirs.
     """
     n = players or int(rng.choice([1, 2, 2, 3]))
     h = horizon or int(rng.integers(2, 6 if n < 3 else 4))
@@ -78,11 +82,14 @@ def changing_game(
     occurring = [here[:shortest] for here in occurring]
     tables = [table(t) for t in range(h)]
     start = {s: 1 / len(occurring[0]) for s in occurring[0]} if rng.random() < 0.7 else occurring[0][0]
+    budget = oracle._random_budget(rng, tables, start, m, bool(rng.random() < 0.5)) if m else None
+    if m and (rng.random() < 0.3 if reservoirs is None else reservoirs):
+        budget = oracle._with_reservoirs(rng, budget, h)
     return ace.MarkovGame.from_functions(
         players=[f"p{i}" for i in range(n)],
         horizon=h,
         initial=start,
-        budget=oracle._random_budget(rng, tables, start, m, bool(rng.random() < 0.5)) if m else None,
+        budget=budget,
         actions=lambda t, s: own,
         legal=lambda t, s, a: a in tables[t][s],
         outcomes=lambda t, s, a: tables[t][s][a][1],

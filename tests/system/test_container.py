@@ -170,7 +170,7 @@ def test_rewriting_changes_nothing_by_itself(path):
         (lambda h: "[" * 100_000, "not valid JSON"),
         (lambda h: "[]", "names no format"),
         (lambda h: h.update(format="acegames-policy"), "'acegames-policy'"),
-        (lambda h: h.update(version=4), "version 4 of the format, this acegames understands 3; upgrade it"),
+        (lambda h: h.update(version=5), "version 5 of the format, this acegames understands 4; upgrade it"),
         (lambda h: h.update(version="2"), "version is '2'"),
         (lambda h: h.update(version=True), "version is True"),
         (lambda h: h.pop("arrays"), "describes arrays of 0 bytes"),

@@ -364,7 +364,7 @@ def test_episodes_are_plays_of_the_game_and_are_judged_exactly(seed):
     width = len(game.constraints)
     broken, excess, seen = 0, [Fraction(0)] * width, set()
     for e in range(episodes):
-        total, paid, over = (Fraction(0),) * width, np.zeros(len(game.players)), False
+        total, paid, over = game.spent_at_start, np.zeros(len(game.players)), False
         assert int(rolled.state[e, 0]) in begun
         seen.add(int(rolled.state[e, 0]))
         for t in range(game.horizon):
@@ -374,7 +374,7 @@ def test_episodes_are_plays_of_the_game_and_are_judged_exactly(seed):
             move = next(m for m in spelled.moves[t][s] if m.action == action)
             paid += np.array([float(r) for r in move.reward])
             steps = {spelled.cost(c) for p, nxt, c in move.outcomes if nxt == to and p > 0}
-            after = {tuple(a + b for a, b in zip(total, step, strict=True)) for step in steps}
+            after = {spelled.after(total, step) for step in steps}
             fits = [x for x in after if tuple(map(float, x)) == tuple(rolled.spent[e, t].tolist())]
             assert len(fits) == 1
             total = fits[0]

@@ -34,10 +34,10 @@ def _drawn(k: int) -> tuple[ace.MarkovGame, ace.CE | ace.CCE | ace.Nash, dict[st
     players = 1 if k % 10 == 9 else 3 if k % 10 == 8 else 2
     while True:
         if k % 3 == 0:
-            game = changing_game(rng, players=players)
+            game = changing_game(rng, players=players, reservoirs=False)
         else:
             horizon = 6 if k % 15 == 1 and players == 2 else None
-            game = oracle.random_game(rng, players=players, stationary=bool(k % 2), horizon=horizon)
+            game = oracle.random_game(rng, players=players, stationary=bool(k % 2), horizon=horizon, reservoirs=False)
         if ace.feasibility(game).feasible:
             break
     if k % 7 == 5:

@@ -14,7 +14,7 @@ the budgets on average does better; and x_t(s, .), scaled to sum to one, is a po
 state alone that does as well (E. Altman, Constrained Markov Decision Processes, 1999). What it
 spends in a single episode is another matter. Of several best policies the one that spends least on
 average is taken (by a second program), so that it is not blamed for waste. One variable per time
-and legal joint action of a state.
+and legal joint action of a state. A reservoir (spec 11) is refused: y_t would be no sum.
 """
 
 from __future__ import annotations
@@ -88,9 +88,16 @@ def expected_budgets(game: MarkovGame, objective: Any = "welfare") -> ExpectedBu
 
     Raises:
         Infeasible: when no policy keeps the budgets even on average.
-        InvalidOption: for an objective that is no weighted sum, or a cost without a mean.
+        InvalidOption: for an objective that is no weighted sum, a cost without a mean, or a
+            reservoir.
     """
     weights = weights_of(game, objective)
+    for label, kept in zip(game.constraints, game.reservoirs, strict=True):
+        if kept is not None:
+            raise InvalidOption(
+                f"budget of {label!r}: a reservoir cannot be kept on average. What it lacks is no sum of costs, because what does not "
+                "fit is lost, and one that ran dry in some episodes is not made up for by others; team_optimum keeps it in every episode"
+            )
     costs = [_expected_costs(game, layer) for layer in game.layers]
     program = _Program(game, weights, costs)
     x, reduced = program.solve()

@@ -56,7 +56,8 @@ class Comparison:
         return replace(self, rows=(*self.rows, row))
 
     def __str__(self) -> str:
-        spent = [f"most spent: {c}" for c in self.game.constraints]
+        named = zip(self.game.constraints, self.game.reservoirs, strict=True)
+        spent = [f"most {'spent' if kept is None else 'missing'}: {c}" for c, kept in named]
         heads = ["policy", *map(str, self.game.players), "total", *spent, "episodes over budget"]
         return _table(heads, [self._cells(row) for row in self.rows])
 
@@ -84,7 +85,7 @@ def compare(
 
     Budgets are dropped, kept on average, at every moment as a team, and in equilibrium. Values are
     computed; spending and broken budgets are seen in `episodes` played episodes of each, under the
-    game's own budgets.
+    game's own budgets. A reservoir cannot be kept on average: a game that has one is not solved so.
 
     Args:
         game: the game.
@@ -99,16 +100,16 @@ def compare(
     """
     rng = np.random.default_rng(rng)
     free = solve(without_budgets(game), concept, **({"epsilon": options["epsilon"]} if "epsilon" in options else {}))
-    average = expected_budgets(game)
+    found: list[tuple[str, Any, float, Floats | None]]
+    found = [(NO_BUDGETS, free.policy, float(free.values.sum()), free.values)]
+    if not any(game.reservoirs):
+        average = expected_budgets(game)
+        found.append((ON_AVERAGE, average, average.value, average.values))
     safe = solve(game, concept, **options)
-    found: list[tuple[str, Any, float, Floats | None]] = [
-        (NO_BUDGETS, free.policy, float(free.values.sum()), free.values),
-        (ON_AVERAGE, average, average.value, average.values),
-        (IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values),
-    ]
     if len(game.players) > 1:
         team = team_optimum(game, **options)
-        found.insert(2, (AS_A_TEAM, team, team.value, None))
+        found.append((AS_A_TEAM, team, team.value, None))
+    found.append((IN_EQUILIBRIUM, safe.policy, float(safe.values.sum()), safe.values))
     return Comparison(game, tuple(Compared(*one, simulate(game, one[1], episodes=episodes, rng=rng)) for one in found))
 
 

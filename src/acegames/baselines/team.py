@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from acegames.approximate.rounding import upper
 from acegames.concepts import CCE
 from acegames.errors import InvalidOption
+from acegames.model.budgets import Reservoir
 from acegames.model.game import JointAction, Label, MarkovGame, check_game
 from acegames.policy.tracker import CostTracker
 from acegames.solving.pipeline import Solution, solve
 
 
 def without_budgets(game: MarkovGame) -> MarkovGame:
-    """The same game, its costs still counted, with nothing that bounds them."""
+    """The same game, its costs still counted, with nothing that bounds them.
+
+    A reservoir, still never more than full, holds so much that no play can run it dry.
+    """
     check_game(game)
-    endless = (math.inf,) * len(game.constraints)
-    return replace(game, budgets=(endless,) * game.horizon, name=f"{game.name or 'game'} without budgets")
+    reservoirs = tuple(kept and _bottomless(game, m, kept) for m, kept in enumerate(game.reservoirs))
+    endless = tuple(math.inf if kept is None else kept.capacity for kept in reservoirs)
+    name = f"{game.name or 'game'} without budgets"
+    return replace(game, budgets=(endless,) * game.horizon, reservoirs=reservoirs, name=name)
+
+
+def _bottomless(game: MarkovGame, m: int, kept: Reservoir) -> Reservoir:
+    """The reservoir with room for the largest costs at every time; as much is missing as before."""
+    capacity = kept.missing + game.horizon * max([Fraction(0), *map(upper, game.cost_values[m])])
+    return Reservoir(capacity, capacity - kept.missing)
 
 
 def weights_of(game: MarkovGame, objective: Any) -> tuple[float, ...]:

@@ -64,8 +64,8 @@ def simulate(
     episodes: opt.Episodes = 1000,
     seed: Annotated[int | None, Option(min=0, help=SEED)] = None,
 ) -> Answer:
-    """Play many episodes and report returns, spending and broken budgets. Exit code 1 if one
-    breaks, beyond the policy's rounding.
+    """Play many episodes and report returns, spending, what reservoirs wasted, and broken budgets.
+    Exit code 1 if one breaks, beyond the policy's rounding.
 
     What a solution file states is compared with what is played; exit code 2 if they differ.
     """
@@ -83,7 +83,14 @@ def simulate(
     largest, at_end = rollouts.spent.max(axis=(0, 1)), rollouts.spent[:, -1].max(axis=0)
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]
     out.print(table(("player", "mean return", "standard error"), returns, title=f"{episodes:,} episodes", left=1))
-    for (label, budget), most, last in zip(own_budget(model).items(), largest, at_end, strict=True):
+    rows = zip(own_budget(model).items(), model.reservoirs, largest, at_end, rollouts.wasted.T, strict=True)
+    for (label, budget), kept, most, last, lost in rows:
+        if kept is not None:
+            level = f"{number(float(kept.capacity) - most)} left of {number(kept.capacity)}"
+            out.print(f"Lowest level seen of {escape(str(label))}: {level}")
+            wasted = f"{lost.mean():.6g} in an episode on average, {number(lost.max())} at most"
+            out.print(f"Wasted of {escape(str(label))}, because it was full: {wasted}")
+            continue
         ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
         out.print(f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})")
     if model.constraints:
@@ -102,5 +109,7 @@ def simulate(
         "violations": rollouts.violations,
         "largest_excess": by_label(model.constraints, rollouts.excess),
         "beyond_guarantee": rollouts.beyond,
+        "mean_wasted": by_label(model.constraints, rollouts.wasted.mean(axis=0)),
+        "largest_wasted": by_label(model.constraints, rollouts.wasted.max(axis=0)),
     }
     return Answer(data, code=1 if rollouts.beyond else 0)

@@ -20,7 +20,6 @@ from acegames.model.budgets import (
     Holds,
     Reservoir,
     Reservoirs,
-    Rows,
     is_almost_sure,
     read_budget,
 )
@@ -91,7 +90,7 @@ def head_to_data(game: MarkovGame) -> dict[str, Any]:
         "horizon": check_file_horizon(game.horizon, len(game.constraints)),
         "initial": [[s, p] for s, p in game.initial],
         "budgets": [[text(b) for b in row] for row in (game.budgets[:1] if constant else game.budgets)],
-        **({"reservoirs": [_stored(x) for x in game.reservoirs]} if any(game.reservoirs) else {}),
+        **reservoirs_to_data(game.reservoirs),
         **({} if game.tails is None else {"discount": game.tails.to_data()}),
     }
 
@@ -110,21 +109,29 @@ def head_from_data(head: Mapping[str, Any]) -> Settings:
     rows = [[read_bound(b) for b in check_list(row)] for row in check_list(head["budgets"])]
     _, budgets = read_budget(rows[0] if len(rows) == 1 else rows, constraints, horizon)
     if "reservoirs" in head:
-        budgets = Budgets(budgets.rows, _reservoirs_from_data(head["reservoirs"], constraints, budgets.rows))
+        budgets = Budgets(budgets.rows, reservoirs_from_data(head, constraints))
+        for label, kept, column in zip(constraints, budgets.reservoirs, zip(*budgets.rows, strict=True), strict=True):
+            if kept and not all(0 <= b <= kept.capacity for b in set(column)):
+                raise BadFile(f"reservoirs: {label!r} must be bounded between 0 and its capacity")
     return Settings(horizon, initial, constraints, budgets, players, states, actions, head["name"])
 
 
-def _stored(kept: Reservoir | None) -> list[str] | None:
-    return None if kept is None else [text(kept.capacity), text(kept.start)]
+def reservoirs_to_data(reservoirs: Reservoirs) -> dict[str, Any]:
+    """The entry of a head that says which constraints are reservoirs; none where there is none."""
+    stored = [None if x is None else [text(x.capacity), text(x.start)] for x in reservoirs]
+    return {"reservoirs": stored} if any(reservoirs) else {}
 
 
-def _reservoirs_from_data(data: Any, constraints: tuple[Label, ...], rows: Rows) -> Reservoirs:
-    found = [None if x is None else Reservoir(*map(read_exact, check_list(x))) for x in check_list(data)]
+def reservoirs_from_data(head: Mapping[str, Any], constraints: tuple[Label, ...]) -> Reservoirs:
+    """Read this entry; a head without it has none."""
+    if "reservoirs" not in head:
+        return (None,) * len(constraints)
+    found = [None if x is None else Reservoir(*map(read_exact, check_list(x))) for x in check_list(head["reservoirs"])]
     if len(found) != len(constraints):
         raise BadFile(f"reservoirs: {len(found)} entries, there are {len(constraints)} constraints")
-    for label, kept, column in zip(constraints, found, zip(*rows, strict=True), strict=True):
-        if kept and not (0 <= kept.start <= kept.capacity and all(0 <= b <= kept.capacity for b in set(column))):
-            raise BadFile(f"reservoirs: {label!r} must start, and be bounded, between 0 and its capacity")
+    for label, kept in zip(constraints, found, strict=True):
+        if kept and not 0 <= kept.start <= kept.capacity:
+            raise BadFile(f"reservoirs: {label!r} must start between 0 and its capacity")
     return tuple(found)
 
 
@@ -250,7 +257,7 @@ def _budget_to_data(game: MarkovGame) -> Any:
     columns = zip(*game.budgets, strict=True)
     entries = [_entry_to_data(column, kept) for column, kept in zip(columns, game.reservoirs, strict=True)]
     by_label = _by_label(game.constraints, entries)
-    if isinstance(by_label, dict) or not any(isinstance(entry, list) for entry in entries):
+    if isinstance(by_label, dict) or any(game.reservoirs) or not any(isinstance(entry, list) for entry in entries):
         return by_label
     return [[write_number(b) for b in row] for row in game.budgets]
 

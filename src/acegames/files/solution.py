@@ -31,7 +31,7 @@ from acegames.approximate.rounding import Rounding
 from acegames.concepts import CONCEPTS, Concept
 from acegames.errors import BadFile
 from acegames.files.game_archive import game_from_archive, game_to_archive
-from acegames.files.game_data import labels_to_data, names_from_data
+from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
 from acegames.files.stated import check_stated
 from acegames.model.amounts import LARGEST
@@ -48,7 +48,16 @@ from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.container import Below, damage_of, is_mapped, little_bytes, read_archive, write_archive
+from acegames.system.container import (
+    BLOCK_VERSION,
+    WITHOUT_RESERVOIRS,
+    Below,
+    damage_of,
+    is_mapped,
+    little_bytes,
+    read_archive,
+    write_archive,
+)
 
 POLICY = "acegames-policy"
 LABELS = ("players", "states", "actions", "constraints")
@@ -60,7 +69,7 @@ Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
-    write_archive(path, POLICY, *_policy_to_archive(policy))
+    write_archive(path, POLICY, *_policy_to_archive(policy), _format_version(policy))
 
 
 def load_policy(path: str | PathLike[str]) -> Policy:
@@ -84,7 +93,12 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
         "guarantee": {"text": solution.guarantee.text, "excess": [str(exact(x)) for x in solution.guarantee.excess]},
     }
     arrays = {f"game/{k}": v for k, v in game_arrays.items()} | {f"policy/{k}": v for k, v in policy_arrays.items()}
-    write_archive(path, SOLUTION, header, arrays | {"values": solution.values})
+    write_archive(path, SOLUTION, header, arrays | {"values": solution.values}, _format_version(solution.policy))
+
+
+def _format_version(policy: Policy) -> int:
+    """An older acegames would count a reservoir like a plain budget, so it must refuse the file."""
+    return BLOCK_VERSION if any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
@@ -125,6 +139,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
         **{kind: labels[kind] for kind in LABELS},
         "units": [str(u) for u in policy.tracker.units],
         "rounding": [_rounding_to_data(r) for r in policy.tracker.rounding],
+        **reservoirs_to_data(policy.tracker.reservoirs),
         "dims": list(policy.dims),
         "reached": None if policy.reached is None else list(policy.reached.dims),
         "initial": [[s, p] for s, p in policy.initial],
@@ -154,10 +169,11 @@ def _policy_from_archive(
     concept, table_at = _concept_from_data(header["concept"]), [int(k) for k in header["table_at"]]
     players, states, actions, constraints = names_from_data(header)
     units = tuple(read_exact(u) for u in header["units"])
+    rounding = tuple(map(_rounding_from_data, header.get("rounding", ())))
     policy = Policy(
         *(players, states, actions),
         initial=tuple((int(s), float(p)) for s, p in header["initial"]),
-        tracker=CostTracker(constraints, units, tuple(map(_rounding_from_data, header.get("rounding", ())))),
+        tracker=CostTracker(constraints, units, rounding, reservoirs_from_data(header, constraints)),
         dims=tuple(int(d) for d in header["dims"]),
         layers=(),
         concept=concept,
@@ -236,7 +252,7 @@ def _earlier_records(arrays: Arrays, space: LayerSpace) -> tuple[NDArray[Any], N
 
 
 def _check_fit(policy: Policy) -> None:
-    """Raise BadFile unless labels, start, units and rounding fit together."""
+    """Raise BadFile unless labels, start, units, rounding and reservoirs fit together."""
     policy.concept.weights(policy.players)
     if not all(0 <= s < len(policy.states) for s, _ in policy.initial) or not policy.initial:
         raise BadFile("an initial state is out of range")
@@ -245,6 +261,9 @@ def _check_fit(policy: Policy) -> None:
         raise BadFile("the units of the costs do not fit the constraints")
     if len(policy.tracker.rounding) not in (0, number):
         raise BadFile("the rounding of the costs does not fit the constraints")
+    for label, unit, spent in zip(policy.constraints, units, policy.tracker.spent_at_start, strict=True):
+        if (spent / unit).denominator != 1 or spent / unit >= LARGEST:
+            raise BadFile(f"reservoirs: what {label!r} lacks at the beginning, {spent}, must be a multiple of {unit}")
 
 
 # -- tables of joint actions
@@ -273,6 +292,8 @@ def _check_game(policy: Policy, tables: Sequence[Table], game: MarkovGame) -> No
         raise BadFile("the policy inside was computed for another game than the one inside")
     if any(repr(getattr(policy, kind)) != repr(getattr(game, kind)) for kind in LABELS):  # 1, 1.0 and True are equal
         raise BadFile("the policy inside has other labels than the game inside")
+    if policy.tracker.reservoirs != game.reservoirs:
+        raise BadFile("the policy inside has other reservoirs than the game inside")
     if len(tables) != game.horizon or policy.initial != game.initial:
         raise BadFile("the policy inside has another horizon or start than the game inside")
     seen = set()

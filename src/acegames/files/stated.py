@@ -17,6 +17,7 @@ from acegames.model.arrays import Floats, Ints, spans
 from acegames.model.game import place
 from acegames.model.numbers import exact
 from acegames.numerics import STATED
+from acegames.policy.layer import project
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
 from acegames.policy.simulation import Rollouts
@@ -60,13 +61,15 @@ def _at_start(policy: Policy) -> Ints:
     cells = layer.cells.listed(space.total)
     state, kept = space.spent(cells)
     box = np.searchsorted(space.states, state)
-    begins = (kept == np.maximum(space.lo[box], 0)).all(axis=1)
-    begins &= ((space.least[box] <= 0) & (space.most[box] >= 0)).all(axis=1)
+    start = np.array([policy.tracker.start()], dtype=np.int64)
+    begins = (kept == np.maximum(space.lo[box], project(start, policy.dims))).all(axis=1)
+    begins &= ((space.least[box] <= start) & (start <= space.most[box])).all(axis=1)
     pair = (cells if layer.by_cell else np.arange(len(cells)))[begins]
     found = dict(zip(state[begins].tolist(), pair.tolist(), strict=True))
     for s, _ in policy.initial:
         if s not in found:
-            raise BadFile(f"the file has no answer at {place(0, policy.states[s])} with nothing spent; {AGAIN}")
+            spent = f"{policy.tracker.spent(start[0])!r} spent" if start.any() else "nothing spent"
+            raise BadFile(f"the file has no answer at {place(0, policy.states[s])} with {spent}; {AGAIN}")
     return np.array([found[s] for s, _ in policy.initial])
 
 
@@ -92,7 +95,7 @@ def check_played(solution: Solution, rollouts: Rollouts) -> None:
         return
     view = View.of(solution.game, solution.policy)
     for t in range(view.game.horizon):
-        total = view.whole(rollouts.counted[:, t - 1] if t else np.zeros_like(rollouts.counted[:, 0]))
+        total = view.whole(rollouts.counted[:, t - 1]) if t else np.tile(view.lattice.start, (len(rollouts.state), 1))
         here = np.unique(np.column_stack([rollouts.state[:, t].astype(np.int64), total]), axis=0)
         for first in range(0, len(here), TOGETHER):
             some = here[first : first + TOGETHER]
@@ -108,7 +111,7 @@ def _check_situations(view: View, t: int, state: Ints, total: Ints) -> None:
     spent = np.repeat(np.repeat(total, np.diff(ptr), axis=0), np.diff(out_first), axis=0)
     later = np.zeros((len(out), len(policy.players)))
     if t + 1 < policy.horizon:
-        after = spent + view.costs[view.counted.layer_at[t]][out]
+        after = view.lattice.after(spent, view.costs[view.counted.layer_at[t]][out])
         later = view.values(t + 1, layer.next_state[out].astype(np.int64), after)
 
     def expected(reward: Floats, later: Floats) -> Floats:

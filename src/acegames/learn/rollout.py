@@ -23,7 +23,7 @@ class Episodes:
     returns: NDArray[np.float64]
     """(E, N) total reward of each player, up to the surprise where there was one."""
     spent: NDArray[np.float64]
-    """(E, M) total cost, rounded to floats."""
+    """(E, M) total cost, of a reservoir what it lacks at the end; rounded to floats."""
     violations: int
     """Number of episodes that broke some budget at some time; decided exactly."""
     surprises: tuple[str, ...]

@@ -6,17 +6,20 @@ lexicographically first feasible one of at least c in every constraint, which is
 
 Why this never breaks a budget. Let every true cost at (t, s, a) be at most some w in W(t, s, a) in
 every constraint, let every true next state be in N(t, s, a), and let the estimated game have the
-outcome (s', w) for every such s' and w (the conservative option makes it so). Claim: at every
-(t, s, c) that is reached, some feasible c^ >= c exists. At t = 0, c = 0 is feasible. Suppose that
-the answer at (t, s, c) was that of c^ >= c, and that a cost x <= w and a next state s' follow. The
-action is feasible at c^, so c^ + w is within the budgets of t, and so is c + x <= c^ + w; and
-(t+1, s', c^ + w) is feasible, so a feasible c^ >= c + x exists. By induction every budget holds at
-every step with probability one, whatever the probabilities. `policy_support` bounds how likely a
-cost above every such w, or another next state, is.
+outcome (s', w) for every such s' and w (the conservative option makes it so). Write c + x for the
+cumulative cost after one more: of a reservoir, max(c + x, 0). It does not decrease in c or x, which
+is all that is used of it. Claim: at every (t, s, c) that is reached, some feasible c^ >= c exists.
+At t = 0, c is that of the estimated game, which is feasible: nothing is spent, or what a reservoir
+lacks. Suppose that the answer at (t, s, c) was that of c^ >= c, and that a cost x <= w and a next
+state s' follow. The action is feasible at c^, so c^ + w is within the budgets of t, and so is
+c + x <= c^ + w; and (t+1, s', c^ + w) is feasible, so a feasible c^ >= c + x exists. By induction
+every budget holds at every step with probability one, whatever the probabilities. `policy_support`
+bounds how likely a cost above every such w, or another next state, is.
 
 The proof also covers policies that round costs up, in the game with rounded costs. A cost x <= w
 counts as x^ <= w^, an outcome of that game, so the counted costs keep every budget, and the true
-costs are at most those (a constraint that is not counted at all cannot bind under costs up to w).
+ones are at most those, again as c + x does not decrease (a constraint that is not counted at all
+cannot bind under costs up to w).
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ class SafePolicy:
     @property
     def tracker(self) -> CostTracker:
         """How costs are counted."""
-        return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding)
+        return CostTracker(self.game.constraints, self.feasibility.lattice.units, self.rounding, self.game.reservoirs)
 
     def distribution(self, t: int, state: Label, spent: Any) -> dict[JointAction, float]:
         """Probability of each joint action; UnknownPair where no safe action is known."""

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from operator import add
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -42,6 +43,21 @@ class Reservoir:
 
 Reservoirs = tuple[Reservoir | None, ...]
 """M: None for a plain budget."""
+
+Amount = TypeVar("Amount", int, Fraction)
+
+
+def spent_at_start(reservoirs: Reservoirs) -> tuple[Fraction, ...]:
+    """The cumulative costs at the beginning: zero, or what is missing in a reservoir."""
+    return tuple(Fraction(0) if x is None else x.missing for x in reservoirs)
+
+
+def spent_after(reservoirs: Reservoirs, spent: tuple[Amount, ...], cost: tuple[Amount, ...]) -> tuple[Amount, ...]:
+    """The cumulative costs after one more, in any unit: a reservoir is never more than full."""
+    found = tuple(map(add, spent, cost))
+    if not any(reservoirs):
+        return found
+    return tuple(x if kept is None else max(x, 0 * x) for x, kept in zip(found, reservoirs, strict=True))
 
 
 @dataclass(frozen=True)
@@ -158,7 +174,7 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
         return [[budget]]
     entries = list(budget)
     nested = [not is_scalar(e) for e in entries]
-    if not any(nested):
+    if not any(nested) or any(isinstance(e, (AtEnd, Holds)) for e in entries):  # these stand for all times
         return [entries]
     if not all(nested):
         raise InvalidGame(f"budget: {budget!r} mixes numbers and rows; give M numbers, or one row of M per time")

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidGame, InvalidOption
-from acegames.model.budgets import Reservoirs
+from acegames.model.budgets import Reservoirs, spent_at_start
 from acegames.model.checks import JointAction, Label, place
 from acegames.model.costs.random import Cost, RandomCost, cost_text
 from acegames.model.from_arrays import game_from_arrays
@@ -119,7 +119,7 @@ class MarkovGame:
     @cached_property
     def spent_at_start(self) -> tuple[Fraction, ...]:
         """The cumulative costs at the beginning: zero, or what is missing in a reservoir."""
-        return tuple(Fraction(0) if x is None else x.missing for x in self.reservoirs)
+        return spent_at_start(self.reservoirs)
 
     @cached_property
     def times(self) -> list[tuple[int, ...]]:

@@ -4,7 +4,8 @@ Each constraint has a unit. Its plain costs are whole multiples of the unit, and
 a distribution on the integers or with listed values. A draw from any other distribution is moved to
 the next multiple, inside the support and inside the cell that the policy counts it in. As the unit
 is finer than a billionth of the distribution's size, only the last digit of the draw changes, and
-totals can be compared with budgets exactly.
+totals can be compared with budgets exactly. The total of a reservoir begins with what is missing
+and never falls below zero (spec 11), both as spent and as counted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class EpisodeCosts:
         rules = tuple(rounding) or (None,) * len(game.constraints)
         self.exact = not any(rules)  # what is counted is what is spent
         self.columns = [
-            _Column(values, rule, game.horizon) for values, rule in zip(game.cost_values, rules, strict=True)
+            _Column(values, rule, game.horizon, missing)
+            for values, rule, missing in zip(game.cost_values, rules, game.spent_at_start, strict=True)
         ]
         self.dtype: Any = np.int64 if all(column.fits for column in self.columns) else object
         for column in self.columns:
@@ -42,11 +44,27 @@ class EpisodeCosts:
         self.scale = [column.scale for column in self.columns]
         self.counted_scale = [column.counted_scale for column in self.columns]
         self.budgets = game.budgets
+        self.kept = [m for m, x in enumerate(game.reservoirs) if x is not None]  # reservoirs
+        missing = game.spent_at_start
+        self.start = tuple(int(x * k) for x, k in zip(missing, self.scale, strict=True))
+        self.counted_start = tuple(int(x * k) for x, k in zip(missing, self.counted_scale, strict=True))
         self.error = [rule.cell if rule and rule.direction == "down" else Fraction(0) for rule in rules]  # per step
 
     def nothing(self, episodes: int) -> Ints:
-        """Totals before the first step, (E, M)."""
+        """Costs of nothing, (E, M)."""
         return np.zeros((episodes, len(self.columns)), dtype=self.dtype)
+
+    def begin(self, episodes: int) -> tuple[Ints, Ints]:
+        """Totals before the first step and what they count as, both (E, M)."""
+        nothing = self.nothing(episodes)
+        return nothing + np.array(self.start, self.dtype), nothing + np.array(self.counted_start, self.dtype)
+
+    def after(self, total: Ints, cost: Ints) -> Ints:
+        """Totals after one more cost, (E, M)."""
+        found = total + cost
+        for m in self.kept:
+            found[:, m] = np.maximum(found[:, m], 0)
+        return found
 
     def draw(self, layer: Layer, out: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
         """Return the costs of outcomes and what they count as, both (E, M)."""
@@ -102,22 +120,23 @@ class EpisodeCosts:
 class _Column:
     """One constraint's costs in multiples of 1 / scale, counted ones of 1 / counted_scale."""
 
-    def __init__(self, values: Sequence[Cost], rule: Any, horizon: int) -> None:
+    def __init__(self, values: Sequence[Cost], rule: Any, horizon: int, missing: Fraction) -> None:
         self.rule = rule
         numbers = [Fraction(0) if isinstance(v, RandomCost) else v for v in values]
         self.drawn = {k: v for k, v in enumerate(values) if isinstance(v, RandomCost)}
         counted = numbers if rule is None else [rule.of(v) for v in numbers]
         cells = [] if rule is None else [rule.cell]
-        grid = common_denominator([*numbers, *cells])
+        grid = common_denominator([*numbers, *cells, missing])
         ends = (x for cost in self.drawn.values() for x in (cost.upper, cost.upper - cost.depth, cost.offset))
         reach = max([Fraction(0), *map(abs, numbers), *map(abs, ends)])
-        self.scale = _scale(grid, reach * horizon, self.drawn.values())
-        self.counted_scale = common_denominator([*counted, *(cells if self.drawn else [])]) if cells else self.scale
+        self.scale = _scale(grid, reach * horizon + missing, self.drawn.values())
+        also = [missing, *(cells if self.drawn else [])]
+        self.counted_scale = common_denominator([*counted, *also]) if cells else self.scale
         self.whole = [int(v * self.scale) for v in numbers], [int(v * self.counted_scale) for v in counted]
-        most = reach * self.scale * horizon
+        most = (reach * horizon + missing) * self.scale
         if rule is not None:
-            least = abs(rule.lowest or 0)
-            most = max(most, (max(reach, least) + rule.cell) * self.counted_scale * horizon, rule.cell * self.scale)
+            counts = (max(reach, abs(rule.lowest or 0)) + rule.cell) * horizon + missing
+            most = max(most, counts * self.counted_scale, rule.cell * self.scale)
         self.fits = most < 2**63
         self.dtype: Any = object  # until that of all columns is known
 

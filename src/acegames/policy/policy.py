@@ -268,6 +268,6 @@ def build_policy(
     """A policy of these layers with the labels of its game; under Nash records are by player."""
     if concept.product:
         layers = [replace(layer, offsets=action_offsets(game)) for layer in layers]
-    tracker = CostTracker(game.constraints, units, rounding)
+    tracker = CostTracker(game.constraints, units, rounding, game.reservoirs)
     labels = (game.players, game.states, game.actions, game.initial)
     return Policy(*labels, tracker, dims, tuple(layers), concept, game.digest, reached)

@@ -4,7 +4,7 @@ Episodes run side by side. At each step those in the same (state, spent) ask the
 them together where the policy has a `lookup` (see `acegames.Policy`). Cumulative costs are whole
 numbers of a unit per constraint, so a violation is decided exactly and never by a float. Costs
 given by a distribution are drawn from it; a policy that rounds costs is asked with what it counts,
-and judged by what was spent (see `episode_costs`).
+and judged by what was spent (see `episode_costs`). What does not fit into a reservoir is wasted.
 
 Time is linear in episodes times horizon (times log for sorting), plus one question to the policy
 per pair.
@@ -40,7 +40,8 @@ class Rollouts:
     returns: Floats
     """(E, N) total reward of each player."""
     spent: Floats
-    """(E, T, M) cumulative cost after acting at t, in the user's units (rounded to float64)."""
+    """(E, T, M) cumulative cost after acting at t, of a reservoir what it lacks; in the user's
+    units, rounded to float64."""
     violations: int
     """Number of episodes that break some budget at some time; decided on exact integers."""
     state: NDArray[np.int32]
@@ -54,16 +55,23 @@ class Rollouts:
     acting at t, t + 1 cells for costs rounded down, else nothing (then it is `violations`)."""
     counted: Floats
     """(E, T, M) what the policy counts as spent after acting at t; `spent` if it rounds nothing."""
+    wasted: Floats
+    """(E, M) what did not fit into each reservoir, in all; 0 of a plain budget."""
 
     def __repr__(self) -> str:
         mean = ", ".join(f"{x:.6g}" for x in self.returns.mean(axis=0))
-        return f"<Rollouts: {len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget>"
+        lost = ", ".join(f"{x:.6g}" for x in self.wasted.mean(axis=0))
+        wasted = f", on average wasted {lost}" if self.wasted.any() else ""
+        said = f"{len(self.returns):,} episodes, mean returns {mean}, {self.violations:,} broke a budget{wasted}"
+        return f"<Rollouts: {said}>"
 
     def summary(self) -> dict[str, Any]:
-        """Return {episodes, mean (N,), std_error (N,), max_spent (M,), violations, excess, beyond}.
+        """Return means, errors and extremes over all episodes by name.
 
-        `mean` and `std_error` are of the returns (the error is NaN for a single episode);
-        `max_spent` is the largest cumulative cost at any time of any episode.
+        `episodes`, `violations`, `excess` (M,) and `beyond` are as above. `mean` and `std_error`
+        (N,) are of the returns (the error is NaN for a single episode). `max_spent` (M,) is the
+        largest cumulative cost at any time of any episode, `wasted` (M,) the mean of what did not
+        fit into each reservoir.
         """
         episodes, n = self.returns.shape
         error = self.returns.std(axis=0, ddof=1) / math.sqrt(episodes) if episodes > 1 else np.full(n, np.nan)
@@ -75,6 +83,7 @@ class Rollouts:
             "violations": self.violations,
             "excess": self.excess,
             "beyond": self.beyond,
+            "wasted": self.wasted.mean(axis=0),
         }
 
 
@@ -107,7 +116,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
     action = np.empty((e, game.horizon, n), dtype=np.int32)
     spent = np.empty((e, game.horizon, len(game.constraints)))
     seen_so_far = spent if costs.exact else np.empty_like(spent)
-    total = counted = costs.nothing(e)
+    total, counted = costs.begin(e)
+    wasted = costs.nothing(e)
     asked = _Asked(game, policy, costs)
     broken, beyond = np.zeros(e, dtype=bool), np.zeros(e, dtype=bool)
     excess = [Fraction(0)] * len(game.constraints)
@@ -118,7 +128,10 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         row = asked.choose(t, state[:, t].astype(np.int64), counted, rng.random(e))
         out = _pick(layer.prob, layer.out_ptr[row], layer.out_ptr[row + 1] - layer.out_ptr[row], rng.random(e))
         true, seen = costs.draw(layer, out, rng)
-        total, counted = total + true, counted + seen
+        before, total = total, costs.after(total, true)
+        counted = total if costs.exact else costs.after(counted, seen)
+        if costs.kept:
+            wasted += total - before - true
         over = costs.over(total, t)
         broken |= over
         beyond |= over if costs.exact else costs.over(total, t, within_error=True)
@@ -129,7 +142,8 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         if not costs.exact:
             seen_so_far[:, t] = costs.in_user_units(counted, counted=True)
     most = np.array(list(map(float, excess)))
-    return Rollouts(returns, spent, int(broken.sum()), state, action, most, int(beyond.sum()), seen_so_far)
+    counts = int(broken.sum()), state, action, most, int(beyond.sum())
+    return Rollouts(returns, spent, *counts, seen_so_far, costs.in_user_units(wasted))
 
 
 def _check_policy(policy: Any) -> None:

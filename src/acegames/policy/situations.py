@@ -136,7 +136,7 @@ def _stage(view: View, t: int, state: Ints, total: Ints) -> Stage:
     out, out_first = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
     entry = owners(out_first)
     pair = owners(first)
-    after = total[pair[entry]] + view.costs[game.layer_at[t]][out]
+    after = view.lattice.after(total[pair[entry]], view.costs[game.layer_at[t]][out])
     over = after > view.lattice.budget[t]
     if t + 1 < game.horizon:
         following = view.values(t + 1, layer.next_state[out].astype(np.int64), after)

@@ -23,12 +23,12 @@ class Spending:
         self.t, self.state = 0, state
         self._horizon, self._tracker = horizon, tracker
         # cumulative costs, as they were and as the tracker counts them
-        self.total: Amounts = (Fraction(0),) * len(tracker.constraints)
+        self.total: Amounts = tracker.spent_at_start
         self.total_counted = self.total
 
     @property
     def spent(self) -> Spent:
-        """The cumulative cost so far, one exact number per constraint."""
+        """The cumulative cost so far, one exact number per constraint; what a reservoir lacks."""
         return tuple(map(plain, self.total))
 
     @property
@@ -59,14 +59,12 @@ class Spending:
         """
         tracker = self._tracker
         if whole:
-            tracker.add(tracker.start(), cost)
+            tracker.whole(cost)
         try:
             step = read_amounts(tracker.constraints, {} if cost is None else cost)
         except (ValueError, TypeError) as error:
             raise InvalidOption(f"cost {cost!r}: {error}") from None
-        both = (self.total, step), (self.total_counted, tracker.counted(step))
-        spent, counted = (tuple(a + b for a, b in zip(total, more, strict=True)) for total, more in both)
-        return spent, counted
+        return tracker.after(self.total, step), tracker.after(self.total_counted, tracker.counted(step))
 
     def move(self, after: tuple[Amounts, Amounts], next_state: Label) -> None:
         """Go on to the next time with what `after` says."""

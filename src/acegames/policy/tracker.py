@@ -1,7 +1,7 @@
 """The cumulative cost of each constraint as a policy counts it: its memory between steps (spec 5).
 
 An exact policy counts every cost as it is. An approximate one rounds each observed cost to a whole
-number of *cells* before adding it.
+number of *cells* before adding it. What is counted of a reservoir never falls below zero (spec 11).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from acegames.approximate.rounding import Rounding
 from acegames.errors import InvalidOption
 from acegames.model.amounts import from_units, read_amounts, to_units
+from acegames.model.budgets import Amount, Reservoirs, spent_after, spent_at_start
 from acegames.model.game import Label
 
 __all__ = ["CostTracker", "Spent"]
@@ -33,24 +34,37 @@ class CostTracker:
     constraints: tuple[Label, ...]
     units: tuple[Fraction, ...]  # M
     rounding: tuple[Rounding | None, ...] = ()  # M, None where costs count as they are; empty: all of them
+    reservoirs: Reservoirs = ()  # M, None for a plain budget; empty: all of them
 
     @property
     def exact(self) -> bool:
         """Whether every cost counts as it is."""
         return not any(self.rounding)
 
+    @property
+    def spent_at_start(self) -> tuple[Fraction, ...]:
+        """What is spent at the beginning: nothing, or what is missing in a reservoir."""
+        return spent_at_start(self.reservoirs or (None,) * len(self.units))
+
     def start(self) -> tuple[int, ...]:
-        """Nothing spent."""
-        return (0,) * len(self.units)
+        """The total at the beginning."""
+        return self.total(self.spent_at_start)
 
     def add(self, total: tuple[int, ...], cost: Any) -> tuple[int, ...]:
         """The new total; InvalidOption for what cannot be counted, whether it can occur or not."""
+        return self.after(total, self.whole(cost))
+
+    def after(self, total: tuple[Amount, ...], counted: tuple[Amount, ...]) -> tuple[Amount, ...]:
+        """The new total after a counted cost, both in the same unit."""
+        return spent_after(self.reservoirs, total, counted)
+
+    def whole(self, cost: Any) -> tuple[int, ...]:
+        """Whole units that a cost counts as; InvalidOption as `add`."""
         try:
-            step = self.total(self.counted({} if cost is None else cost))
+            return self.total(self.counted({} if cost is None else cost))
         except (ValueError, TypeError) as error:
             hint = "" if self.exact else f"; {AT_AN_END}"
             raise InvalidOption(f"cost {cost!r}: {str(error).partition(';')[0]}{hint}") from None
-        return tuple(a + b for a, b in zip(total, step, strict=True))
 
     def counted(self, cost: Any) -> tuple[Fraction, ...]:
         """An observed cost after rounding, in the user's units; ValueError where it is no cost."""

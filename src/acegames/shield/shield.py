@@ -90,7 +90,7 @@ class Shield(Sealed):
             raise infeasible_as_counted(game, within)
         self.game, self.criterion = game, criterion
         self.feasibility = Feasibility(counted.game, whole, space)
-        self.tracker = CostTracker(game.constraints, whole.units, counted.rounding)
+        self.tracker = CostTracker(game.constraints, whole.units, counted.rounding, game.reservoirs)
         self._place = number_pairs(space)
         self._dims = frozen(np.array(space.dims, dtype=np.int64))  # the constraint that each axis of boxes counts
         self._sets = find_safe_sets(space, self.first)
@@ -172,7 +172,7 @@ class Shield(Sealed):
         if row is None:
             return False
         outs = layer.outcomes(row)
-        fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.add(self.tracker.start(), cost)).all(axis=1)
+        fits = (counted.lattice.costs(layer.cost[outs]) == self.tracker.whole(cost)).all(axis=1)
         return bool((fits & (next_state is UNSAID or layer.next_state[outs] == game.state_index(next_state))).any())
 
     # -- batches, in whole numbers ----------------------------------------------------------------
@@ -239,7 +239,8 @@ class Shield(Sealed):
             fits = np.asarray(((action >= 0) & (action < self.shape)).all(axis=1))
             held = np.where(fits[:, None], action, 0)
             going &= fits & self.masks[(self.mask_of[np.where(going, pair, -1)], *held.T)]
-        return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, spent + cost), -1)
+        after = self.feasibility.lattice.after(spent, cost)
+        return np.where(going, self.pairs(np.where(going, t + 1, -1), next_states, after), -1)
 
     def step(self, rows: Any, actions: Any, next_states: Any, costs: Any) -> Ints:
         """Deprecated: `next_pairs`, with the next states before the costs."""

@@ -40,8 +40,11 @@ from acegames.system.headers import Arrays, check_kind, check_version, described
 from acegames.system.limits import HEADER
 from acegames.system.npz import read_npz
 
-BLOCK_VERSION = 3
-"""The version of solutions and policies: archives of `npz` in version 1, other records in 2."""
+BLOCK_VERSION = 4
+"""The newest version of solutions and policies: archives of `npz` in 1, other records in 2."""
+
+WITHOUT_RESERVOIRS = 3
+"""The version of those in which all budgets are plain; an older acegames understands them."""
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20
@@ -50,10 +53,16 @@ HEAD = struct.Struct("<16sQQ32s")
 TYPE = re.compile(r"[<|][biuf][1248]")
 
 
-def write_archive(path: Path, kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_archive(
+    path: Path,
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    version: int = WITHOUT_RESERVOIRS,
+) -> None:
     """Write one block of this kind at exactly `path`, whole or not at all."""
     with writing(path) as file:
-        write_block(file, kind, header, arrays)
+        write_block(file, kind, header, arrays, version)
 
 
 def read_archive(path: Path, kinds: Sequence[str] | str) -> tuple[str, dict[str, Any], Mapping[str, NDArray[Any]]]:
@@ -110,9 +119,15 @@ def damage_of(path: Path) -> Iterator[None]:
 # -- writing a block
 
 
-def write_block(file: IO[bytes], kind: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_block(
+    file: IO[bytes],
+    kind: str,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    version: int = WITHOUT_RESERVOIRS,
+) -> None:
     """Write a block where the file stands, which must be a multiple of 64."""
-    content = header_bytes(kind, BLOCK_VERSION, {"arrays": described(arrays), **header})
+    content = header_bytes(kind, version, {"arrays": described(arrays), **header})
     length, begin = sum(_padded(array.nbytes, 8) for array in arrays.values()), file.tell()
     file.write(bytes(_before_data(len(content), length)))
     rest = content + np.fromiter(_write_pages(file, arrays), "<u4").tobytes()

@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate
-from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from acegames.model.budgets import spent_after
 from acegames.model.game import Label, MarkovGame, place
 from acegames.model.numbers import Bound, plain
 from acegames.policy.episode_costs import EpisodeCosts
@@ -49,10 +49,10 @@ class Episode:
         self._outcomes: dict[tuple[int, int], list[float]] = {}  # cumulative probabilities, by row
 
     def begin(self, rng: np.random.Generator) -> None:
-        """Draw a first state; nothing is spent yet."""
+        """Draw a first state; nothing is spent yet, but what reservoirs lack."""
         self.t = 0
         self.state = self.game.initial[_drawn(self._initial, rng)][0]
-        self._total = self._counted = (0,) * len(self.game.constraints)
+        self._total, self._counted = self._costs.start, self._costs.counted_start
         self.violated = False
         self.steps: list[PlayedStep] = []
 
@@ -78,7 +78,8 @@ class Episode:
             self._outcomes[key] = list(accumulate(layer.prob[outs].tolist()))
         out = outs.start + _drawn(self._outcomes[key], rng)
         cost, counted = (tuple(whole[0].tolist()) for whole in self._costs.draw(layer, np.array([out]), rng))
-        self._total, self._counted = tuple(map(add, self._total, cost)), tuple(map(add, self._counted, counted))
+        self._total = spent_after(self.game.reservoirs, self._total, cost)
+        self._counted = spent_after(self.game.reservoirs, self._counted, counted)
         self.violated |= any(c > most for c, most in zip(self._total, self._limits[self.t], strict=True))
         rewards = tuple(layer.reward[row].tolist())
         self.t, self.state = self.t + 1, int(layer.next_state[out])

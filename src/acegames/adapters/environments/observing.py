@@ -4,8 +4,9 @@ state       1 at the number of the state, 0 elsewhere; or the numbers that `feat
             state, divided by their largest size
 time        t / H
 remaining   per constraint, the next finite bound from t on minus what was spent, divided by the
-            most that can be left; 1 where no bound comes any more. A bound that no play can meet
-            counts as the most that can be spent. Values are cut off at 1 and -1.
+            most that can be left; 1 where no bound comes any more. Of a reservoir this is its level
+            above the reserve. A bound that no play can meet counts as the most that can be spent.
+            Values are cut off at 1 and -1.
 """
 
 from __future__ import annotations
@@ -75,14 +76,17 @@ def _scale(game: MarkovGame, m: int) -> float:
     """The largest size of what can be left of a budget in plays that keep it.
 
     Before acting at t at most t times the largest cost was spent, and at most the bound before; at
-    least t times the least. A bound that no play can meet counts as the most that can be spent.
+    least t times the least, but of a reservoir nothing less than zero. To this comes what a
+    reservoir lacks at the beginning. A bound that no play can meet counts as the most that can be
+    spent.
     """
-    costs = game.cost_values[m]
+    costs, start = game.cost_values[m], nearest_float(game.spent_at_start[m])
+    floor = -math.inf if game.reservoirs[m] is None else 0.0
     least = min(0.0, *(nearest_float(c.upper - c.depth if isinstance(c, RandomCost) else c) for c in costs))
     most = max(0.0, *(nearest_float(upper(c)) for c in costs))
     found = [0.0]
     for t, bounds in enumerate(bounds_in_force(game)):
         before = math.inf if t == 0 else nearest_float(game.budgets[t - 1][m])
-        bound = min(nearest_float(bounds[m]), most * game.horizon)
-        found += [abs(bound - t * least), abs(bound - min(t * most, before))]
+        bound = min(nearest_float(bounds[m]), start + most * game.horizon)
+        found += [abs(bound - max(start + t * least, floor)), abs(bound - min(start + t * most, before))]
     return max(found) or max(most, -least) or 1.0

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.adapters.environments.play import Play
-from acegames.model.numbers import Bound
+from acegames.model.budgets import Reservoir
+from acegames.model.numbers import Bound, exact
 from acegames.model.words import called, spelled
 
 WIDTH = 20
@@ -37,17 +38,27 @@ def _title(play: Play) -> str:
 
 def _budgets(play: Play) -> list[str]:
     widest = max((len(called(c)) for c in play.game.constraints), default=0)
-    rows = zip(play.game.constraints, play.spent, play.episode.bounds, strict=True)
-    return [f"  {called(label):<{widest}}  {_budget(spent, bound)}" for label, spent, bound in rows]
+    rows = zip(play.game.constraints, play.spent, play.episode.bounds, play.game.reservoirs, strict=True)
+    return [f"  {called(label):<{widest}}  {_budget(spent, bound, kept)}" for label, spent, bound, kept in rows]
 
 
-def _budget(spent: Any, bound: Bound) -> str:
-    """A bar of what was spent, and both numbers."""
-    full = 0.0 if isinstance(bound, float) or bound <= 0 else float(spent) / float(bound)
-    filled = round(WIDTH * min(1.0, max(0.0, full)))
+def _budget(spent: Any, bound: Bound, kept: Reservoir | None) -> str:
+    """A bar of what was spent, or of the level of a reservoir, and both numbers."""
+    if kept is not None:
+        level, reserve = kept.capacity - exact(spent), kept.capacity - bound
+        least = f", reserve {spelled(reserve)}" if reserve > 0 else ""
+        over = ", below the reserve" if reserve > 0 else ", ran dry"
+        said = f"{spelled(level)} left of {spelled(kept.capacity)}{least}{over if spent > bound else ''}"
+        return f"{_bar(level, kept.capacity)} {said}"
     of = f"of {spelled(bound)}{', over the budget' if spent > bound else ''}"
     said = "spent, no budget" if isinstance(bound, float) else of
-    return f"{'█' * filled}{'░' * (WIDTH - filled)} {spelled(spent)} {said}"
+    return f"{_bar(spent, bound)} {spelled(spent)} {said}"
+
+
+def _bar(part: Any, whole: Bound) -> str:
+    full = 0.0 if isinstance(whole, float) or whole <= 0 else float(part) / float(whole)
+    filled = round(WIDTH * min(1.0, max(0.0, full)))
+    return f"{'█' * filled}{'░' * (WIDTH - filled)}"
 
 
 def _players(play: Play) -> list[str]:
@@ -85,13 +96,18 @@ def picture(play: Play) -> NDArray[np.uint8]:
 
 
 def _spending(ax: Any, play: Play, m: int) -> None:
-    """The cumulative cost of one constraint so far, under the schedule of its budget."""
+    """The cumulative cost of one constraint so far, under the schedule of its budget.
+
+    Of a reservoir the level, above what must be left.
+    """
     from acegames.plot.drawing import BLUE, VERMILION, tidy, whole_ticks
     from acegames.plot.drawing import called as on_axis
 
-    game = play.game
-    spent = [0.0, *(float(step.spent[m]) for step in play.episode.steps)]
-    bound = [float(row[m]) if not isinstance(row[m], float) else np.nan for row in game.budgets]
+    game, kept = play.game, play.game.reservoirs[m]
+    spent = np.array([float(game.spent_at_start[m]), *(float(step.spent[m]) for step in play.episode.steps)])
+    bound = np.array([float(row[m]) if not isinstance(row[m], float) else np.nan for row in game.budgets])
+    if kept is not None:
+        spent, bound = float(kept.capacity) - spent, float(kept.capacity) - bound
     ax.stairs(bound, np.arange(game.horizon + 1), baseline=None, color=VERMILION, linewidth=2)
     ax.plot(range(len(spent)), spent, "o-", color=BLUE, markersize=5, clip_on=False, zorder=3)
     ax.set(xlim=(0, game.horizon), ylabel=on_axis(game.constraints[m]))

@@ -215,7 +215,7 @@ def _one_shot(game: MarkovGame) -> StageGame:
     if not safe.feasible:
         raise infeasible(game)
     start, layer = game.states[game.initial[0][0]], game.layer(0)
-    rows = [game.legal(0, start)[joint] for joint in safe.actions(0, start, [0] * len(game.constraints))]
+    rows = [game.legal(0, start)[joint] for joint in safe.actions(0, start, game.spent_at_start)]
     return _compact(game, layer.action[rows], layer.reward[rows], game.name)
 
 

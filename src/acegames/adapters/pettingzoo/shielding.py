@@ -27,6 +27,7 @@ from acegames.errors import InvalidOption, UnknownPair
 from acegames.learn.facts import NO_ACTION
 from acegames.learn.stepping import EnvAnswer, agents_of, joint_state, step_env
 from acegames.model.amounts import read_amounts
+from acegames.model.budgets import spent_after
 from acegames.model.checks import check_choice
 from acegames.model.game import JointAction, Label, place
 from acegames.model.numbers import exact, plain
@@ -74,7 +75,7 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         return self._spaces[agent]
 
     def reset(self, seed: int | None = None, options: Any = None) -> tuple[dict[Any, Any], dict[Any, Any]]:
-        """Begin an episode with nothing spent."""
+        """Begin an episode with nothing spent, but what reservoirs lack."""
         self._over = True  # should anything fail
         observations, infos = self.env.reset(seed=seed, options=options)
         state = self._rules.state(self.env, observations, "reset")
@@ -160,7 +161,8 @@ class ShieldedParallelEnv(BaseParallelWrapper):  # type: ignore[misc]
         next_state, cost = self._rules.read(self.env, runner.t, runner.state, played, answer)
         try:
             spent = read_amounts(self.shield.game.constraints, {} if cost is None else cost)
-            self._spent = tuple(plain(exact(a) + b) for a, b in zip(self._spent, spent, strict=True))
+            after = spent_after(self.shield.game.reservoirs, tuple(map(exact, self._spent)), spent)
+            self._spent = tuple(map(plain, after))
             if answer.over:  # perhaps sooner than the game thinks
                 self._check_last(played, cost)
             else:

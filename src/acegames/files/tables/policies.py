@@ -121,6 +121,8 @@ def policy_from_pieces(
     memory = CostTracker(game.constraints, whole.units) if tracker is None else tracker
     if memory.constraints != game.constraints or memory.units != whole.units:
         raise InvalidOption("tracker: counts other constraints or in other units than the game")
+    if tracker is not None and any(tracker.reservoirs or game.reservoirs) and tracker.reservoirs != game.reservoirs:
+        raise InvalidOption("tracker: has other reservoirs than the game")
     lines = _read(pieces, game, whole, in_file=in_file)
     lines = lines.some(np.lexsort((*lines.total.T[::-1], lines.state, lines.t)))  # stable: in a pair as they came
     builder, layers = _Builder(counted, whole, concept.product), list[PolicyLayer]()
@@ -130,10 +132,11 @@ def policy_from_pieces(
     dims = tuple(range(len(game.constraints)))
     policy = build_policy(game, whole.units, dims, layers[::-1], concept, None, memory.rounding)
     start = np.array([s for s, _ in game.initial], dtype=np.int64)
-    missing = policy.pairs(0, start, np.zeros((len(start), len(dims)), dtype=np.int64)) < 0
+    missing = policy.pairs(0, start, np.tile(whole.start, (len(start), 1))) < 0
     if missing.any():
         spot = place(0, game.states[int(start[np.argmax(missing)])])
-        raise InvalidOption(f"{spot}: play can begin there, and the table has no line with nothing spent")
+        spent = f"{whole.spent(whole.start)!r} spent" if whole.start.any() else "nothing spent"
+        raise InvalidOption(f"{spot}: play can begin there, and the table has no line with {spent}")
     return policy
 
 
@@ -244,7 +247,7 @@ class _Builder:
         for some in np.split(np.arange(len(row)), 1 + np.flatnonzero(np.diff(np.cumsum(count) // OUTCOMES))):
             out, begin = spans(table.out_ptr[row[some]], table.out_ptr[row[some] + 1])
             line, state = np.repeat(some, count[some]), table.next_state[out].astype(np.int64)
-            spent = lines.total[line] + self.whole.costs(table.cost[out])
+            spent = self.whole.after(lines.total[line], self.whole.costs(table.cost[out]))
             pair = after.pairs(state, project(spent, tuple(range(spent.shape[1]))), spent)
             if len(lost := np.flatnonzero(pair < 0)):
                 k, after_it = lost[0], self.whole.spent(spent[lost[0]].tolist())
