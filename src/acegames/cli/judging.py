@@ -13,7 +13,8 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, by_label, err, escape, out, table, working
 from acegames.cli.tables import certificate_data
 from acegames.files.stated import as_stated, check_played
-from acegames.model.budgets import own_budget
+from acegames.model.budgets import Holds, own_budget
+from acegames.model.numbers import exact, plain
 from acegames.model.words import number
 
 
@@ -84,13 +85,18 @@ def simulate(
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]
     out.print(table(("player", "mean return", "standard error"), returns, title=f"{episodes:,} episodes", left=1))
     for (label, budget), most, last in zip(own_budget(model).items(), largest, at_end, strict=True):
+        if isinstance(budget, Holds):
+            left, end = (number(plain(exact(budget.capacity) - exact(spent))) for spent in (most, last))
+            out.print(f"Lowest level seen of {escape(str(label))}: {left}, at the end {end} ({number(budget)})")
+            continue
         ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
         out.print(f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})")
     if model.constraints:
         out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
-    for label, most in zip(model.constraints, rollouts.excess, strict=True):
+    for label, kept, most in zip(model.constraints, model.reservoirs, rollouts.excess, strict=True):
         if most > 0:
-            out.print(f"Largest excess over the budget of {escape(str(label))}: {number(most)}")
+            what = "excess over the budget" if kept is None else "shortfall below the reserve"
+            out.print(f"Largest {what} of {escape(str(label))}: {number(most)}")
     if rollouts.violations:
         out.print(f"Episodes that broke it by more than the policy's rounding allows: {rollouts.beyond:,}")
     data = {

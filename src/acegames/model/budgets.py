@@ -202,6 +202,12 @@ def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
     return plain(column[0]) if len(set(column)) == 1 else [plain(b) for b in column]
 
 
+def has_schedule(game: MarkovGame) -> bool:
+    """Whether a plain budget changes with time; reserves of a reservoir do not count."""
+    columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
+    return any(kept is None and len(set(column)) > 1 for column, kept in columns)
+
+
 def costless(game: MarkovGame) -> list[Label]:
     """Constraints that have a finite budget though no outcome ever costs anything of them."""
     return [

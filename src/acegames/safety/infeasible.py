@@ -5,6 +5,7 @@ from __future__ import annotations
 from acegames.approximate.rounding import Rounding
 from acegames.approximate.within import Within
 from acegames.errors import Infeasible, TooLarge
+from acegames.model.budgets import has_schedule
 from acegames.model.game import MarkovGame
 from acegames.model.numbers import plain_array
 from acegames.model.words import number
@@ -18,12 +19,16 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         minimal = plain_array(Frontier(game).at_root(), len(game.constraints))
     except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
+    if not len(minimal):
+        why = "what a reservoir holds at the beginning is too little, whatever the capacities"
+        return Infeasible(f"{verdict}. No budgets would do: {why}", minimal)
+    kinds = ["" if kept is None else "capacity " for kept in game.reservoirs]
     shown = [
-        ", ".join(f"{c!r}: {number(b)}" for c, b in zip(game.constraints, row, strict=True))
+        ", ".join(f"{c!r}: {kind}{number(b)}" for c, kind, b in zip(game.constraints, kinds, row, strict=True))
         for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
-    last = " (last finite entry of the schedule, the others shifted along)" if len(set(game.budgets)) > 1 else ""
+    last = " (last finite entry of the schedule, the others shifted along)" if has_schedule(game) else ""
     return Infeasible(
         f"{verdict}. Minimal budgets that would do{last}{', so counted' if how else ''}: {'; or '.join(shown)}{more}",
         minimal,
