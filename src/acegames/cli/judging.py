@@ -13,8 +13,7 @@ from acegames.cli import options as opt
 from acegames.cli.screen import Answer, by_label, err, escape, out, table, working
 from acegames.cli.tables import certificate_data
 from acegames.files.stated import as_stated, check_played
-from acegames.model.budgets import Holds, own_budget
-from acegames.model.numbers import exact, plain
+from acegames.model.budgets import own_budget
 from acegames.model.words import number
 
 
@@ -85,10 +84,6 @@ def simulate(
     returns = [(str(p), f"{mean[i]:.6g}", f"{error[i]:.2g}") for i, p in enumerate(model.players)]
     out.print(table(("player", "mean return", "standard error"), returns, title=f"{episodes:,} episodes", left=1))
     for (label, budget), most, last in zip(own_budget(model).items(), largest, at_end, strict=True):
-        if isinstance(budget, Holds):
-            left, end = (number(plain(exact(budget.capacity) - exact(spent))) for spent in (most, last))
-            out.print(f"Lowest level seen of {escape(str(label))}: {left}, at the end {end} ({number(budget)})")
-            continue
         ending = f", at the end {number(last)}" if isinstance(budget, list) else ""
         out.print(f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})")
     if model.constraints:

@@ -18,7 +18,7 @@ from acegames.model.numbers import exact, nearest_float, plain
 from acegames.model.words import budgets_listed, number, reservoir_parts, rounded_up
 from acegames.solving.curve import SCHEDULE
 
-NO_BUDGET = "No budget would be enough: what a reservoir holds at the beginning is too little, whatever the capacities."
+NO_BUDGET = "No capacity would be enough: a reservoir must start fuller."
 BAR = 24  # characters of the longest bar of a curve
 
 

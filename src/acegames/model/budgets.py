@@ -203,9 +203,9 @@ def _own(column: Sequence[Bound], kept: Reservoir | None) -> Any:
 
 
 def has_schedule(game: MarkovGame) -> bool:
-    """Whether a plain budget changes with time; reserves of a reservoir do not count."""
+    """Whether a plain budget changes with time; a larger one is then the whole schedule shifted."""
     columns = zip(zip(*game.budgets, strict=True), game.reservoirs, strict=True)
-    return any(kept is None and len(set(column)) > 1 for column, kept in columns)
+    return any(len(set(column)) > 1 for column, kept in columns if kept is None)
 
 
 def costless(game: MarkovGame) -> list[Label]:

@@ -20,8 +20,12 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
     except (TooLarge, OverflowError) as error:
         return Infeasible(f"{verdict} (which budgets would do is unknown: {error})")
     if not len(minimal):
-        why = "what a reservoir holds at the beginning is too little, whatever the capacities"
-        return Infeasible(f"{verdict}. No budgets would do: {why}", minimal)
+        stored = [
+            c for c, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None and kept.missing
+        ]
+        return Infeasible(
+            f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
+        )
     kinds = ["" if kept is None else "capacity " for kept in game.reservoirs]
     shown = [
         ", ".join(f"{c!r}: {kind}{number(b)}" for c, kind, b in zip(game.constraints, kinds, row, strict=True))
