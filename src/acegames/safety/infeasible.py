@@ -26,9 +26,11 @@ def infeasible(game: MarkovGame, how: str = "") -> Infeasible:
         return Infeasible(
             f"{verdict}. No capacity would do: {' or '.join(map(repr, stored))} must start fuller", minimal
         )
-    kinds = ["" if kept is None else "capacity " for kept in game.reservoirs]
     shown = [
-        ", ".join(f"{c!r}: {kind}{number(b)}" for c, kind, b in zip(game.constraints, kinds, row, strict=True))
+        ", ".join(
+            f"{c!r}: {'capacity ' * (kept is not None)}{number(b)}"
+            for c, kept, b in zip(game.constraints, game.reservoirs, row, strict=True)
+        )
         for row in minimal[:3].tolist()
     ]
     more = f"; and {len(minimal) - 3} more" if len(minimal) > 3 else ""
