@@ -55,7 +55,7 @@ const ofWhole = (c, m) => `${amount(level(c, m), m)} of ${amount(DATA.capacities
 const budgetOf = (m) => (stored(m) ? `capacity of ${DATA.constraints[m]}` : `budget of ${DATA.constraints[m]}`);
 const levelOf = (m) => (stored(m) ? `${DATA.constraints[m]}, level` : `${DATA.constraints[m]}, spent`);
 /* What was spent and what is left, in one phrase; `word` is what has become of a plain budget. */
-const holding = (spent, word) => DATA.constraints.map((name, m) => (stored(m) ? `${name} at ${ofWhole(spent[m], m)}` : `${amount(spent[m], m)} of ${name} ${word}`)).join(" and ");
+const holding = (spent, word) => DATA.constraints.map((name, m) => (stored(m) ? `${name} at ${amount(level(spent[m], m), m)} of ${amount(DATA.capacities[m], m)}` : `${amount(spent[m], m)} of ${name} ${word}`)).join(" and ");
 
 /* A battery with its level and its reserve. */
 function battery(c, m, reserve) {

@@ -50,6 +50,8 @@ function showEpisode(anew) {
     said = `t = ${t}: in state ${DATA.states[e.state[t]]}${so}, they play ${joint(e.action[t])}.${M ? ` That ${changes(t)} and` : " That"} leads to ${DATA.states[e.state[t + 1]]}. Reward of this step: ${gain}; before it: ${total}.`;
   }
   byId("episode-step").textContent = said;
+  fill("episode-levels", DATA.constraints.map((name, m) => m).filter(stored).map((m) => el("div", { class: "control" },
+    el("div", { class: "label" }, el("span", {}, DATA.constraints[m]), el("output", {}, ofWhole(spentBefore(t)[m], m))), battery(spentBefore(t)[m], m, reserveAt(Math.max(0, t - 1), m)))));
   if (!anew && held["episode-body"]) { held["episode-body"].forEach((chart) => chart.chart && chart.chart.redraw()); return; }
   playing.slider.set(t);
   const open_ = el("button", { type: "button", id: "episode-open", on: { click: openPlayed } }, "Open this situation above");
@@ -69,7 +71,7 @@ function changes(t) {
   const e = current(), by = (m) => e.spent[t][m] - spentBefore(t)[m], of = (m) => DATA.constraints[m];
   const plain = DATA.constraints.map((_, m) => m).filter((m) => !stored(m)).map((m) => `${amount(by(m), m)} of ${of(m)}`);
   const filled = DATA.constraints.map((_, m) => m).filter(stored).map((m) => (by(m) > 0 ? `drains ${of(m)} by ${amount(by(m), m)}` : by(m) < 0 ? `fills ${of(m)} by ${amount(-by(m), m)}` : `leaves ${of(m)} as it is`));
-  return [...(plain.length ? [`takes ${plain.join(" and ")}`] : []), ...filled].join(" and ");
+  return [...(plain.length ? [`takes ${plain.join(" and ")}`] : []), ...filled].join(", ");
 }
 
 function steps() {
@@ -93,7 +95,7 @@ function spendingChart(m) {
   const draw = () => [{
     height: 200,
     axes: [xAxis("steps played", [H]), yAxis(name, all)],
-    scales: { x: { time: false, range: () => [-0.03 * H, H * 1.03] }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), 0.1) } },
+    scales: { x: { time: false, range: () => [-0.03 * H, H * 1.03] }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), stored(m) ? 0.2 : 0.1) } },
     cursor: { drag: { x: false, y: false } },
     hooks: { draw: [(u) => { mark(u, "x", playing.step, "now", true); if (stored(m)) mark(u, "y", DATA.capacities[m], "full", true); }] },
     series: [{}, ...lines.map(([label, , k]) => shape(label, k))],

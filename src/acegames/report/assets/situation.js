@@ -146,7 +146,7 @@ function unsafeLine([r, ...reason], rows) {
 
 /* Budgets with several limits: what is needed is counted from the last of them, so no amount can be told. */
 const changing = DATA.constraints.map((_, m) => !stored(m) && new Set(DATA.budgets.map((row) => row[m]).filter((b) => b !== null)).size > 1);
-const lacking = (x, left, m) => (changing[m] ? `${DATA.constraints[m]} needs more than its budgets leave` : `${DATA.constraints[m]} needs ${amount(x, m)} more and has ${amount(left, m)} left`);
+const lacking = (x, left, m) => (stored(m) ? `${DATA.constraints[m]} needs ${amount(x, m)} and has ${amount(left, m)} left` : changing[m] ? `${DATA.constraints[m]} needs more than its budgets leave` : `${DATA.constraints[m]} needs ${amount(x, m)} more and has ${amount(left, m)} left`);
 
 /* The outcome that breaks which budget, now or later. */
 function why(t, [kind, probability, next, after, over]) {
