@@ -115,6 +115,7 @@ def levels(ax, game: ace.MarkovGame, level) -> None:
     ax.set_title("both batteries, this episode", fontsize=10)
     ax.legend(fontsize=6, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.22), frameon=False)
     ax.spines[["top", "right"]].set_visible(False)
+    ax.set_xticks(range(0, game.horizon + 1, 4))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENOUGH = "enough for safe play"
+MINIMAL = {"budget": "minimal budgets", "capacity": "minimal capacities"}
 
 
 def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes | None = None) -> Axes:
@@ -55,7 +56,7 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
     if len(axes) == 1:
         _number_line(ax, float(found.minimal_budgets[:, axes[0]].min()), own[axes[0]], what, mine)
     else:
-        _staircase(ax, found.curve(*axes), (own[axes[0]], own[axes[1]]), mine)
+        _staircase(ax, found.curve(*axes), (own[axes[0]], own[axes[1]]), what, mine)
     draw.label_axes(ax, words, [labels[m] for m in axes])
     draw.tidy(ax)
     return ax
@@ -77,7 +78,7 @@ def _number_line(ax: Axes, least: float, own: float, what: str, mine: str) -> No
     draw.whole_ticks(ax, [least, own])
 
 
-def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], mine: str) -> None:
+def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], what: str, mine: str) -> None:
     low = np.minimum(corners.min(axis=0), own)
     high = np.maximum(corners.max(axis=0), own)
     pad = np.maximum((high - low) * 0.2, 0.5)
@@ -85,7 +86,7 @@ def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], mine: str) -
     line = np.vstack([[corners[0, 0], high[1]], corners, [high[0], corners[-1, 1]]])
     ax.fill_between(line[:, 0], line[:, 1], high[1], label=ENOUGH, **draw.HATCHED)
     ax.plot(line[:, 0], line[:, 1], "-", color=draw.BLUE)
-    ax.plot(corners[0::2, 0], corners[0::2, 1], "o", color=draw.BLUE, label="minimal budgets")
+    ax.plot(corners[0::2, 0], corners[0::2, 1], "o", color=draw.BLUE, label=MINIMAL[what])
     ax.plot([own[0]], [own[1]], "*", label=mine, **draw.STAR)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     draw.legend(ax, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
