@@ -335,16 +335,16 @@ def test_maps_of_a_reservoir_run_over_levels():
 
 def test_maps_of_two_reservoirs():
     solution = ace.solve(ace.catalog.get("electric_fleet"), ace.CE())
-    ax = ace.plot.value_map(solution, 1, "quiet", "cab", constraints=["feeder", "cab battery"], at={"van battery": 1})
+    ax = ace.plot.value_map(solution, 2, "quiet", "cab", constraints=["feeder", "cab battery"], at={"van battery": 2})
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("spent: feeder", "level: cab battery")
     mesh = ax.collections[0]
     grid = np.ma.filled(mesh.get_array().astype(float), np.nan)
     corners = mesh.get_coordinates()
     x, y = (corners[0, :-1, 0] + corners[0, 1:, 0]) / 2, (corners[:-1, 0, 1] + corners[1:, 0, 1]) / 2
     drawn = {(x[k], y[j]): grid[j, k] for j in range(len(y)) for k in range(len(x)) if np.isfinite(grid[j, k])}
-    there = [c for s, c in ace.feasibility(solution.game).states(1) if s == "quiet" and c[1] == 1]
+    there = [c for s, c in ace.feasibility(solution.game).states(2) if s == "quiet" and c[1] == 2]
     assert there
-    expected = {(float(c[2]), 5 - float(c[0])): solution.policy.values(1, "quiet", c)[0] for c in there}
+    expected = {(float(c[2]), 5 - float(c[0])): solution.policy.values(2, "quiet", c)[0] for c in there}
     assert drawn.keys() == expected.keys()
     assert drawn == pytest.approx(expected)
 
