@@ -462,6 +462,7 @@ def test_the_lowest_level_is_shown(monkeypatch):
         excess=np.zeros(2),
         allowance=np.zeros(2),
         counting=("exact", "exact"),
+        limits=(" of 5", " of 9"),
     )
     with out.capture() as seen:
         show_summary(solution, certificate, seconds_to_check=0.0, verbose=False)
