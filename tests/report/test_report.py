@@ -140,8 +140,9 @@ def test_worth_is_reward_plus_what_follows(solved):
             outs = layer.outcomes(row)
             for k in range(outs.start, outs.stop) if t + 1 < view.game.horizon else ():
                 cost = [v[c] for v, c in zip(view.counted.cost_values, layer.cost[k], strict=True)]
-                after = [float(c) + x for c, x in zip(cost, spent, strict=True)]
-                after = [round(x, 9) for x in after]
+                after = [round(float(c) + x, 9) for c, x in zip(cost, spent, strict=True)]
+                kept = zip(after, view.counted.reservoirs, strict=True)
+                after = [x if reservoir is None else max(x, 0) for x, reservoir in kept]
                 following = view.game.states[layer.next_state[k]]
                 expected += layer.prob[k] * view.policy.values(t + 1, following, after)
             close(worth, expected)
