@@ -108,7 +108,9 @@ def hall(ax, game: ace.MarkovGame, places, level, t: int) -> None:
 def levels(ax, game: ace.MarkovGame, level) -> None:
     """The levels of both batteries in one episode."""
     for i, (name, line) in enumerate(zip(game.players, ("o-", "s--"), strict=True)):
-        ax.step(range(game.horizon + 1), level[:, i], line, where="post", color=COLOURS[name], markersize=3.5, label=name)
+        ax.step(
+            range(game.horizon + 1), level[:, i], line, where="post", color=COLOURS[name], markersize=3.5, label=name
+        )
     full = float(game.reservoirs[0].capacity)
     ax.axhline(full, color="#888888", linestyle=":", label="full")
     ax.set(xlabel="steps played", ylabel="level", ylim=(-0.3, full * 1.06))
