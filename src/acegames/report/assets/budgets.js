@@ -85,8 +85,10 @@ function frontierChart(stairs, x, y) {
     hooks: { draw: [paint] },
     series: [{}, { stroke: "transparent", points: { show: false } }],
   }, [range(0), [null, null]]];
+  const kind = stored(x) ? "Capacities" : "Budgets";
+  const both = stored(x) === stored(y) ? `${kind} of ${DATA.constraints[x]} and ${DATA.constraints[y]}` : `${capital(budgetOf(x))} and ${budgetOf(y)}`;
   const shadow = M > 2 ? ", the others being as large as needed" : "";
-  return new Chart(`${capital(budgetOf(x))} and ${budgetOf(y)} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
+  return new Chart(`${both} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
 }
 
 let curveShown = 0;

@@ -139,7 +139,8 @@ function mapChart() {
     return table("", [...amounts, ...DATA.players.map((p) => `value of ${p}`), "likeliest joint action"], lines, DATA.players.map((_, i) => amounts.length + i));
   };
   const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
-  const over = M > 1 ? `${levelOf(view.x)}, and ${levelOf(view.y)}` : levelOf(view.x);
+  const shown = M > 1 ? [view.x, view.y] : [view.x];
+  const over = shown.some(stored) ? shown.map(levelOf).join(", and ") : `what has been spent of ${shown.map((m) => DATA.constraints[m]).join(" and ")}`;
   return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${drawn.length} situations. The table below has the numbers.`, draw, numbers, key);
 }
 
