@@ -22,6 +22,7 @@ from acegames.files.formats import load as load_game
 from acegames.files.formats import save as save_game
 from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
+from acegames.model.budgets import Budgets
 from acegames.model.game import MarkovGame
 from acegames.system.container import write_archive
 from game_files import CHICKEN, SUFFIXES, changed, load_text, written
@@ -109,7 +110,7 @@ def games(draw):
     bound = st.one_of(st.just(math.inf), costs)
     one = tuple(draw(bound) for _ in names.constraints)
     schedule = draw(st.booleans())
-    budgets = tuple(tuple(draw(bound) for _ in one) if schedule else one for _ in range(horizon))
+    budgets = Budgets(tuple(tuple(draw(bound) for _ in one) if schedule else one for _ in range(horizon)))
     start = {s: 1 / len(names.states) for s in names.states} if draw(st.booleans()) else {names.states[0]: 1.0}
     try:
         return assemble(names, built, values, horizon=horizon, initial=start, budgets=budgets, name=draw(st.text()))
