@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -11,9 +12,11 @@ import pytest
 import acegames as ace
 import oracle
 from acegames import CCE, CE, catalog
-from acegames.catalog import net_zero
+from acegames.catalog import net_zero, warehouse
 
 NAMES = catalog.names()
+SMALLER = {"warehouse": {"horizon": 6}}
+"""Parameters for the oracle, where the game itself is too large for it."""
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +41,7 @@ def test_the_games_of_the_issue_are_there():
     assert {"drones", "medium_access", "medium_access_3", "intersection", "knapsack", "partition", "six_cycle"} <= set(
         NAMES
     )
+    assert {"warehouse", "electric_fleet"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,14 +91,15 @@ def test_solved_verified_and_played(solved, name, kind):
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "drones"])
 def test_agrees_with_the_oracle(solved, name):
-    game, solution = solved(name, CE())
+    game, solution = solved(name, CE(), **SMALLER.get(name, {}))
     expected = [float(x) for x in oracle.root_values(game, CE())]
     assert np.asarray(solution.values) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_small_enough_for_the_reference_path(name):
-    assert sum(map(len, oracle.feasible_sets(catalog.get(name))[1])) <= (300 if name == "intersection" else 2000)
+    game = catalog.get(name, **SMALLER.get(name, {}))
+    assert sum(map(len, oracle.feasible_sets(game)[1])) <= (300 if name == "intersection" else 2000)
 
 
 # -- facts ------------------------------------------------------------------------------------------------------
@@ -223,6 +228,68 @@ def test_corridor():
     assert all(s[0] != s[1] for _, s, _, _ in found)
     assert any(not is_product(actions) for *_, actions in found)
     assert min(t for t, s, _, _ in found if s == (3, 0)) == 5
+
+
+def with_plain_budgets(game):
+    """The same game, with energy that can be stored without end."""
+    return dataclasses.replace(game, reservoirs=(None,) * len(game.reservoirs))
+
+
+def test_warehouse_robots_are_apart_and_can_reach_the_pad():
+    game = catalog.get("warehouse")
+    for t, state, spent, _ in pairs(game):
+        assert state[0][:2] != state[1][:2]
+        for place, missing in zip(state, spent, strict=True):
+            way = abs(place[0] - 1) + abs(place[1] - 1)
+            assert 5 - missing >= min(way, game.horizon - t)
+
+
+def test_warehouse_capacities_are_a_staircase():
+    stairs = minimal(catalog.get("warehouse"))
+    assert stairs == {(2, 11), (3, 6), (4, 4), (6, 3), (11, 2)}
+    for red, blue in stairs:
+        assert ace.feasibility(catalog.get("warehouse", capacity=(red, blue))).feasible
+        assert not ace.feasibility(catalog.get("warehouse", capacity=(red - 1, blue))).feasible
+        assert not ace.feasibility(catalog.get("warehouse", capacity=(red, blue - 1))).feasible
+
+
+def test_warehouse_batteries_are_never_more_than_full(solved):
+    game, solution = solved("warehouse", CE())
+    found = pairs(game)
+    assert all(0 <= x <= 5 for _, _, spent, _ in found for x in spent)
+    assert any(
+        spent[0] == 0 and state[0][:2] == (1, 1) and any(a[0] == "wait" for a in actions)
+        for _, state, spent, actions in found
+    )
+    endless = ace.solve(with_plain_budgets(game), CE())
+    assert endless.values.sum() > solution.values.sum() + 1
+
+
+@pytest.mark.parametrize("parameters", [{"width": 4, "height": 2}, {"pads": ((0, 0), (2, 0))}, {"capacity": (6, 4)}])
+def test_warehouse_parameters(parameters):
+    game = catalog.get("warehouse", **parameters, horizon=6)
+    assert ace.feasibility(game).feasible
+    cells = {place[:2] for state in game.states for place in state}
+    assert cells <= set(itertools.product(range(parameters.get("width", 3)), range(parameters.get("height", 3))))
+    assert [float(kept.capacity) for kept in game.reservoirs] == list(parameters.get("capacity", (5, 5)))
+    assert set(game.actions[0]) == set(warehouse.STEPS)
+
+
+def test_electric_fleet_serves_every_rush_and_keeps_its_reserves():
+    game = catalog.get("electric_fleet")
+    found = pairs(game)
+    assert all("serve" in action for _, town, _, actions in found if town == "rush" for action in actions)
+    assert all(max(5 - c for c in spent[:2]) >= 3 for _, town, spent, _ in found if town == "rush")
+    assert min(5 - c for _, _, spent, _ in found for c in spent[:2]) == 1
+    assert minimal(game) == {(1, 3, 4), (3, 1, 4), (3, 3, 2)}
+    assert any(
+        action[i] == "charge" and spent[i] < 2 for _, _, spent, actions in found for action in actions for i in (0, 1)
+    )
+
+
+def test_electric_fleet_is_bound_by_its_feeder(solved):
+    bound, free = (solved("electric_fleet", CE(), feeder=feeder)[1].values.sum() for feeder in (6, math.inf))
+    assert free > bound + 1
 
 
 def test_net_zero_lives_on_credit():

@@ -10,6 +10,7 @@ import pty
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
+from acegames.cli.tables import show_summary
 from acegames.cli.text_plot import plot_frontier
 from acegames.system.compiling import compiling
 
@@ -396,3 +398,93 @@ def test_labels_that_look_alike_are_told_apart_in_json():
 def _alike():
     sorting(1, "1", budget={1: 3, "1": 4}).save("alike.json")
     return "alike.json"
+
+
+# -- reservoirs
+
+
+def store(battery, charge=2, **others):
+    """A rover that drives or charges; other constraints cost one for driving."""
+    costs = dict.fromkeys(others, 1)
+    return ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=4,
+        initial="field",
+        budget={"battery": battery, **others},
+        actions=lambda t, s: [("go", "charge")],
+        outcomes=lambda t, s, a: [(1.0, s, {"battery": 2, **costs} if a == ("go",) else {"battery": -charge})],
+        reward=lambda t, s, a: [float(a == ("go",))],
+        name="store",
+    )
+
+
+def plainly(result):
+    return " ".join(re.sub("[│┃]", " ", result.output).split())
+
+
+@pytest.mark.parametrize(
+    ("battery", "said", "data"),
+    [
+        (ace.reservoir(6), "battery: reservoir of 6", {"reservoir": 6, "start": 6, "reserve": 0}),
+        (
+            ace.reservoir(6, 4, 1),
+            "battery: reservoir of 6, starts at 4, reserve 1",
+            {"reservoir": 6, "start": 4, "reserve": 1},
+        ),
+        (
+            ace.reservoir(6, reserve=[0, 0, 1, 2]),
+            "battery: reservoir of 6, reserve [0, 0, 1, 2]",
+            {"reservoir": 6, "start": 6, "reserve": [0, 0, 1, 2]},
+        ),
+    ],
+)
+def test_a_reservoir_is_said_in_words_and_in_json(battery, said, data):
+    store(battery, fuel=9).save("store.yaml")
+    assert f"budget {said}; fuel 9 budget is a schedule False" in plainly(run("check", "store.yaml"))
+    found = json.loads(run("check", "store.yaml", "--json").stdout)
+    assert found["budget"] == {"battery": data, "fuel": 9} and found["budget_is_a_schedule"] is False
+    shown = run("frontier", "store.yaml", "--no-curve", width=120).stdout
+    assert f"The game's own budget: {said}; fuel 9" in shown and "battery (capacity)" in shown
+    assert "schedule" not in shown, "reserves stay as they are"
+
+
+def test_the_smallest_capacity():
+    store(ace.reservoir(6, 4, 1)).save("store.yaml")
+    shown = run("frontier", "store.yaml", "--no-curve").stdout
+    assert "Smallest capacity that suffices: 1 (you have 6)" in shown
+    assert "Smallest capacity" not in run("frontier", "intersection", "--no-curve").stdout
+
+
+def test_a_store_that_begins_with_too_little(capsys):
+    game = store(ace.reservoir(6, 1), charge=-2)  # nothing fills it, and everything takes two
+    game.save("store.yaml")
+    shown = run("frontier", "store.yaml", "--no-curve").stdout
+    assert "No capacity would be enough: a reservoir must start fuller." in shown and "which is not enough" in shown
+    with pytest.raises(ace.Infeasible, match="No capacity would do: 'battery' must start fuller"):
+        ace.solve(game)
+    with pytest.raises(ace.Infeasible, match="Minimal budgets that would do: 'battery': capacity 8"):
+        ace.solve(store(ace.reservoir(6), charge=-2))
+
+
+def test_the_lowest_level_is_shown(monkeypatch):
+    game = store(ace.reservoir(6, 4, 1), fuel=9)
+    solution = ace.solve(game)
+    judged = ace.verify(ace.catalog.get("intersection"), ace.solve(ace.catalog.get("intersection"), ace.CE()).policy)
+    certificate = dataclasses.replace(
+        judged,
+        constraints=game.constraints,
+        max_spent=np.array([5.0, 2.0]),
+        excess=np.zeros(2),
+        allowance=np.zeros(2),
+        counting=("exact", "exact"),
+        limits=(" of 5", " of 9"),
+    )
+    with out.capture() as seen:
+        show_summary(solution, certificate, seconds_to_check=0.0, verbose=False)
+    assert "worst spending, or lowest level" in seen.get()
+    assert re.search(r"battery +\S+ 1 of 6 left, starts at 4, reserve 1", seen.get()), seen.get()
+    assert re.search(r"fuel +\S+ 2 of 9", seen.get())
+    broken = dataclasses.replace(certificate, max_spent=np.array([6.0, 2.0]), excess=np.array([1.0, 0.0]))
+    with out.capture() as seen:
+        show_summary(solution, broken, seconds_to_check=0.0, verbose=False)
+    assert "0 of 6 left, starts at 4, reserve 1, 1 short of its reserve" in plainly(SimpleNamespace(output=seen.get()))

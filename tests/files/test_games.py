@@ -383,6 +383,8 @@ def test_the_schema_knows_the_keys_of_the_reader():
     assert set(parts["rule"]["properties"]) == set(reader.RULE_KEYS)
     assert set(parts["when"]["properties"]) == set(reader.WHEN_KEYS)
     assert set(parts["outcome"]["properties"]) == set(reader.OUTCOME_KEYS)
+    stores = [set(x["properties"]) for x in parts["entry"]["anyOf"] if "reservoir" in x.get("properties", ())]
+    assert stores == [{"reservoir", "start", "reserve"}]
 
 
 def test_other_yaml_readers_see_the_same_labels(tmp_path):

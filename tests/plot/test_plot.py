@@ -289,6 +289,80 @@ def test_budget_curve_of_two_constraints(radio):
         assert grid[row[1], row[0]] == pytest.approx(values.sum(), nan_ok=True)
 
 
+# -- reservoirs
+
+
+def store(battery, horizon=5):
+    return ace.MarkovGame.from_functions(
+        players=["rover"],
+        horizon=horizon,
+        initial="field",
+        budget={"battery": battery},
+        actions=lambda t, s: [("go", "charge", "wait")],
+        outcomes=lambda t, s, a: [(0.5, s, {"go": c, "charge": -2, "wait": 0}[a[0]]) for c in (1, 2)],
+        reward=lambda t, s, a: [a[0] == "go"],
+    )
+
+
+def test_the_spending_of_a_reservoir_is_its_level():
+    game = store(ace.reservoir(6, start=4, reserve=[1, 1, 1, 1, 3]))
+    solution = ace.solve(game)
+    rollouts = ace.simulate(game, solution.policy, episodes=300, rng=0)
+    ax = ace.plot.spending(rollouts, game)
+    assert ax.get_ylabel() == "level: battery"
+    level = 6 - np.hstack([np.full((300, 1), 2), rollouts.spent[:, :, 0]])
+    assert data(ax, "worst of 300")[:, 1].tolist() == level.min(axis=0).tolist()
+    assert data(ax, "median")[0].tolist() == [0, 4]
+    assert data(ax, "reserve")[:, 1].tolist() == [1] * 8 + [3, 3]
+    assert data(ax, "capacity 6")[:, 1].tolist() == [6, 6]
+    assert "below the reserve" not in ax.get_legend_handles_labels()[1]
+    careless = replace(rollouts, spent=np.full_like(rollouts.spent, 5.5))
+    assert data(ace.plot.spending(careless, game), "below the reserve").tolist() == [[t, 0.5] for t in range(1, 6)]
+
+
+def test_maps_of_a_reservoir_run_over_levels():
+    game = store(ace.reservoir(6, start=4, reserve=1))
+    solution = ace.solve(game)
+    ax = ace.plot.value_map(solution, 2, "field")
+    assert ax.get_xlabel() == "level: battery"
+    (line,) = ax.lines
+    worth = {6 - c[0]: solution.policy.values(2, "field", c)[0] for _, c in ace.feasibility(game).states(2)}
+    assert dict(zip(*map(np.ndarray.tolist, line.get_data()), strict=True)) == pytest.approx(worth)
+    missing = ace.plot.value_map(solution.policy, 2, "field")
+    assert missing.get_xlabel() == "spent: battery"
+    assert missing.lines[0].get_ydata().tolist() == line.get_ydata().tolist()[::-1]
+
+
+def test_maps_of_two_reservoirs():
+    solution = ace.solve(ace.catalog.get("electric_fleet"), ace.CE())
+    ax = ace.plot.value_map(solution, 2, "quiet", "cab", constraints=["feeder", "cab battery"], at={"van battery": 2})
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("spent: feeder", "level: cab battery")
+    mesh = ax.collections[0]
+    grid = np.ma.filled(mesh.get_array().astype(float), np.nan)
+    corners = mesh.get_coordinates()
+    x, y = (corners[0, :-1, 0] + corners[0, 1:, 0]) / 2, (corners[:-1, 0, 1] + corners[1:, 0, 1]) / 2
+    drawn = {(x[k], y[j]): grid[j, k] for j in range(len(y)) for k in range(len(x)) if np.isfinite(grid[j, k])}
+    there = [c for s, c in ace.feasibility(solution.game).states(2) if s == "quiet" and c[1] == 2]
+    assert there
+    expected = {(float(c[2]), 5 - float(c[0])): solution.policy.values(2, "quiet", c)[0] for c in there}
+    assert drawn.keys() == expected.keys()
+    assert drawn == pytest.approx(expected)
+
+
+def test_frontiers_and_curves_of_reservoirs_show_capacities():
+    ax = ace.plot.frontier(ace.catalog.get("warehouse"))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("capacity: red battery", "capacity: blue battery")
+    assert data(ax, "minimal capacities").tolist() == [[2, 11], [3, 6], [4, 4], [6, 3], [11, 2]]
+    assert data(ax, "the game's own capacity").tolist() == [[5, 5]]
+    alone = ace.plot.frontier(store(ace.reservoir(6, reserve=1)))
+    assert data(alone, "the game's own capacity").tolist() == [[6, 0]], "the capacity, not what may be missing"
+    assert data(alone, "minimal capacity").tolist() == [[1, 0]]
+    mixed = ace.plot.frontier(ace.catalog.get("electric_fleet"), constraints=["cab battery", "feeder"])
+    assert (mixed.get_xlabel(), mixed.get_ylabel()) == ("capacity: cab battery", "budget: feeder")
+    curve = ace.plot.budget_curve(ace.budget_curve(store(ace.reservoir(3))))
+    assert curve.get_xlabel() == "capacity: battery"
+
+
 def test_growth():
     rows = [
         {"pairs": 1000, "seconds": 0.1, "verify_seconds": 0.2},

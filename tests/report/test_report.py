@@ -49,6 +49,7 @@ GAMES = {
     "no budgets": lambda: ace.solve(ace.catalog.get("corridor")),
     "almost sure": lambda: ace.solve(ace.catalog.get("net_zero")),
     "schedule": lambda: chicken(budget=[1, np.inf, 2, 3]),
+    "reservoirs": lambda: ace.solve(ace.catalog.get("electric_fleet"), ace.CE()),
     "rounded": lambda: chicken(cost=0.777, less=0.5671, budget=2, epsilon=0.5),
     "random": lambda: chicken(cost=Uniform(), budget=2, epsilon=0.5),
 }
@@ -139,8 +140,9 @@ def test_worth_is_reward_plus_what_follows(solved):
             outs = layer.outcomes(row)
             for k in range(outs.start, outs.stop) if t + 1 < view.game.horizon else ():
                 cost = [v[c] for v, c in zip(view.counted.cost_values, layer.cost[k], strict=True)]
-                after = [float(c) + x for c, x in zip(cost, spent, strict=True)]
-                after = [round(x, 9) for x in after]
+                after = [round(float(c) + x, 9) for c, x in zip(cost, spent, strict=True)]
+                kept = zip(after, view.counted.reservoirs, strict=True)
+                after = [x if reservoir is None else max(x, 0) for x, reservoir in kept]
                 following = view.game.states[layer.next_state[k]]
                 expected += layer.prob[k] * view.policy.values(t + 1, following, after)
             close(worth, expected)
@@ -461,3 +463,28 @@ def test_a_policy_that_does_not_list_what_cannot_bind_is_shown_with_one_of_each(
         for record in at:
             close(record[2], alike.policy.values(t, "road", record[1]))
             assert record[4]
+
+
+def test_reservoirs_are_told_by_their_levels():
+    battery = ace.reservoir(6, start=4, reserve=[1, 1, 1, 2])
+    game = ace.MarkovGame.from_functions(
+        name="store",
+        players=["one"],
+        horizon=4,
+        initial="s",
+        budget={"battery": battery, "tank": ace.reservoir(3), "fuel": 9},
+        actions=lambda s: [("go", "charge")],
+        outcomes=lambda s, a: [(1, s, [2, 1, 1] if a == ("go",) else [-3, -1, 0])],
+        reward=lambda s, a: [a == ("go",)],
+    )
+    data, _, _ = collect(ace.solve(game), episodes=50, rng=0, most=None)
+    assert data["capacities"] == [6, 3, None] and data["start"] == [2, 0, 0]
+    said = data["summary"]["game"]
+    assert "battery: reservoir of 6, starts at 4, reserve by step 1, 1, 1, 2; tank: reservoir of 3; fuel 9" in said
+    assert data["situations"][0][0][1] == [2, 0, 0], "the first situation is the start"
+    assert "schedule" not in data["frontier"]["note"], "reserves are not shifted"
+    assert [entry["constraint"] for entry in data["summary"]["budgets"]] != []
+    for entry in data["summary"]["budgets"]:
+        if entry["constraint"] < 2 and entry["worst"] is not None:
+            assert entry["level"] + entry["worst"] == data["capacities"][entry["constraint"]]
+            assert f"falls to {entry['level']} of {entry['limit']}" in entry["words"]

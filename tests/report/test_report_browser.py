@@ -75,6 +75,19 @@ def scheduled():
     )
 
 
+def a_battery():
+    return ace.MarkovGame.from_functions(
+        name="a battery",
+        players=["rover"],
+        horizon=5,
+        initial="field",
+        budget={"battery": ace.reservoir(6, start=4, reserve=1)},
+        actions=lambda t, s: [("go", "charge", "wait")],
+        outcomes=lambda t, s, a: [(0.5, s, {"go": c, "charge": -2, "wait": 0}[a[0]]) for c in (1, 2)],
+        reward=lambda t, s, a: [a[0] == "go"],
+    )
+
+
 def amounts(cost, budget, reward):
     return ace.MarkovGame.from_functions(
         name="amounts",
@@ -112,6 +125,8 @@ SOLUTIONS = {
     "rounded": lambda: ace.solve(fine(), epsilon=0.5),
     "hostile": lambda: ace.solve(hostile()),
     "scheduled": lambda: ace.solve(scheduled()),
+    "reservoirs": lambda: ace.solve(ace.catalog.get("electric_fleet"), ace.CE()),
+    "a battery": lambda: ace.solve(a_battery()),
     "huge": lambda: ace.solve(amounts(1234567.25, 1234568, 123456)),
     "tiny": lambda: ace.solve(amounts(1.5e-10, 2e-10, 1e-11)),
     "large": lambda: ace.solve(large()),
@@ -185,7 +200,16 @@ def situation(page, game):
         page.get(f"document.getElementById('spent-{m}').getAttribute('aria-valuetext')")
         for m in range(len(game.constraints))
     ]
-    return t, label, [read(a.split(" spent")[0]) for a in amounts]
+    return t, label, [_spent(a, kept) for a, kept in zip(amounts, game.reservoirs, strict=True)]
+
+
+def _spent(text, kept):
+    """What a slider says, as spending: of a reservoir, what is missing to its capacity."""
+    if kept is None:
+        return read(text.split(" spent")[0])
+    left, whole = re.fullmatch(r"(\S+) of (\S+) left", text).groups()
+    assert read(whole) == float(kept.capacity)
+    return read(whole) - read(left)
 
 
 @functools.cache
@@ -245,7 +269,9 @@ def test_opens_from_disk_with_the_network_off(opened, name, width, dark):
     assert str(solution.guarantee) == page.text("#guarantee")
 
 
-@pytest.mark.parametrize("name", ["ce", "two budgets", "three budgets", "nash", "no budgets"])
+@pytest.mark.parametrize(
+    "name", ["ce", "two budgets", "three budgets", "nash", "no budgets", "reservoirs", "a battery"]
+)
 def test_the_keyboard_moves_every_control(opened, name):
     solution, page = opened(name)
     page.focus("#time")
@@ -503,7 +529,7 @@ def test_final_spending(opened):
     assert [(read(a), read(n)) for a, n, _ in lines] == list(zip(amounts.tolist(), count.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("name", ["ce", "three budgets", "rounded", "almost sure"])
+@pytest.mark.parametrize("name", ["ce", "three budgets", "rounded", "almost sure", "a battery"])
 def test_every_chart_has_words_and_numbers_and_every_control_a_name(opened, name):
     _, page = opened(name, width=390)
     figures = page.get(
@@ -519,6 +545,58 @@ def test_every_chart_has_words_and_numbers_and_every_control_a_name(opened, name
     )
     assert nameless == 0
     assert page.get("document.documentElement.scrollWidth") <= 390
+
+
+def drawn_level(page, holder):
+    """Words and shares of the batteries in a part of the page."""
+    return page.get(
+        f"[...document.querySelectorAll('{holder} .battery')].map((b) => [b.getAttribute('aria-label'), "
+        "b.querySelector('.level').style.width, b.querySelector('.reserve')?.style.left])"
+    )
+
+
+def test_a_reservoir_is_drawn_as_a_battery(opened):
+    solution, page = opened("a battery")
+    page.focus("#time")
+    page.press("Home")
+    assert "in state field with battery at 4 of 6," in page.text("#here")
+    ((said, width, line),) = drawn_level(page, "#controls")
+    assert said == "battery: 4 of 6 left, reserve 1"
+    assert (float(width[:-1]), float(line[:-1])) == pytest.approx((200 / 3, 50 / 3), rel=1e-4)
+    page.press("ArrowRight", 2)
+    page.focus("#spent-0")
+    page.press("Home")
+    assert page.get("document.getElementById('spent-0').getAttribute('aria-valuetext')") == "1 of 6 left"
+    assert "below its reserve of 1" in page.text("#joint-actions .reason")
+    page.press("End")
+    assert drawn_level(page, "#controls")[0][0] == "battery: 6 of 6 left, reserve 1"
+    levels = [read(line[0]) for line in numbers(page, "#map-body")]
+    assert sorted(levels) == sorted(6 - float(c[0]) for _, c in ace.feasibility(solution.game).states(2))
+    assert "capacity of battery 6" in page.text("#minimal") and "capacity of battery" in page.text("#curve-body")
+    assert page.text("#spending-title") == "What is left at the end"
+
+
+def test_batteries_as_an_episode_is_played(opened):
+    solution, page = opened("reservoirs")
+    game = solution.game
+    rollouts = ace.simulate(game, solution.policy, episodes=200, rng=np.random.default_rng(1))
+    assert [said for said, *_ in drawn_level(page, "#episode-levels")] == [
+        f"{name}: 3 of 5 left, reserve 1" for name in game.constraints[:2]
+    ]
+    for t in range(1, game.horizon + 1):
+        page.click("#episode-next")
+        left = [5 - float(rollouts.spent[0, t - 1, m]) for m in (0, 1)]
+        assert [said for said, *_ in drawn_level(page, "#episode-levels")] == [
+            f"{name}: {x:g} of 5 left, reserve 1" for name, x in zip(game.constraints, left, strict=False)
+        ]
+        assert f"cab battery at {left[0]:g} of 5" in page.text("#episode-step")
+    assert page.text("#spending-title") == "What is left or spent at the end"
+    last = 5 - rollouts.spent[:, -1, 0]
+    amounts, count = np.unique(last, return_counts=True)
+    lines = numbers(page, "#spending-body")
+    assert [(read(a), read(n)) for a, n, _ in lines][: len(amounts)] == list(
+        zip(amounts.tolist(), count.tolist(), strict=True)
+    )
 
 
 def test_a_large_game_stays_responsive_and_says_what_is_left_out(opened, shown):

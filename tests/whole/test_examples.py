@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "gallery").glob("*.md"))
 SMALL = {
     "drone_relief": {"horizon": 5},
+    "warehouse": {"horizon": 12},
     "medium_access": {"horizon": 6},
     "intersection": {"horizon": 5},
     "dose_scheduling": {"weeks": 4},
@@ -40,7 +41,9 @@ def test_an_example_runs_and_draws(name, example, tmp_path, capsys):
     by_name = {row.name: row for row in found.rows}
     safe = by_name["at every moment, in equilibrium"]
     assert safe.rollouts.beyond == 0 and by_name["at every moment, as a team"].rollouts.beyond == 0
-    assert by_name["budgets kept on average"].total >= by_name["at every moment, as a team"].total - 1e-6
+    assert ("budgets kept on average" in by_name) == (not any(found.game.reservoirs))
+    if "budgets kept on average" in by_name:
+        assert by_name["budgets kept on average"].total >= by_name["at every moment, as a team"].total - 1e-6
     assert "Run: python examples/" in module.__doc__
 
 

@@ -21,7 +21,7 @@ __all__ = ["CatalogEntry", "UnknownGame", "describe", "get", "names"]
 
 _NAMES = (
     *("intersection", "drones", "medium_access", "medium_access_3", "rendezvous"),
-    *("corridor", "net_zero", "knapsack", "partition", "six_cycle"),
+    *("corridor", "warehouse", "electric_fleet", "net_zero", "knapsack", "partition", "six_cycle"),
 )
 
 

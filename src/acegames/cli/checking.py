@@ -97,7 +97,7 @@ def frontier(
     rounding: opt.Rounding = "down",
 ) -> Answer:
     """Show the smallest budgets with which the game can be played safely, the Pareto frontier, and
-    what a budget is worth.
+    what a budget is worth. The budget of a reservoir is its capacity.
     """
     model, how = _counted(opt.read_game(game), epsilon, relative, rounding, any_budget=True)
     wanted = _solved_for(game) if concept is objective is None else None

@@ -95,9 +95,10 @@ def simulate(
         out.print(f"Largest spending seen of {escape(str(label))}: {number(most)}{ending} (budget {number(budget)})")
     if model.constraints:
         out.print(f"Episodes that broke a budget: {rollouts.violations:,}")
-    for label, most in zip(model.constraints, rollouts.excess, strict=True):
+    for label, kept, most in zip(model.constraints, model.reservoirs, rollouts.excess, strict=True):
         if most > 0:
-            out.print(f"Largest excess over the budget of {escape(str(label))}: {number(most)}")
+            what = "excess over the budget" if kept is None else "shortfall below the reserve"
+            out.print(f"Largest {what} of {escape(str(label))}: {number(most)}")
     if rollouts.violations:
         out.print(f"Episodes that broke it by more than the policy's rounding allows: {rollouts.beyond:,}")
     data = {

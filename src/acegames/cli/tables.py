@@ -13,11 +13,12 @@ from rich.text import Text
 import acegames as ace
 from acegames.cli.screen import by_label, escape, filled_bar, one_line, out, table
 from acegames.cli.text_plot import plot_frontier
-from acegames.model.budgets import own_budget
-from acegames.model.numbers import exact, nearest_float
-from acegames.model.words import number, rounded_up
+from acegames.model.budgets import Holds, has_schedule, own_budget
+from acegames.model.numbers import exact, nearest_float, plain
+from acegames.model.words import budgets_listed, number, reservoir_parts, rounded_up
 from acegames.solving.curve import SCHEDULE
 
+NO_BUDGET = "No capacity would be enough: a reservoir must start fuller."
 BAR = 24  # characters of the longest bar of a curve
 
 
@@ -29,10 +30,22 @@ def describe(game: ace.MarkovGame) -> dict[str, Any]:
         "states": len(game.states),
         "actions_per_player": [len(a) for a in game.actions],
         "horizon": game.horizon,
-        "budget": by_label(game.constraints, own_budget(game).values()),
-        "budget_is_a_schedule": len(set(game.budgets)) > 1,
+        "budget": by_label(game.constraints, map(_budget_data, own_budget(game).values())),
+        "budget_is_a_schedule": has_schedule(game),
         "digest": game.digest,
     }
+
+
+def _budget_data(budget: Any) -> Any:
+    """A budget for JSON, as a game file has it."""
+    if not isinstance(budget, Holds):
+        return budget
+    return {"reservoir": budget.capacity, "start": budget.start, "reserve": budget.reserve}
+
+
+def _budgets(game: ace.MarkovGame) -> str:
+    """All budgets in one line."""
+    return budgets_listed(by_label(game.constraints, own_budget(game).values()))
 
 
 def show_game(game: ace.MarkovGame, **more: Any) -> None:
@@ -40,9 +53,8 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
     facts = describe(game)
     digest = facts.pop("digest")
     found = Table(Column(), Column(overflow="fold"), show_header=False)
-    for key, value in {**facts, **more}.items():
-        shown = ", ".join(f"{k} {number(v)}" for k, v in value.items()) or "none" if isinstance(value, dict) else value
-        listed = ", ".join(map(str, shown)) if isinstance(shown, list) else str(shown)
+    for key, value in {**facts, "budget": _budgets(game) or "none", **more}.items():
+        listed = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         found.add_row(key.replace("_", " "), escape(listed))
     out.print(found)
     out.print(f"digest {digest}", soft_wrap=True)
@@ -51,15 +63,27 @@ def show_game(game: ace.MarkovGame, **more: Any) -> None:
 def show_frontier(found: ace.Feasibility, most: int, meaning: str) -> None:
     """Print the minimal budgets as a table, and draw them where there are two."""
     game, budgets = found.game, found.minimal_budgets
-    out.print(f"[bold]Minimal budgets[/]: {meaning}")
-    out.print(table(game.constraints, ([number(x) for x in budget] for budget in budgets[:most])))
+    short = "" if found.feasible else ", which is not enough"
+    if len(budgets):
+        out.print(f"[bold]Minimal budgets[/]: {meaning}")
+        out.print(table(_amounts(game), ([number(x) for x in budget] for budget in budgets[:most])))
+    else:
+        out.print(NO_BUDGET)
     if len(budgets) > most:
         out.print(f"... and {len(budgets) - most:,} more (--most)")
-    own = ", ".join(f"{c} {number(b)}" for c, b in own_budget(game).items())
-    out.print(escape(f"The game's own budget: {own}" + ("" if found.feasible else ", which is not enough")))
+    if len(budgets) == len(game.constraints) == 1 and game.reservoirs[0]:
+        own = number(plain(game.reservoirs[0].capacity))
+        out.print(f"Smallest capacity that suffices: {number(budgets[0, 0])} (you have {own})")
+    out.print(escape(f"The game's own budget: {_budgets(game)}{short}"))
     _draw_frontier(found)
-    if len(set(game.budgets)) > 1:
+    if has_schedule(game):
         out.print(SCHEDULE)
+
+
+def _amounts(game: ace.MarkovGame) -> list[str]:
+    """What a minimal budget of each constraint is an amount of."""
+    named = zip(game.constraints, game.reservoirs, strict=True)
+    return [str(label) if kept is None else f"{label} (capacity)" for label, kept in named]
 
 
 def _draw_frontier(found: ace.Feasibility) -> None:
@@ -69,7 +93,7 @@ def _draw_frontier(found: ace.Feasibility) -> None:
     if len(bounded) != 2:
         return
     own = [float(found.frontier.reference[m]) for m in bounded]
-    names = [one_line(found.game.constraints[m]) for m in bounded]
+    names = [one_line(_amounts(found.game)[m]) for m in bounded]
     look: dict[str, Any] = {"width": out.width, "ascii_only": out.options.ascii_only}
     out.print()
     for line in plot_frontier(names, points[:, bounded], own, enough=found.feasible, **look):
@@ -155,24 +179,41 @@ def show_summary(solution: ace.Solution, certificate: ace.Certificate | None, to
 
 
 def _spending(game: ace.MarkovGame, certificate: ace.Certificate) -> Table:
-    """The most that any possible history spends; a bar where the budget is one positive number."""
-    table = _grid("budget", "worst spending")
+    """The worst of any possible history; a bar where the budget is one positive number.
+
+    Of a plain budget it is the most that is spent, of a reservoir the lowest level.
+    """
+    worst = "lowest level" if all(game.reservoirs) else "worst spending"
+    table = _grid("budget", f"{worst}, or lowest level" if any(game.reservoirs) and worst != "lowest level" else worst)
     columns = (own_budget(game).items(), certificate.max_spent, certificate.excess, certificate.allowance)
     for (label, budget), spent, over, allowed in zip(*columns, strict=True):
         said, style = _said(spent, budget), "cyan"
         if over > 0:
             promised = f" (promised: at most {rounded_up(allowed)})" if over <= allowed else ""
-            said, style = f"{said}, {rounded_up(over)} over{promised}", "yellow" if promised else "red"
-        drawn = Text()
-        if not isinstance(budget, list) and 0 < budget < np.inf and spent == spent:
-            drawn = filled_bar(nearest_float(exact(spent) / exact(budget)), min(24, max(6, out.width // 3)), style)
+            beyond = "short of its reserve" if isinstance(budget, Holds) else "over"
+            said, style = f"{said}, {rounded_up(over)} {beyond}{promised}", "yellow" if promised else "red"
+        share, drawn = _share(spent, budget), Text()
+        if share is not None:
+            drawn = filled_bar(share, min(24, max(6, out.width // 3)), style)
         table.add_row(Text(one_line(label)), Text.assemble(drawn, " " * bool(drawn), (said, style if over > 0 else "")))
     return table
+
+
+def _share(spent: Any, budget: Any) -> float | None:
+    """The part of a budget that is spent, or of a reservoir that is left; None where undefined."""
+    whole = budget.capacity if isinstance(budget, Holds) else budget
+    if isinstance(whole, list) or not 0 < whole < np.inf or spent != spent:
+        return None
+    used = exact(spent) / exact(whole)
+    return nearest_float(1 - used if isinstance(budget, Holds) else used)
 
 
 def _said(spent: Any, budget: Any) -> str:
     if spent != spent:
         return "unknown"
+    if isinstance(budget, Holds):
+        left = number(plain(exact(budget.capacity) - exact(spent)))
+        return ", ".join([f"{left} of {number(budget.capacity)} left", *reservoir_parts(budget, number)[1:]])
     if isinstance(budget, list):
         return f"{rounded_up(spent)} at some time; the budget is {number(budget)}"
     return f"{rounded_up(spent)}, no limit" if budget == np.inf else f"{rounded_up(spent)} of {number(budget)}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from acegames.model.budgets import is_almost_sure
+from acegames.model.budgets import Holds, is_almost_sure
 from acegames.model.checks import Label
 from acegames.model.numbers import nearest_float, plain
 from acegames.numerics import SHOWN_AS_ZERO
@@ -36,13 +37,29 @@ def spelled(x: Any, size: float = 0.0) -> str:
 
 
 def number(x: Any) -> str:
-    """A number to ten digits, an exact one in full; of a long schedule, both ends."""
+    """A number to ten digits, an exact one in full; of a long schedule, both ends; a reservoir."""
+    if isinstance(x, Holds):
+        return ", ".join(reservoir_parts(x, number))
     if not isinstance(x, list):
         return f"{x:.10g}" if isinstance(x, float) else str(x)
     if is_almost_sure(x):
         return f"{number(x[-1])} at the end"
     shown = [number(v) for v in (x if len(x) <= 8 else [*x[:4], *x[-3:]])]
     return "[" + ", ".join(shown if len(x) <= 8 else [*shown[:4], "...", *shown[4:]]) + "]"
+
+
+def reservoir_parts(kept: Holds, spell: Callable[[Any], str]) -> list[str]:
+    """What there is to say of a reservoir: its capacity, and a start or a reserve of its own."""
+    started = [] if kept.start in (None, kept.capacity) else [f"starts at {spell(kept.start)}"]
+    reserve = [] if kept.reserve == 0 else [f"reserve {spell(kept.reserve)}"]
+    return [f"reservoir of {spell(kept.capacity)}", *started, *reserve]
+
+
+def budgets_listed(budgets: Mapping[str, Any], spell: Callable[[Any], str] = number) -> str:
+    """Budgets by the names of their constraints, in one line."""
+    apart = any(isinstance(b, Holds) for b in budgets.values())  # those have commas of their own
+    said = [f"{name}{':' * isinstance(b, Holds)} {spell(b)}" for name, b in budgets.items()]
+    return ("; " if apart else ", ").join(said)
 
 
 def rounded_up(x: Any) -> str:

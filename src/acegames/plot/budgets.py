@@ -10,6 +10,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.arrays import Floats
 from acegames.model.game import Label, MarkovGame
+from acegames.model.numbers import Bound
 from acegames.plot import drawing as draw
 from acegames.safety.feasible import Feasibility, feasibility
 from acegames.solving.curve import BudgetCurve
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENOUGH = "enough for safe play"
+MINIMAL = {"budget": "minimal budgets", "capacity": "minimal capacities"}
 
 
 def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes | None = None) -> Axes:
     """Draw the smallest budgets that allow safe play, and the game's own.
 
-    For two constraints they are a staircase, for one a mark.
+    For two constraints they are a staircase, for one a mark. The budget of a reservoir is its
+    capacity.
 
     Args:
         of: a game, or what `feasibility(game)` found.
@@ -37,8 +40,8 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
     """
     found = feasibility(of) if isinstance(of, MarkovGame) else of
     labels = found.game.constraints
-    schedules = zip(*found.game.budgets, strict=True)
-    own = [next((float(b) for b in reversed(schedule) if b != math.inf), math.inf) for schedule in schedules]
+    columns = zip(zip(*found.game.budgets, strict=True), found.game.reservoirs, strict=True)
+    own = [_own(schedule) if kept is None else float(kept.capacity) for schedule, kept in columns]
     bounded = [c for c, b in zip(labels, own, strict=True) if b != math.inf]
     axes = chosen("constraints", labels, bounded[:2] if constraints is None else constraints, most=2)
     for m in axes:
@@ -47,20 +50,27 @@ def frontier(of: Feasibility | MarkovGame, *, constraints: Any = None, ax: Axes 
     if not len(found.minimal_budgets):
         raise InvalidOption("frontier: no budget would be enough")
     ax = draw.axes_or_new(ax)
-    mine = "the game's own budget" if found.feasible else "the game's own budget: too small"
+    words = ["budget" if found.game.reservoirs[m] is None else "capacity" for m in axes]
+    what = words[0] if len(set(words)) == 1 else "budget"
+    mine = f"the game's own {what}" if found.feasible else f"the game's own {what}: too small"
     if len(axes) == 1:
-        _number_line(ax, float(found.minimal_budgets[:, axes[0]].min()), own[axes[0]], mine)
+        _number_line(ax, float(found.minimal_budgets[:, axes[0]].min()), own[axes[0]], what, mine)
     else:
-        _staircase(ax, found.curve(*axes), (own[axes[0]], own[axes[1]]), mine)
-    draw.label_axes(ax, "budget", [labels[m] for m in axes])
+        _staircase(ax, found.curve(*axes), (own[axes[0]], own[axes[1]]), what, mine)
+    draw.label_axes(ax, words, [labels[m] for m in axes])
     draw.tidy(ax)
     return ax
 
 
-def _number_line(ax: Axes, least: float, own: float, mine: str) -> None:
+def _own(schedule: tuple[Bound, ...]) -> float:
+    """The last finite entry of a schedule, else inf."""
+    return next((float(b) for b in reversed(schedule) if b != math.inf), math.inf)
+
+
+def _number_line(ax: Axes, least: float, own: float, what: str, mine: str) -> None:
     pad = max(abs(own - least), 1.0) * 0.25
     ax.axvspan(least, max(own, least) + pad, label=ENOUGH, **draw.HATCHED)
-    ax.plot([least], [0], "o", color=draw.BLUE, label="minimal budget", clip_on=False)
+    ax.plot([least], [0], "o", color=draw.BLUE, label=f"minimal {what}", clip_on=False)
     ax.plot([own], [0], "*", label=mine, clip_on=False, **draw.STAR)
     ax.set(xlim=(min(own, least) - pad, max(own, least) + pad), ylim=(-1, 2.2), yticks=[])
     ax.spines["left"].set_visible(False)
@@ -68,7 +78,7 @@ def _number_line(ax: Axes, least: float, own: float, mine: str) -> None:
     draw.whole_ticks(ax, [least, own])
 
 
-def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], mine: str) -> None:
+def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], what: str, mine: str) -> None:
     low = np.minimum(corners.min(axis=0), own)
     high = np.maximum(corners.max(axis=0), own)
     pad = np.maximum((high - low) * 0.2, 0.5)
@@ -76,7 +86,7 @@ def _staircase(ax: Axes, corners: Floats, own: tuple[float, float], mine: str) -
     line = np.vstack([[corners[0, 0], high[1]], corners, [high[0], corners[-1, 1]]])
     ax.fill_between(line[:, 0], line[:, 1], high[1], label=ENOUGH, **draw.HATCHED)
     ax.plot(line[:, 0], line[:, 1], "-", color=draw.BLUE)
-    ax.plot(corners[0::2, 0], corners[0::2, 1], "o", color=draw.BLUE, label="minimal budgets")
+    ax.plot(corners[0::2, 0], corners[0::2, 1], "o", color=draw.BLUE, label=MINIMAL[what])
     ax.plot([own[0]], [own[1]], "*", label=mine, **draw.STAR)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     draw.legend(ax, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
@@ -99,7 +109,8 @@ def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | 
         raise InvalidOption(f"budget_curve: {len(axes)} constraints vary over finite budgets, must be one or two")
     whose = [*range(len(curve.players))] if player is None else [draw.player_index(curve.players, player)]
     ax = draw.axes_or_new(ax)
-    draw.label_axes(ax, "budget", curve.constraint)
+    words = ["capacity" if label in curve.reservoirs else "budget" for label in curve.constraint]
+    draw.label_axes(ax, words, curve.constraint)
     if len(axes) == 2:
         _worth_of_two(ax, budgets[shown], *draw.worth(curve.values[shown], curve.players, player), least)
         return ax
@@ -113,7 +124,7 @@ def budget_curve(curve: BudgetCurve, player: Label | None = None, *, ax: Axes | 
     if len(whose) > 1:
         ax.plot(x, values.sum(axis=1), drawstyle=how, color=draw.INK, linewidth=2, label="sum")
     for amount in least[:, 0].tolist():
-        ax.axvline(amount, color=draw.FAINT, linestyle=":", label="smallest feasible budget")
+        ax.axvline(amount, color=draw.FAINT, linestyle=":", label=f"smallest feasible {words[0]}")
     ax.set_ylabel("value")
     draw.legend(ax)
     draw.whole_ticks(ax, x)

@@ -72,10 +72,11 @@ def called(label: Any) -> str:
     return words.constraint_called(label, ", ").replace("$", r"\$")
 
 
-def label_axes(ax: Axes, what: str, constraints: Iterable[Any]) -> None:
-    """Name the one or two constraints whose amounts the axes show."""
-    names: dict[str, Any] = dict(zip(("xlabel", "ylabel"), map(called, constraints), strict=False))
-    ax.set(**{axis: f"{what}: {name}" for axis, name in names.items()})
+def label_axes(ax: Axes, amounts: Iterable[str], constraints: Iterable[Any]) -> None:
+    """Say which amounts of the one or two constraints the axes show."""
+    names = [f"{what}: {called(label)}" for what, label in zip(amounts, constraints, strict=True)]
+    labels: dict[str, Any] = dict(zip(("xlabel", "ylabel"), names, strict=False))
+    ax.set(**labels)
 
 
 def edges(centres: Floats) -> Floats:

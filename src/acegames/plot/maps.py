@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.model.arrays import Floats, owners
-from acegames.model.game import Label
+from acegames.model.budgets import Reservoirs
+from acegames.model.game import Label, MarkovGame
 from acegames.plot import drawing as draw
 from acegames.plot.plane import Plane, plane
 from acegames.policy.policy import Policy
@@ -34,16 +35,18 @@ def value_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what the rest of the game is worth, over what was spent.
+    """Draw what the rest of the game is worth, over what was spent, or the level of a reservoir.
 
     For one constraint it is a line, for two a heat map.
 
     Args:
-        solution: a Solution or its Policy.
+        solution: a Solution or its Policy. (A policy alone does not know capacities: instead of the
+            level of a reservoir it is drawn what is missing, as spent.)
         t, state: where in the game.
         player: whose value; by default the sum of all.
         constraints: one or two of them; by default the first two.
-        at: what is spent of the other constraints, as {constraint: amount}; by default nothing.
+        at: what is spent of the other constraints, as {constraint: amount}; by default nothing. Of
+            a reservoir this is what is missing to its capacity.
         ax: the axes to draw on.
 
     Raises:
@@ -51,7 +54,7 @@ def value_map(
         InvalidOption: the policy keeps no values.
     """
     policy = _policy(solution)
-    there = plane(policy, t, state, constraints, at)
+    there = plane(policy, t, state, constraints, at, _reservoirs(solution))
     worth, said = draw.worth(there.layer.values_at(there.pair), policy.players, player)
     ax = draw.axes_or_new(ax)
     _label(ax, there, draw.title(t, state))
@@ -74,14 +77,14 @@ def policy_map(
     at: Mapping[Label, Any] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw which joint action is played, over what was spent.
+    """Draw which joint action is played, over what was spent, or the level of a reservoir.
 
     For one constraint these are probabilities, for two a map. Letters name joint actions. On the
     map, hatched cells mix those whose letters they carry, and have the colour of the most likely
     one. Arguments as in `value_map`.
     """
     policy = _policy(solution)
-    there = plane(policy, t, state, constraints, at)
+    there = plane(policy, t, state, constraints, at, _reservoirs(solution))
     ptr, row, prob = there.layer.strategies(there.state, there.pair)
     played, code = np.unique(row, return_inverse=True)
     weight = np.zeros((len(there.pair), len(played)))
@@ -162,6 +165,12 @@ def _policy(solution: Any) -> Policy:
     return found
 
 
+def _reservoirs(solution: Any) -> Reservoirs:
+    """Those of a Solution's game."""
+    game = getattr(solution, "game", None)
+    return game.reservoirs if isinstance(game, MarkovGame) else ()
+
+
 def _letters(ax: Axes, there: Plane, weight: Floats) -> None:
     """Write what is played into all cells, or evenly into some, each at least once."""
     rows, columns = there.cell
@@ -182,5 +191,5 @@ def _letter(k: int) -> str:
 
 def _label(ax: Axes, there: Plane, title: str) -> None:
     ax.set_title(title)
-    draw.label_axes(ax, "spent", there.constraints)
+    draw.label_axes(ax, there.amounts, there.constraints)
     draw.whole_ticks(ax, there.x, there.y if len(there.constraints) > 1 else None)

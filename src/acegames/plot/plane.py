@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from acegames.errors import InvalidOption, UnknownPair
 from acegames.model.amounts import to_units
 from acegames.model.arrays import Ints
+from acegames.model.budgets import Reservoir, Reservoirs
 from acegames.model.game import Label, place
 from acegames.model.written import check_known, read_at
 from acegames.policy.layer import PolicyLayer, project
@@ -25,9 +26,13 @@ MOST_CELLS = 1000  # along one axis; where there are more, one amount stands for
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """A grid over one or two constraints; cells that feasible play cannot reach hold no pair."""
+    """A grid over one or two constraints; cells that feasible play cannot reach hold no pair.
+
+    The amounts of a reservoir whose capacity is known are its levels, else what is spent.
+    """
 
     constraints: tuple[Label, ...]  # one or two: along x, and along y
+    amounts: tuple[str, ...]  # "level" or "spent" of each
     x: NDArray[np.float64]  # (X,) amounts
     y: NDArray[np.float64]  # (Y,) amounts; one zero where there is one constraint
     cell: tuple[Ints, Ints]  # (P,) row and column of each pair
@@ -43,7 +48,12 @@ class Plane:
 
 
 def plane(
-    policy: Policy, t: int, state: Label, constraints: Any = None, at: Mapping[Label, Any] | None = None
+    policy: Policy,
+    t: int,
+    state: Label,
+    constraints: Any = None,
+    at: Mapping[Label, Any] | None = None,
+    reservoirs: Reservoirs = (),
 ) -> Plane:
     """The plane of one or two constraints at (t, state); `at` says what is spent of the others."""
     if not 0 <= t < policy.horizon or state not in policy.state_numbers:
@@ -56,14 +66,18 @@ def plane(
     total = total[_matches(policy, total, axes, at or {})]
     if not len(total):
         raise UnknownPair(f"{place(t, state)}: no feasible play comes here, or not with {dict(at or {})} spent")
-    columns, x = _axis(policy, total[:, axes[0]], axes[0])
-    rows, y = _axis(policy, total[:, axes[1]], axes[1]) if len(axes) > 1 else (np.zeros_like(columns), np.zeros(1))
+    kept = [reservoirs[m] if reservoirs else None for m in axes]
+    columns, x = _axis(policy, total[:, axes[0]], axes[0], kept[0])
+    rows, y = np.zeros_like(columns), np.zeros(1)
+    if len(axes) > 1:
+        rows, y = _axis(policy, total[:, axes[1]], axes[1], kept[1])
     _, one = np.unique(rows * len(x) + columns, return_index=True)
     here = np.full(len(one), policy.state_numbers[state])
     # What cannot bind may not be listed. Such pairs have nothing of it here: no lookup finds them.
     pair = policy.layers[t].pairs(here, project(total[one], policy.dims), None)
     labels = tuple(policy.constraints[m] for m in axes)
-    return Plane(labels, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
+    amounts = tuple("spent" if own is None else "level" for own in kept)
+    return Plane(labels, amounts, x, y, (rows[one], columns[one]), here, pair, policy.layers[t])
 
 
 def _reached(policy: Policy, t: int, state: int) -> Ints:
@@ -87,11 +101,14 @@ def _matches(policy: Policy, total: Ints, axes: list[int], at: Mapping[Label, An
     return np.asarray((total[:, others] == fixed[others]).all(axis=1))
 
 
-def _axis(policy: Policy, spent: Ints, m: int) -> tuple[Ints, NDArray[np.float64]]:
-    """Cell of each spending along one axis, and the amounts that the cells stand for."""
+def _axis(policy: Policy, spent: Ints, m: int, kept: Reservoir | None) -> tuple[Ints, NDArray[np.float64]]:
+    """Cell of each spending along one axis, and the amounts that the cells stand for, upwards."""
     least, most = int(spent.min()), int(spent.max())
     step = math.gcd(*(spent - least).tolist()) or 1
     step *= -(-((most - least) // step + 1) // MOST_CELLS)
     unit = policy.tracker.units[m]
-    amounts = [float((least + k * step) * unit) for k in range((most - least) // step + 1)]
-    return (spent - least) // step, np.array(amounts)
+    amounts = [(least + k * step) * unit for k in range((most - least) // step + 1)]
+    cell = (spent - least) // step
+    if kept is None:
+        return cell, np.array([float(x) for x in amounts])
+    return len(amounts) - 1 - cell, np.array([float(kept.capacity - x) for x in reversed(amounts)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acegames.errors import InvalidOption
-from acegames.model.arrays import Floats
+from acegames.model.arrays import Bools, Floats
 from acegames.model.game import Label, MarkovGame
 from acegames.numerics import DRAWN_OVER
 from acegames.plot import drawing as draw
@@ -30,7 +30,7 @@ def spending(
     rng: np.random.Generator | int | None = 0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw spending over time against the budget.
+    """Draw spending over time against the budget; of a reservoir, its level over its reserve.
 
     It shows the median, the middle half and nine tenths of episodes, and the worst.
 
@@ -49,7 +49,13 @@ def spending(
         raise InvalidOption("spending: give the game that was played too: spending(rollouts, game)")
     (m,) = chosen("constraint", game.constraints, list(game.constraints) if constraint is None else constraint, most=1)
     played = of if isinstance(of, Rollouts) else simulate(game, of.policy, episodes=episodes, rng=rng)
-    spent = np.concatenate([np.zeros((len(played.spent), 1)), played.spent[:, :, m]], axis=1)
+    begun = np.full((len(played.spent), 1), float(game.spent_at_start[m]))
+    spent = np.concatenate([begun, played.spent[:, :, m]], axis=1)
+    bound, kept, what = np.array([float(row[m]) for row in game.budgets]), game.reservoirs[m], "spent"
+    worst = spent.max(axis=0)
+    if kept is not None:
+        full, what = float(kept.capacity), "level"
+        spent, bound, worst = full - spent, full - bound, full - worst
     ax = draw.axes_or_new(ax)
     time = np.arange(game.horizon + 1)
     for (low, high), shade in zip(BANDS, (0.25, 0.5), strict=True):
@@ -57,25 +63,37 @@ def spending(
         look: dict[str, Any] = {"color": draw.SKY, "alpha": shade, "linewidth": 0}
         ax.fill_between(time, band[0], band[1], label=f"{high - low:.0%} of episodes", **look)
     ax.plot(time, np.median(spent, axis=0), "o-", color=draw.BLUE, markersize=4, label="median")
-    ax.plot(time, spent.max(axis=0), "^--", color=draw.INK, markersize=4, linewidth=1, label=f"worst of {len(spent):,}")
-    _budget_line(ax, np.array([float(row[m]) for row in game.budgets]), spent.max(axis=0))
-    ax.set(xlabel="steps played", ylabel=f"spent: {draw.called(game.constraints[m])}")
+    mark = "^--" if kept is None else "v--"
+    ax.plot(time, worst, mark, color=draw.INK, markersize=4, linewidth=1, label=f"worst of {len(spent):,}")
+    if kept is None:
+        _bound_line(ax, bound, "budget")
+        _broken(ax, worst, worst[1:] > bound + DRAWN_OVER * np.abs(worst[1:]), "over the budget")
+    else:
+        ax.axhline(full, color=draw.FAINT, linestyle=":", label=f"capacity {full:g}")
+        _bound_line(ax, bound, "reserve")
+        _broken(ax, worst, worst[1:] < bound - DRAWN_OVER * full, "below the reserve")
+        ax.set_ylim(min(0.0, float(worst.min())) - 0.06 * full, 1.06 * full)
+    ax.set(xlabel="steps played", ylabel=f"{what}: {draw.called(game.constraints[m])}")
     draw.legend(ax, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     draw.whole_ticks(ax, time, spent[0])
     draw.tidy(ax)
     return ax
 
 
-def _budget_line(ax: Axes, schedule: Floats, worst: Floats) -> None:
-    """The budget as steps (entry t holds from t to the next, if finite), and marks above it."""
+def _bound_line(ax: Axes, schedule: Floats, said: str) -> None:
+    """A bound as steps (entry t holds from t to the next, if finite)."""
     if np.isfinite(schedule).any():
         level = np.where(np.isfinite(schedule), schedule, np.nan)
         x, y = np.repeat(np.arange(len(level) + 1), 2)[1:-1], np.repeat(level, 2)
-        ax.plot(x, y, color=draw.VERMILION, linewidth=2, label="budget")
-    over = np.flatnonzero(worst[1:] > schedule + DRAWN_OVER * np.abs(worst[1:])) + 1
-    if len(over):
+        ax.plot(x, y, color=draw.VERMILION, linewidth=2, label=said)
+
+
+def _broken(ax: Axes, worst: Floats, wrong: Bools, said: str) -> None:
+    """Marks at the times after whose step the bound is broken, (T,)."""
+    at = np.flatnonzero(wrong) + 1
+    if len(at):
         look: dict[str, Any] = {"color": draw.VERMILION, "markersize": 9, "markeredgecolor": "white"}
-        ax.plot(over, worst[over], "X", label="over the budget", **look)
+        ax.plot(at, worst[at], "X", label=said, **look)
 
 
 def growth(results: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, ax: Axes | None = None) -> Axes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from acegames.errors import AceError, TooLarge
+from acegames.model.budgets import has_schedule
 from acegames.model.words import called, shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
@@ -42,7 +43,7 @@ def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str,
     kept = spread(0, len(rows) - 1, MOST_MINIMAL)
     if len(kept) < len(rows):
         said.append(f"Thinned: {len(kept):,} of {len(rows):,} minimal budgets, evenly spread.")
-    if len(set(view.game.budgets)) > 1:
+    if has_schedule(view.game):
         said.append(
             "The budget is a schedule: each amount stands for its last finite entry, the others are shifted along."
         )

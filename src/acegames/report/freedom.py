@@ -56,8 +56,8 @@ def freedom(view: View, rollouts: Rollouts) -> Freedom:
     removed, width = np.zeros(len(view.game.players)), 1 + len(view.game.constraints)
     without = View.of(unbounded, free.policy)
     for t in range(view.game.horizon):
-        before = rollouts.counted[:episodes, t - 1] if t else np.zeros((episodes, len(view.game.constraints)))
-        state, total = rollouts.state[:episodes, t].astype(np.int64), view.whole(before)
+        state = rollouts.state[:episodes, t].astype(np.int64)
+        total = view.whole(rollouts.counted[:episodes, t - 1]) if t else np.tile(view.lattice.start, (episodes, 1))
         played = np.column_stack([state, total, rollouts.action[:episodes, t]])
         met, count = np.unique(played, axis=0, return_counts=True)
         done = 0

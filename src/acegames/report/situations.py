@@ -49,7 +49,7 @@ def visited(view: View, rollouts: Rollouts, episodes: Iterable[int] | None = Non
     state, counted = rollouts.state[some], rollouts.counted[some]
     found: dict[Key, int] = {}
     for t in range(view.game.horizon):
-        total = view.whole(counted[:, t - 1] if t else np.zeros_like(counted[:, 0]))
+        total = view.whole(counted[:, t - 1]) if t else np.tile(view.lattice.start, (len(state), 1))
         keys, count = np.unique(np.column_stack([state[:, t], total]), axis=0, return_counts=True)
         found |= {(t, *key): n for key, n in zip(keys.tolist(), count.tolist(), strict=True)}
     return found

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from acegames.concepts import WEIGHTED, Concept
-from acegames.model.budgets import is_almost_sure, own_budget
-from acegames.model.words import called, shown, spelled
+from acegames.model.budgets import Holds, is_almost_sure, own_budget
+from acegames.model.words import budgets_listed, called, reservoir_parts, shown, spelled
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import View
 from acegames.report.episodes import budget_table
@@ -53,13 +53,15 @@ def _game_words(view: View) -> str:
     states = f"{len(game.states):,} state{'s' * (len(game.states) != 1)}"
     players = ", ".join(map(called, game.players))
     who = f"{len(game.players)} players ({players})" if len(game.players) > 1 else f"one player ({players})"
-    limits = ", ".join(f"{called(c)} {_limit(budget)}" for c, budget in own_budget(game).items())
+    limits = budgets_listed({called(c): budget for c, budget in own_budget(game).items()}, _limit)
     budgets = f"hard budgets: {limits}" if limits else "no budgets"
     return f"{name}{who}, {states}, {game.horizon} step{'s' * (game.horizon != 1)}, {budgets}."
 
 
 def _limit(budget: Any) -> str:
     """A budget in words."""
+    if isinstance(budget, Holds):
+        return ", ".join(reservoir_parts(budget, _limit))
     if not isinstance(budget, list):
         return "without limit" if budget == np.inf else _text(budget)
     if is_almost_sure(budget):
@@ -105,7 +107,9 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
     for m, (label, budget) in enumerate(own_budget(view.game).items()):
         worst, limits = float(certificate.max_spent[m]), budgets[:, m]
         entry = {"constraint": m, "budget": _limit(budget), "worst": shown(worst), "slack": None, "used": None}
-        if not isinstance(budget, list) and np.isfinite(limits[0]):
+        if isinstance(budget, Holds):
+            tight = _stored(entry, called(label), budget, worst, float((limits - rollouts.spent[..., m]).min()))
+        elif not isinstance(budget, list) and np.isfinite(limits[0]):
             entry |= {"slack": shown(limits[0] - worst), "limit": shown(limits[0])}
             entry["used"] = shown(worst / limits[0]) if limits[0] > 0 else None
             tight = _left(limits[0] - worst, limits[0], worst)
@@ -127,6 +131,18 @@ def _budgets(view: View, certificate: Certificate, rollouts: Rollouts) -> list[d
             entry["words"] = f"{called(label)} has no limit."
         found.append((tight, m, entry))
     return [entry for _, _, entry in sorted(found)]
+
+
+def _stored(entry: dict[str, Any], name: str, kept: Holds, worst: float, seen: float) -> float:
+    """Say how low a reservoir falls; returns what is left above its reserve, as a share of it."""
+    capacity = float(kept.capacity)
+    lowest = capacity - worst
+    slack = seen if isinstance(kept.reserve, list) else lowest - float(kept.reserve)
+    entry |= {"level": shown(lowest), "limit": shown(capacity), "slack": shown(slack)}
+    entry["used"] = shown(lowest / capacity) if capacity > 0 else None
+    kept_back = "" if kept.reserve == 0 else f", reserve {_limit(kept.reserve)}"
+    entry["words"] = f"On some possible history {name} falls to {_text(lowest)} of {_text(capacity)}{kept_back}."
+    return _left(slack, capacity)
 
 
 def _left(slack: float, *amounts: float) -> float:

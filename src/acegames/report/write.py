@@ -107,8 +107,7 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
         raise InvalidOption("game: a policy does not contain its game; give it too")
     check_game(game)
     View.of(game, answer)  # refuses a policy of another game before anything is made of it
-    zero = (0,) * len(game.constraints)
-    values = sum(p * answer.values(0, game.states[s], zero) for s, p in game.initial)
+    values = sum(p * answer.values(0, game.states[s], game.spent_at_start) for s, p in game.initial)
     promise = guarantee(game, answer.concept, answer.tracker.rounding, "" if answer.tracker.exact else "costs rounded")
     stats = Stats(count_pairs(answer.layers), 0, 0)
     return Solution(game, answer.concept, np.asarray(values), answer, stats, promise)
@@ -158,12 +157,11 @@ def _described(view: View, frontier: Frontier | None, chosen: Chosen, limit: int
 
 def _wanted_most(view: View, certificate: Certificate) -> list[list[Key]]:
     """The start, and where the certificate found the largest gains."""
-    zero = (0,) * len(view.game.constraints)
     named = [
         (t, view.game.state_index(state), *view.policy.tracker.total(spent))
         for t, state, spent in filter(None, (*certificate.where, *certificate.share_where))
     ]
-    return [[(0, s, *zero) for s, _ in view.game.initial], named]
+    return [[(0, s, *view.lattice.start.tolist()) for s, _ in view.game.initial], named]
 
 
 def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
@@ -178,6 +176,8 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
         "budgets": [[shown(x) for x in row] for row in game.budgets],
+        "capacities": [None if kept is None else shown(kept.capacity) for kept in game.reservoirs],
+        "start": list(map(shown, game.spent_at_start)),
         "reference": list(map(shown, frontier.reference)) if frontier else [None] * len(game.constraints),
         "exact": view.policy.tracker.exact,
         "told": view.policy.concept.told,

@@ -61,6 +61,7 @@ class BudgetCurve:
     players: tuple[Label, ...]
     constraints: tuple[Label, ...]
     constraint: tuple[Label, ...]  # the constraints whose budget varies; the others have the game's own
+    reservoirs: tuple[Label, ...]  # the constraints whose budget is a capacity
     concept: Concept
     budgets: NDArray[Any]  # (k, M) float64 where that is exact, else exact objects
     values: NDArray[np.float64]  # (k, N) NaN where infeasible, and where no Nash equilibrium was found
@@ -193,6 +194,7 @@ def budget_curve(
         game.players,
         game.constraints,
         tuple(game.constraints[m] for m in varied),
+        tuple(label for label, kept in zip(game.constraints, game.reservoirs, strict=True) if kept is not None),
         concept,
         plain_array(shown, width),
         values,

@@ -3,6 +3,8 @@ const pareto = { x: 0, y: 1 };
 const ownBudget = (m) => (DATA.reference[m] === undefined ? null : DATA.reference[m]);
 const bounded = (m) => DATA.budgets.some((row) => row[m] !== null);
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
 function showFrontierControls() {
   if (M <= 2 || !DATA.frontier.rows.length) return;
   const axisChooser = (label, own, other) => chooser(label, DATA.constraints, pareto[own], (k) => {
@@ -14,16 +16,17 @@ function showFrontierControls() {
 }
 
 function frontierTable() {
-  return table("Each line is enough, nothing below it is", DATA.constraints, DATA.frontier.rows.map((row) => row.map((x, m) => (x === null ? "no limit" : amount(x, m)))), DATA.constraints.map((_, m) => m));
+  return table("Each line is enough, nothing below it is", DATA.constraints.map((_, m) => budgetOf(m)), DATA.frontier.rows.map((row) => row.map((x, m) => (x === null ? "no limit" : amount(x, m)))), DATA.constraints.map((_, m) => m));
 }
 
 function showFrontier() {
   const { rows, note } = DATA.frontier;
   const notes = note ? [el("p", { class: "hint" }, note)] : [];
   if (!rows.length) { showCharts("frontier-body", [], ...notes); return; }
-  const own = DATA.constraints.map((name, m) => `${name} ${bounded(m) ? amount(ownBudget(m), m) : "no limit"}`).join(", ");
+  const called = (m) => (stored(m) ? budgetOf(m) : DATA.constraints[m]);
+  const own = DATA.constraints.map((_, m) => `${called(m)} ${bounded(m) ? amount(ownBudget(m), m) : "no limit"}`).join(", ");
   if (M === 1 || rows.length === 1) {
-    const least = rows.map((row) => row.map((x, m) => `${DATA.constraints[m]} ${x === null ? "no limit" : amount(x, m)}`).join(", ")).join("; ");
+    const least = rows.map((row) => row.map((x, m) => `${called(m)} ${x === null ? "no limit" : amount(x, m)}`).join(", ")).join("; ");
     showCharts("frontier-body", [], el("p", { id: "minimal" }, `With at least ${least} the game can be played safely, with less it cannot. The game's own: ${own}.`), ...notes);
     return;
   }
@@ -76,14 +79,16 @@ function frontierChart(stairs, x, y) {
   };
   const draw = (width) => [{
     height: Math.min(340, Math.max(240, width * 0.6)),
-    axes: [xAxis(`budget of ${DATA.constraints[x]}`, stairs.map((p) => p[0])), yAxis(`budget of ${DATA.constraints[y]}`, stairs.map((p) => p[1]))],
+    axes: [xAxis(budgetOf(x), stairs.map((p) => p[0])), yAxis(budgetOf(y), stairs.map((p) => p[1]))],
     scales: { x: { time: false, range: () => range(0) }, y: { range: () => range(1) } },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
     hooks: { draw: [paint] },
     series: [{}, { stroke: "transparent", points: { show: false } }],
   }, [range(0), [null, null]]];
+  const kind = stored(x) ? "Capacities" : "Budgets";
+  const both = stored(x) === stored(y) ? `${kind} of ${DATA.constraints[x]} and ${DATA.constraints[y]}` : `${capital(budgetOf(x))} and ${budgetOf(y)}`;
   const shadow = M > 2 ? ", the others being as large as needed" : "";
-  return new Chart(`Budgets of ${DATA.constraints[x]} and ${DATA.constraints[y]} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
+  return new Chart(`${both} that are enough (shaded)${shadow}`, `Staircase of ${stairs.length} smallest budgets: ${stairs.slice(0, 8).map((p) => `${amount(p[0], x)} and ${amount(p[1], y)}`).join("; ")}${stairs.length > 8 ? "; and more" : ""}. The game's own: ${amount(own[0], x)} and ${amount(own[1], y)}.`, draw, frontierTable);
 }
 
 let curveShown = 0;
@@ -94,22 +99,22 @@ function showCurveControls() {
 
 function showCurve() {
   if (!DATA.curves.length) { showCharts("curve-body", [], el("p", { class: "hint" }, "This game has no budgets.")); return; }
-  const curve = DATA.curves[curveShown], name = DATA.constraints[curve.constraint];
+  const curve = DATA.curves[curveShown], name = budgetOf(curve.constraint);
   const notes = curve.notes.map((note) => el("p", { class: "hint" }, note));
   if (!curve.budgets.length) { showCharts("curve-body", [], ...notes); return; }
   const all = curve.values.flat().filter((v) => v !== null);
   const draw = () => [{
     height: 270,
-    axes: [xAxis(`budget of ${name}`, curve.budgets), yAxis("value", [0.5])],
+    axes: [xAxis(name, curve.budgets), yAxis("value", [0.5])],
     scales: { x: { time: false, range: () => around(curve.budgets[0], curve.budgets[curve.budgets.length - 1]) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b)), 0.12) } },
     cursor: { drag: { x: false, y: false } },
     hooks: { draw: [(u) => mark(u, "x", ownBudget(curve.constraint), "the game's own")] },
     series: [{}, ...DATA.players.map((p, i) => series(p, i, { paths: STEPPED, points: { show: curve.budgets.length < 40, size: 5, fill: colour("--card"), stroke: seriesColour(i) } }))],
   }, [curve.budgets, ...DATA.players.map((_, i) => curve.values.map((row) => row[i]))]];
-  const numbers = () => table("", [`budget of ${name}`, ...DATA.players], curve.budgets.map((b, k) => [amount(b, curve.constraint), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));
+  const numbers = () => table("", [name, ...DATA.players], curve.budgets.map((b, k) => [amount(b, curve.constraint), ...curve.values[k].map((v) => (v === null ? "infeasible" : number(v)))]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
   const others = M > 1 ? ", the other budgets being the game's own" : "";
   const first = curve.values[0], last = curve.values[curve.values.length - 1];
   const ends = DATA.players.map((p, i) => `${p} from ${number(first[i])} to ${number(last[i])}`).join(", ");
-  showCharts("curve-body", [new Chart(`Values by the budget of ${name}${others}`, `As the budget of ${name} grows from ${amount(curve.budgets[0], curve.constraint)} to ${amount(curve.budgets[curve.budgets.length - 1], curve.constraint)}: ${ends}.`, draw, numbers, key)], ...notes);
+  showCharts("curve-body", [new Chart(`Values by the ${name}${others}`, `As the ${name} grows from ${amount(curve.budgets[0], curve.constraint)} to ${amount(curve.budgets[curve.budgets.length - 1], curve.constraint)}: ${ends}.`, draw, numbers, key)], ...notes);
 }

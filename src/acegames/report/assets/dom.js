@@ -45,6 +45,25 @@ function percent(p) {
 
 const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 const joint = (row) => row.map((a, i) => DATA.actions[i][a]).join(", ");
+
+/* A reservoir (a battery, a tank) is shown by its level: what is missing to the capacity counts as spent. */
+const stored = (m) => DATA.capacities[m] !== null;
+/* What is shown for what is spent, and the other way round: the level of a reservoir, else what is spent. */
+const level = (c, m) => (stored(m) ? DATA.capacities[m] - c : c);
+const reserveAt = (t, m) => DATA.capacities[m] - DATA.budgets[t][m];
+const ofWhole = (c, m) => `${amount(level(c, m), m)} of ${amount(DATA.capacities[m], m)} left`;
+const budgetOf = (m) => (stored(m) ? `capacity of ${DATA.constraints[m]}` : `budget of ${DATA.constraints[m]}`);
+const levelOf = (m) => (stored(m) ? `${DATA.constraints[m]}, level` : `${DATA.constraints[m]}, spent`);
+/* What was spent and what is left, in one phrase; `word` is what has become of a plain budget. */
+const holding = (spent, word) => DATA.constraints.map((name, m) => (stored(m) ? `${name} at ${amount(level(spent[m], m), m)} of ${amount(DATA.capacities[m], m)}` : `${amount(spent[m], m)} of ${name} ${word}`)).join(" and ");
+
+/* A battery with its level and its reserve. */
+function battery(c, m, reserve) {
+  const share = (x) => `${DATA.capacities[m] > 0 ? 100 * Math.max(0, Math.min(1, x / DATA.capacities[m])) : 0}%`;
+  const said = reserve > 0 ? `, reserve ${amount(reserve, m)}` : "";
+  return el("div", { class: "battery", role: "img", "data-constraint": m, "aria-label": `${DATA.constraints[m]}: ${ofWhole(c, m)}${said}` },
+    el("span", { class: "level", style: `width:${share(level(c, m))}` }), reserve > 0 ? el("span", { class: "reserve", style: `left:${share(reserve)}` }) : null);
+}
 const budgetAt = (t, m) => (DATA.budgets[t][m] === null ? "no limit" : amount(DATA.budgets[t][m], m));
 
 /* A table from headings and rows. A cell is text or a node; headings that end the column's numbers to the right are marked. */

@@ -9,11 +9,11 @@ function cells() {
   const map = DATA.maps[open.t][String(open.record[STATE])];
   const found = [];
   for (let k = 0; k < map.a.length; k++) {
-    const apart = DATA.constraints.some((_, m) => m !== view.x && m !== view.y && map.c[m][k] !== open.record[SPENT][m]);
+    const apart = DATA.constraints.some((_, m) => m !== view.x && m !== view.y && map.c[m][k] !== open.record[SPENT][m]); // of what no axis shows
     if (M > 2 && apart) continue;
     const values = map.v.map((column) => column[k]);
     const value = view.what < N ? values[view.what] : values.reduce((a, b) => a + b, 0);
-    found.push({ x: map.c[view.x][k], y: M > 1 ? map.c[view.y][k] : 0, values, value, action: map.a[k], p: map.p[k] });
+    found.push({ x: level(map.c[view.x][k], view.x), y: M > 1 ? level(map.c[view.y][k], view.y) : 0, values, value, action: map.a[k], p: map.p[k] });
   }
   return found;
 }
@@ -98,7 +98,7 @@ function paint(u, drawn, xs, ys, range, letters) {
       ctx.fillText(text, x + w / 2, y + h / 2);
     }
   }
-  const own = open.record[SPENT], half = (side, c) => side.of.get(c) || [c - side.gap / 2, c + side.gap / 2];
+  const own = open.record[SPENT].map(level), half = (side, c) => side.of.get(c) || [c - side.gap / 2, c + side.gap / 2];
   const [a, b] = half(xs, own[view.x]), [c, d] = M > 1 ? half(ys, own[view.y]) : [0, 1];
   ctx.strokeStyle = colour("--ink");
   ctx.lineWidth = 3 * ratio;
@@ -114,33 +114,34 @@ function mapChart() {
   const ordered = [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a) || a - b);
   const letters = new Map(ordered.map((action, k) => [action, k]));
   const least = drawn.reduce((a, cell) => Math.min(a, cell.value), Infinity), most = drawn.reduce((a, cell) => Math.max(a, cell.value), -Infinity);
-  const own = open.record[SPENT];
+  const own = open.record[SPENT].map(level);
   const xs = borders(drawn.map((cell) => cell.x), own[view.x]), ys = M > 1 ? borders(drawn.map((cell) => cell.y), own[view.y]) : null;
   const draw = (width) => {
     const hooks = { draw: [(u) => paint(u, drawn, xs, ys, [least, most], letters)] };
     hooks.ready = [(u) => u.over.addEventListener("click", () => {
       if (u.cursor.left < 0) return;
       const wanted = open.record[SPENT].slice();
-      wanted[view.x] = u.posToVal(u.cursor.left, "x");
-      if (M > 1) wanted[view.y] = u.posToVal(u.cursor.top, "y");
+      wanted[view.x] = level(u.posToVal(u.cursor.left, "x"), view.x);
+      if (M > 1) wanted[view.y] = level(u.posToVal(u.cursor.top, "y"), view.y);
       openSituation(open.t, nearest(group(), wanted));
     })];
     const many = ys ? Math.round((ys.most - ys.least) / ys.gap) : 1;
     const height = M > 1 ? Math.min(420, Math.max(190, 80 + 34 * many), Math.max(220, width)) : 120;
-    const axes = [xAxis(`${DATA.constraints[view.x]}, spent before the step`, drawn.map((cell) => cell.x)), M > 1 ? yAxis(`${DATA.constraints[view.y]}, spent`, drawn.map((cell) => cell.y)) : { show: false }];
+    const axes = [xAxis(`${levelOf(view.x)} before the step`, drawn.map((cell) => cell.x)), M > 1 ? yAxis(levelOf(view.y), drawn.map((cell) => cell.y)) : { show: false }];
     const scales = { x: { time: false, range: () => [xs.least, xs.most] }, y: { range: () => (M > 1 ? [ys.least, ys.most] : [-0.06, 1.06]) } };
     const options = { height, axes, scales, hooks, cursor: { drag: { x: false, y: false }, points: { show: false } }, series: [{}, { show: true, stroke: "transparent", points: { show: false } }] };
     return [options, [[xs.least, xs.most], [null, null]]];
   };
   const key = () => (view.what === ACTION ? actionKey(ordered, rows, drawn) : rampKey(least, most));
   const numbers = () => {
-    const amounts = M > 1 ? [DATA.constraints[view.x], DATA.constraints[view.y]] : [DATA.constraints[view.x]];
+    const amounts = (M > 1 ? [view.x, view.y] : [view.x]).map(levelOf);
     const lines = drawn.map((cell) => [amount(cell.x, view.x), ...(M > 1 ? [amount(cell.y, view.y)] : []), ...cell.values.map(number), joint(rows[cell.action]) + (cell.p < 1 ? ` (${percent(cell.p)})` : "")]);
     return table("", [...amounts, ...DATA.players.map((p) => `value of ${p}`), "likeliest joint action"], lines, DATA.players.map((_, i) => amounts.length + i));
   };
   const about = view.what === ACTION ? `${ordered.length} different joint actions` : `from ${number(least)} to ${number(most)}`;
-  const over = M > 1 ? `${DATA.constraints[view.x]} and ${DATA.constraints[view.y]}` : DATA.constraints[view.x];
-  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over what has been spent of ${over}: ${about}, ${drawn.length} situations. The table below has the numbers.`, draw, numbers, key);
+  const shown = M > 1 ? [view.x, view.y] : [view.x];
+  const over = shown.some(stored) ? shown.map(levelOf).join(", and ") : `what has been spent of ${shown.map((m) => DATA.constraints[m]).join(" and ")}`;
+  return new Chart(`${WHAT[view.what]} at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Map of ${WHAT[view.what].toLowerCase()} over ${over}: ${about}, ${drawn.length} situations. The table below has the numbers.`, draw, numbers, key);
 }
 
 function actionKey(ordered, rows, drawn) {
@@ -164,15 +165,15 @@ function valueLines() {
   const all = drawn.flatMap((cell) => cell.values);
   const draw = () => [{
     height: 220,
-    axes: [xAxis(`${DATA.constraints[0]}, spent before the step`, drawn.map((cell) => cell.x)), yAxis("value", [0.5])],
+    axes: [xAxis(`${levelOf(0)} before the step`, drawn.map((cell) => cell.x)), yAxis("value", [0.5])],
     scales: { x: { time: false, range: () => around(drawn[0].x, drawn[drawn.length - 1].x) }, y: { range: () => around(all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))) } },
-    hooks: { draw: [(u) => mark(u, "x", open.record[SPENT][0], "here", true)] },
+    hooks: { draw: [(u) => mark(u, "x", level(open.record[SPENT][0], 0), "here", true)] },
     cursor: { drag: { x: false, y: false } },
     series: [{}, ...DATA.players.map((p, i) => series(p, i))],
   }, [drawn.map((cell) => cell.x), ...DATA.players.map((_, i) => drawn.map((cell) => cell.values[i]))]];
-  const numbers = () => table("", [DATA.constraints[0], ...DATA.players], drawn.map((cell) => [amount(cell.x, 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
+  const numbers = () => table("", [levelOf(0), ...DATA.players], drawn.map((cell) => [amount(cell.x, 0), ...cell.values.map(number)]), DATA.players.map((_, i) => i + 1));
   const key = () => DATA.players.map((p, i) => lineKey(p, seriesColour(i), DASHES[i % DASHES.length]));
-  return new Chart(`Values by what has been spent, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount spent of ${DATA.constraints[0]}. The table below has the numbers.`, draw, numbers, key);
+  return new Chart(`Values by ${stored(0) ? "the level" : "what has been spent"}, at t = ${open.t}, state ${DATA.states[open.record[STATE]]}`, `Values of ${DATA.players.join(", ")} for each amount: ${levelOf(0)}. The table below has the numbers.`, draw, numbers, key);
 }
 
 function showMap(changed) {

@@ -63,9 +63,9 @@ function showControls() {
   const state = chooser(states.length === 1 ? "State (the only one here)" : `State (${states.length} here)`, states.map((s) => DATA.states[s]), states.indexOf(open.record[STATE]),
     (k) => openNearest(open.t, states[k], open.record[SPENT]), "state");
   sliders = DATA.constraints.map((name, m) => {
-    const amounts = [...new Set(group().map((record) => record[SPENT][m]))].sort((a, b) => a - b);
+    const amounts = [...new Set(group().map((record) => record[SPENT][m]))].sort((a, b) => level(a, m) - level(b, m));
     const limit = DATA.budgets[open.t][m] === null ? ", no limit yet" : ` of ${budgetAt(open.t, m)}`;
-    const text = (k) => `${amount(amounts[k], m)} spent${limit}`;
+    const text = (k) => (stored(m) ? ofWhole(amounts[k], m) : `${amount(amounts[k], m)} spent${limit}`);
     const made = slider(name, amounts.length - 1, amounts.indexOf(open.record[SPENT][m]), text, (k) => {
       const wanted = open.record[SPENT].slice();
       wanted[m] = amounts[k];
@@ -74,18 +74,22 @@ function showControls() {
     made.amounts = amounts;
     return made;
   });
+  sliders.forEach((made, m) => { if (stored(m)) made.node.append(battery(open.record[SPENT][m], m, reserveAt(open.t, m))); });
   fill("controls", time.node, state.node, sliders.map((made) => made.node));
   if (focused && byId("controls").contains(byId(focused))) byId(focused).focus();
 }
 
 function moveSliders() {
-  sliders.forEach((made, m) => made.set(made.amounts.indexOf(open.record[SPENT][m])));
+  sliders.forEach((made, m) => {
+    made.set(made.amounts.indexOf(open.record[SPENT][m]));
+    if (stored(m)) made.node.lastChild.replaceWith(battery(open.record[SPENT][m], m, reserveAt(open.t, m)));
+  });
 }
 
 function showSituation() {
   const record = open.record, rows = rowsOf(open.t, record[STATE]);
   const counted = DATA.exact ? "spent" : "counted as spent";
-  const spent = M ? ` with ${DATA.constraints.map((name, m) => `${amount(record[SPENT][m], m)} of ${name}`).join(" and ")} ${counted}` : "";
+  const spent = M ? ` with ${holding(record[SPENT], counted)}` : "";
   const safe = record[SAFE].length;
   const said = safe === rows.length ? `all ${times(rows.length, "legal joint action")} ${rows.length === 1 ? "is" : "are"} safe` : `${safe} of ${times(rows.length, "legal joint action")} ${safe === 1 ? "is" : "are"} safe`;
   const advice = record[PLAYED].length === 1 ? `Recommended: ${joint(rows[record[PLAYED][0][0]])}.` : `Recommended: a draw between ${record[PLAYED].length} joint actions.`;
@@ -141,18 +145,19 @@ function unsafeLine([r, ...reason], rows) {
 }
 
 /* Budgets with several limits: what is needed is counted from the last of them, so no amount can be told. */
-const changing = DATA.constraints.map((_, m) => new Set(DATA.budgets.map((row) => row[m]).filter((b) => b !== null)).size > 1);
-const lacking = (x, left, m) => (changing[m] ? `${DATA.constraints[m]} needs more than its budgets leave` : `${DATA.constraints[m]} needs ${amount(x, m)} more and has ${amount(left, m)} left`);
+const changing = DATA.constraints.map((_, m) => !stored(m) && new Set(DATA.budgets.map((row) => row[m]).filter((b) => b !== null)).size > 1);
+const lacking = (x, left, m) => (stored(m) ? `${DATA.constraints[m]} needs ${amount(x, m)} and has ${amount(left, m)} left` : changing[m] ? `${DATA.constraints[m]} needs more than its budgets leave` : `${DATA.constraints[m]} needs ${amount(x, m)} more and has ${amount(left, m)} left`);
 
 /* The outcome that breaks which budget, now or later. */
 function why(t, [kind, probability, next, after, over]) {
   const chance = probability === 1 ? "for certain" : `with probability ${percent(probability)}`;
   if (kind === 0) {
-    const each = over.map((m) => `${DATA.constraints[m]} to ${amount(after[m], m)}, over its budget of ${budgetAt(t, m)}`);
+    const below = (m) => (level(after[m], m) < 0 ? `${DATA.constraints[m]} below empty, by ${amount(-level(after[m], m), m)}` : `${DATA.constraints[m]} to ${amount(level(after[m], m), m)}, below its reserve of ${amount(reserveAt(t, m), m)}`);
+    const each = over.map((m) => (stored(m) ? below(m) : `${DATA.constraints[m]} to ${amount(after[m], m)}, over its budget of ${budgetAt(t, m)}`));
     return `${chance} it brings ${each.join(" and ")}.`;
   }
   const left = after.map((c, m) => (DATA.reference[m] === null ? null : DATA.reference[m] - c));
-  const place = `${chance} it leads to state ${DATA.states[next]} with ${DATA.constraints.map((name, m) => `${amount(after[m], m)} of ${name}`).join(" and ")} spent`;
+  const place = `${chance} it leads to state ${DATA.states[next]} with ${holding(after, "spent")}`;
   const needs = DATA.needs[`${t + 1},${next}`];
   if (!needs) return `${place}, from where no play surely keeps every budget.`;
   const ways = needs.filter((need) => need.length).map((need) => need.map((x, m) => [x, m]).filter(([x, m]) => x !== null && x > left[m] + ROUNDING * SIZES[m])

@@ -35,6 +35,7 @@ function budgetMeters(s) {
   if (!s.budgets.length) return el("p", {}, "This game has no budgets: every legal play is safe.");
   return el("div", {}, s.budgets.map((b) => {
     const name = DATA.constraints[b.constraint];
+    if (stored(b.constraint)) return reservoirMeter(b, name);
     const share = b.used === null ? null : Math.max(0, Math.min(1, b.used));
     const meter = share === null ? null : el("div", { class: "meter", role: "img", "aria-label": `${name}: worst spending ${amount(b.worst, b.constraint)} of ${amount(b.limit, b.constraint)}` }, el("span", { style: `width:${100 * share}%` }));
     const figures = b.used === null ? `budget ${b.budget}` : `${amount(b.worst, b.constraint)} of ${amount(b.limit, b.constraint)} (${percent(b.used)})`;
@@ -43,12 +44,20 @@ function budgetMeters(s) {
   }));
 }
 
+function reservoirMeter(b, name) {
+  const m = b.constraint, reserves = DATA.budgets.map((_, t) => reserveAt(t, m));
+  const same = reserves.every((r) => r === reserves[0]);
+  return el("div", { class: "control", "data-constraint": m },
+    el("div", { class: "label" }, el("span", {}, name), el("output", { class: "worst" }, b.level === null ? b.budget : `lowest level ${amount(b.level, m)} of ${amount(b.limit, m)}`)),
+    b.level === null ? null : battery(b.worst, m, same ? reserves[0] : 0), el("p", { class: "hint" }, b.words));
+}
+
 function showAbout() {
   const s = DATA.summary;
   const shown = DATA.situations.reduce((sum, at) => sum + at.length, 0);
   const left = DATA.thinned ? "See the note at the top for what was left out." : "No situation that safe play can reach is left out.";
   fill("about-body",
-    el("p", {}, `The page shows ${times(shown, "situation")} (time, state, spent). ${left} Times run from 0 to ${H - 1}; “spent” is the total before the step at that time; a budget bounds the total after it.`),
+    el("p", {}, `The page shows ${times(shown, "situation")} (time, state, spent). ${left} Times run from 0 to ${H - 1}; “spent” is the total before the step at that time; a budget bounds the total after it.${DATA.capacities.some((c) => c !== null) ? " A reservoir is shown by its level: a cost drains it, a negative cost fills it, what does not fit is lost, and after each step at least its reserve is left." : ""}`),
     el("p", {}, "A joint action is safe when each of its outcomes, however unlikely, keeps every budget and leads to where they can all be kept. A value is a player's expected reward from there on. A loss is what a player gives up by the deviation, everything after it being as recommended; a deviation that could lead out of the safe joint actions is no option."),
     el("p", {}, `Episodes were simulated with the policy's own draws: ${times(s.episodes, "episode")}, of which ${s.violations.toLocaleString("en")} broke a budget${s.violations ? ` (${s.beyond.toLocaleString("en")} by more than the rounding allows)` : ""}.`),
     el("p", { class: "hint" }, `Game ${DATA.digest.slice(0, 12)}.`),
