@@ -1,0 +1,276 @@
+"""Reservoirs, and limits on both sides: how they are said, in every builder and file, and what they mean."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import acegames as ace
+import oracle
+from acegames.model.budgets import Reservoir
+from game_files import load_text
+
+INF = math.inf
+COSTS = {"drive": 2, "wait": 0, "charge": -3}
+
+
+def car(budget, *, horizon=4, **options):
+    return ace.MarkovGame.from_functions(
+        players=["car"],
+        actions=lambda t, s: [list(COSTS)],
+        outcomes=lambda t, s, a: [(1.0, s, COSTS[a[0]])],
+        reward=lambda t, s, a: [float(a[0] == "drive")],
+        horizon=horizon,
+        initial="road",
+        budget=budget,
+        **options,
+    )
+
+
+def reached(game):
+    """What can be spent after each step, as the library says, and as the definition does."""
+    found = ace.feasibility(game)
+    return [{spent for _, spent in found.states(t)} for t in range(game.horizon + 1)]
+
+
+# -- saying it ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "bounds"),
+    [
+        (ace.reservoir(6), Reservoir(Fraction(6), Fraction(6)), [6, 6, 6, 6]),
+        (ace.reservoir(6, start=4), Reservoir(Fraction(6), Fraction(4)), [6, 6, 6, 6]),
+        (ace.reservoir(6, 0), Reservoir(Fraction(6), Fraction(0)), [6, 6, 6, 6]),
+        (ace.reservoir(0.3, reserve=0.1), Reservoir(Fraction(3, 10), Fraction(3, 10)), [Fraction(1, 5)] * 4),
+        (ace.reservoir(6, reserve=[0, 0, 1, 6]), Reservoir(Fraction(6), Fraction(6)), [6, 6, 5, 0]),
+        (ace.reservoir(0), Reservoir(Fraction(0), Fraction(0)), [0, 0, 0, 0]),
+    ],
+)
+def test_what_is_said_is_what_is_kept(given, kept, bounds):
+    for game in (car({"battery": given}), car([given]), car(given)):
+        assert game.reservoirs == (kept,)
+        assert [row[0] for row in game.budgets] == bounds
+        assert game.spent_at_start == (kept.capacity - kept.start,)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (ace.reservoir(-1), "capacity -1 must not be below 0"),
+        (ace.reservoir(INF), "capacity.*inf.*finite"),
+        (ace.reservoir("much"), "capacity.*'much'"),
+        (ace.reservoir(6, start=7), "start 7 must be between 0 and the capacity 6"),
+        (ace.reservoir(6, start=-1), "start -1 must be between 0 and the capacity 6"),
+        (ace.reservoir(6, reserve=7), "reserve 7 must be between 0 and the capacity 6"),
+        (ace.reservoir(6, reserve=[0, 0, 0, -1]), "reserve at t=3 -1 must be between 0 and the capacity 6"),
+        (ace.reservoir(6, reserve=[0, 0]), "2 entries, the horizon is 4"),
+        (ace.between(3, 2), "lower limit 3 at t=0 is above the upper limit 2"),
+        (ace.between([0, 0], 2), "lower limits are 2, the horizon is 4"),
+        (ace.between(-INF, "x"), "upper limit.*'x'"),
+        (ace.between(math.nan, 1), "lower limit.*nan"),
+        (ace.between(INF, INF), "lower limit.*inf"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(given, message):
+    with pytest.raises(ace.InvalidGame, match=f"budget of 'battery'.*{message}"):
+        car({"battery": given})
+
+
+def test_a_reservoir_is_part_of_the_digest():
+    games = [car({"x": b}) for b in (6, ace.reservoir(6), ace.reservoir(6, start=5), ace.between(-INF, 6))]
+    assert len({game.digest for game in games}) == len(games)
+    assert car({"x": ace.reservoir(6)}).digest == car({"x": ace.reservoir(6.0, start=6)}).digest
+
+
+# -- what it means ------------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_lost():
+    assert reached(car({"battery": ace.reservoir(3)}))[:3] == [{(0,)}, {(0,), (2,)}, {(0,), (2,)}]
+    assert reached(car({"tank": 3}))[1] == {(-3,), (0,), (2,)}  # a plain budget remembers what was too much
+    assert reached(car({"battery": ace.reservoir(6, start=2)}))[:2] == [{(4,)}, {(1,), (4,), (6,)}]
+    assert not ace.feasibility(car({"battery": ace.reservoir(6, start=1, reserve=[5, 0, 0, 0])})).feasible
+
+
+def test_a_larger_battery_is_worth_more():
+    values = [float(ace.solve(car({"battery": ace.reservoir(b)}, horizon=6)).values[0]) for b in range(1, 9)]
+    assert values[0] == 0 and values == sorted(values) and len(set(values)) > 3
+    curve = ace.budget_curve(car({"battery": ace.reservoir(8)}, horizon=6))
+    for budget, found in zip(curve.budgets[:, 0], curve.values[:, 0], strict=True):
+        assert not 1 <= budget <= 8 or found == pytest.approx(values[int(budget) - 1])
+
+
+# -- limits on both sides -----------------------------------------------------------------------------------------
+
+
+def both(game, low, high):
+    """Whether the stock stays between the limits in all that can be reached, and which it comes to."""
+    stocks = [{spent[0] for spent in here} for here in reached(game)]
+    for t, here in enumerate(stocks[1:]):
+        assert all(low[t] <= x <= high[t] for x in here)
+    assert all(spent[1] == -spent[0] for here in reached(game) for spent in here)
+    return stocks
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-3, 5), (0, 0), (-INF, 2), (-1, INF), ([-3, -1, -3, -1], 5), (-4, [6, 4, 3, 0])]
+)
+def test_between_is_two_constraints(low, high):
+    game = car({"stock": ace.between(low, high)})
+    assert game.constraints == ("stock", "-stock")
+    lows = [low] * 4 if np.ndim(low) == 0 else low
+    highs = [high] * 4 if np.ndim(high) == 0 else high
+    stocks = both(game, lows, highs)
+    feasible, fs, _ = oracle.feasible_sets(game)
+    assert feasible and all(stocks[t] == {c[0] for _, c in fs[t]} for t in range(4))
+
+
+def test_amounts_of_one_side_are_enough():
+    game = car({"stock": ace.between(-3, 5)})
+    solution = ace.solve(game)
+    assert ace.verify(game, solution.policy).ok
+    asked = [
+        solution.policy.distribution(0, "road", x) for x in (0, [0], {"stock": 0}, (0, 0), {"stock": 0, "-stock": 0})
+    ]
+    assert all(found == asked[0] for found in asked)
+    with pytest.raises(ace.UnknownPair):
+        solution.policy.distribution(1, "road", (2, 2))
+    runner, shield = solution.policy.start(0), ace.Shield(game)
+    while not runner.done:
+        action = runner.act()
+        assert shield.safe(runner.t, runner.state, {"stock": runner.spent[0]}, action)
+        runner.observe(action, {"stock": COSTS[action[0]]}, "road")
+        assert runner.spent[1] == -runner.spent[0] and -3 <= runner.spent[0] <= 5
+
+
+def test_the_label_of_the_other_side_must_be_free():
+    with pytest.raises(ace.InvalidGame, match="'-stock', which is taken"):
+        ace.MarkovGame.from_functions(
+            players=["p"],
+            actions=lambda t, s: [["a"]],
+            outcomes=lambda t, s, a: [(1.0, s, (1, 1))],
+            reward=lambda t, s, a: [0.0],
+            horizon=1,
+            initial="s",
+            budget={"stock": ace.between(0, 1), "-stock": 3},
+        )
+    with pytest.raises(ace.InvalidGame, match="drawn from a distribution"):
+        ace.MarkovGame.from_functions(
+            players=["p"],
+            actions=lambda t, s: [["a"]],
+            outcomes=lambda t, s, a: [(1.0, s, ace.random_cost(scipy.stats.uniform()))],
+            reward=lambda t, s, a: [0.0],
+            horizon=1,
+            initial="s",
+            budget={"stock": ace.between(0, 1)},
+        )
+
+
+def test_several_reservoirs_and_limits_in_one_game():
+    """Of several players, shared, beside plain budgets and schedules: brute force agrees, and values too."""
+    kinds = (
+        ace.reservoir(3, start=2),
+        ace.between(-1, 2),
+        2,
+        ace.almost_sure(1),
+        [2, 1, 2],
+        ace.reservoir(4, reserve=1),
+    )
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        chosen = [kinds[int(k)] for k in rng.choice(len(kinds), 3, replace=False)]
+        costs = rng.integers(-2, 3, size=(3, 2, 2, 2, 3))
+        game = ace.MarkovGame.from_functions(
+            players=["a", "b"],
+            actions=lambda t, s: [[0, 1], [0, 1]],
+            outcomes=lambda t, s, a, costs=costs: [(0.5, k, [int(x) for x in costs[t, a[0], a[1], k]]) for k in (0, 1)],
+            reward=lambda t, s, a: [float(a[0] - s), float(a[1] + 2 * s * a[0])],
+            horizon=3,
+            initial=0,
+            budget={f"c{k}": entry for k, entry in enumerate(chosen)},
+        )
+        feasible, _, fa = oracle.feasible_sets(game)
+        found = ace.feasibility(game)
+        assert found.feasible == feasible
+        if not feasible:
+            continue
+        solution = ace.solve(game, ace.CE())
+        assert ace.verify(game, solution.policy, ace.CE()).ok
+        for (t, s, c), value in oracle.all_values(game, ace.CE()).items():
+            assert solution.policy.values(t, s, c) == pytest.approx(np.array(value, float), abs=1e-9)
+            assert {game.action_indices(a) for a in found.actions(t, s, c)} == fa[t, s, c]
+
+
+# -- in files and builders ----------------------------------------------------------------------------------------
+
+RULES = """
+format: acegames-game
+version: 1
+players: [car]
+horizon: 4
+initial: road
+states: [road]
+actions: {car: [drive, wait, charge]}
+rules:
+  - {when: {}, next: road, reward: 0, cost: 0}
+  - {when: {action: [drive]}, cost: 2, reward: 1}
+  - {when: {action: [charge]}, cost: -3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("{battery: {reservoir: 6, start: 4}}", ace.reservoir(6, start=4)),
+        ("{battery: {reservoir: 6}}", ace.reservoir(6)),
+        ("{battery: {reservoir: 6, reserve: [0, 1, 0, 2]}}", ace.reservoir(6, reserve=[0, 1, 0, 2])),
+        ("{battery: {between: [-3, 5]}}", ace.between(-3, 5)),
+        ("{battery: {between: [[-3, -2, -3, -3], 5]}}", ace.between([-3, -2, -3, -3], 5)),
+        ("{battery: {between: [-inf, 5]}}", ace.between(-INF, 5)),
+    ],
+)
+def test_text_files(text, budget, tmp_path):
+    game = load_text(tmp_path, RULES + f"budget: {text}\n")
+    assert game.digest == car({"battery": budget}).digest
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
+@pytest.mark.parametrize(
+    "budget", [ace.reservoir(6, start=4), ace.reservoir(6, reserve=[0, 1, 0, 2]), ace.between(-3, 5)]
+)
+def test_saved_and_loaded(suffix, budget, tmp_path):
+    game = car({"battery": budget})
+    game.save(tmp_path / f"game{suffix}")
+    again = ace.load(tmp_path / f"game{suffix}")
+    assert again.digest == game.digest and again.reservoirs == game.reservoirs
+    rows, rest = game.to_table()
+    assert ace.MarkovGame.from_table(rows, **rest).digest == game.digest
+
+
+def test_composed_agents_bring_theirs():
+    """Each agent's reservoir stays its own; limits on a sum are made of the sum."""
+
+    def agent(name, budget):
+        return ace.MarkovGame.from_functions(
+            players=[name],
+            actions=lambda t, s: [list(COSTS)],
+            outcomes=lambda t, s, a: [(1.0, s, COSTS[a[0]])],
+            reward=lambda t, s, a: [float(a[0] == "drive")],
+            horizon=3,
+            initial="road",
+            budget=budget,
+        )
+
+    own = ace.compose([agent(x, {f"{x} battery": ace.reservoir(4, start=2)}) for x in "ab"])
+    assert own.constraints == ("a battery", "b battery") and len(set(own.reservoirs)) == 1 and own.reservoirs[0]
+    shared = ace.compose([agent(x, {"stock": ace.between(-9, 9)}) for x in "ab"], budget={"stock": ace.between(-1, 4)})
+    assert shared.constraints == ("stock", "-stock")
+    assert {spent for _, spent in ace.feasibility(shared).states(1)} == {(0, 0), (2, -2), (4, -4), (-1, 1)}
+    tank = ace.compose([agent(x, {"tank": 9}) for x in "ab"], budget={"tank": ace.reservoir(4)})
+    assert tank.reservoirs == (Reservoir(Fraction(4), Fraction(4)),)
+    assert {spent for _, spent in ace.feasibility(tank).states(1)} == {(0,), (2,), (4,)}
