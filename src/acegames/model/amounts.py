@@ -85,6 +85,16 @@ def from_units(units: Sequence[Fraction], whole: Iterable[int]) -> tuple[int | f
     return tuple(plain(int(w) * u) for w, u in zip(whole, units, strict=True))
 
 
+def rows_from_units(units: Sequence[Fraction], whole: NDArray[np.int64]) -> list[tuple[int | float | Fraction, ...]]:
+    """The same for (Q, M) whole units at once, each different amount made once."""
+    columns = []
+    for unit, column in zip(units, whole.T, strict=True):
+        values, which = np.unique(column, return_inverse=True)
+        amounts = [plain(int(w) * unit) for w in values.tolist()]
+        columns.append([amounts[k] for k in which.tolist()])
+    return list(zip(*columns, strict=True)) if columns else [()] * len(whole)
+
+
 def read_pair(
     t: Any, last: int, state: Label, index: Mapping[Label, int], spent: Any, to_whole: Callable[[Any], tuple[int, ...]]
 ) -> tuple[int, NDArray[np.int64]]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, UnknownPair
-from acegames.model.amounts import read_pair, to_units
+from acegames.model.amounts import read_pair, rows_from_units, to_units
 from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
@@ -48,8 +48,8 @@ class Feasibility:
     def states(self, t: int) -> list[tuple[Label, Spent]]:
         """FS_t: the (state, spent) that feasible policies reach at time t (H: at the end)."""
         state, spent = in_pair_order(*self.listed(t))
-        pairs = zip(state.tolist(), spent.tolist(), strict=True)
-        return [(self.game.states[s], self.lattice.spent(c)) for s, c in pairs]
+        amounts = rows_from_units(self.lattice.units, spent)
+        return [(self.game.states[s], c) for s, c in zip(state.tolist(), amounts, strict=True)]
 
     def listed(self, t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """FS_t by indices, in no particular order: states (Q,) and spent whole units (Q, M)."""

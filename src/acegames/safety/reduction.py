@@ -95,7 +95,7 @@ class LiftedPolicy:
 
 def as_label(spent: tuple[int | float | Fraction, ...]) -> tuple[Label, ...]:
     """Spending as a part of a state's label that files can hold: fractions (1/3) become text."""
-    return tuple(str(x) if isinstance(x, Fraction) else x for x in spent)
+    return tuple(str(x) if type(x) is Fraction else x for x in spent)
 
 
 def reduce(game: MarkovGame) -> Reduction:
