@@ -155,7 +155,7 @@ def _certificate(
         game_digest=game.digest,
         players=game.players,
         constraints=game.constraints,
-        limits=tuple(map(limit_phrase, zip(*game.budgets, strict=True))),
+        limits=tuple(map(limit_phrase, zip(*game.budgets, strict=True), game.reservoirs)),
         counting=tuple(counting),
         allowance=allowance,
         excess=walked.excess,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.concepts import Concept
+from acegames.model.budgets import Reservoir
 from acegames.model.game import Label
 from acegames.model.numbers import Bound, plain, text
 from acegames.verifier.walk import Witness
@@ -176,8 +177,12 @@ def _exactly(amount: Any) -> str:
         return f"{Decimal(up) / Decimal(down):f}"
 
 
-def limit_phrase(schedule: tuple[Bound, ...]) -> str:
+def limit_phrase(schedule: tuple[Bound, ...], stored: Reservoir | None) -> str:
     """Return a constraint's budget as said after an amount: ` of 2`, ` (no limit)`, ..."""
+    if stored is not None:
+        reserve = [plain(stored.capacity - b) for b in schedule]
+        kept = f", reserve {', '.join(map(str, dict.fromkeys(reserve)))}" if any(reserve) else ""
+        return f" missing of {plain(stored.capacity)}{kept}"
     if all(b == schedule[0] for b in schedule):
         return " (no limit)" if schedule[0] == math.inf else f" of {plain(schedule[0])}"
     if all(b == math.inf for b in schedule[:-1]):
