@@ -7,7 +7,6 @@ here the arrays of different times are often equal and mean something else.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -20,7 +19,7 @@ from acegames.adapters.environments.episode import Episode
 from acegames.files import tables
 from acegames.learn.sources import game_model
 from acegames.model.numbers import exact
-from acegames.safety.frontier import last_finite
+from budget_shifts import shifted
 from random_games import feasible_games, tangled
 
 GAMES, SMALL = 24, 16
@@ -150,13 +149,8 @@ def test_the_curve_is_that_of_one_solve_per_budget():
         if not any(bound != np.inf for row in game.budgets for bound in row):
             continue
         curve = ace.budget_curve(game, points=4)
-        own = [last_finite(column) for column in zip(*game.budgets, strict=True)]
         for budget, values, feasible in zip(curve.budgets.tolist(), curve.values, curve.feasible, strict=True):
-            shift = [0 if b == np.inf else exact(b) - ref for b, ref in zip(budget, own, strict=True)]
-            rows = tuple(
-                tuple(b if b == np.inf else b + d for b, d in zip(row, shift, strict=True)) for row in game.budgets
-            )
-            other = replace(game, budgets=rows)
+            other = shifted(game, [b if b == np.inf else exact(b) for b in budget])
             assert ace.feasibility(other).feasible == feasible
             if feasible:
                 np.testing.assert_allclose(ace.solve(other).values, values, atol=1e-9)
