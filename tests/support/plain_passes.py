@@ -71,7 +71,8 @@ def _within_budget(game, units):
     """First pass: `safe` says that no outcome breaks a budget now, or a single one later."""
     ceilings = Ceilings(game, units)
     state = np.array([s for s, _ in game.initial], dtype=np.int64)
-    spent = np.zeros((len(state), len(game.constraints)), dtype=units.dtype)
+    start = [int(x * k) for x, k in zip(game.spent_at_start, units.scale, strict=True)]
+    spent = np.array([start] * len(state), dtype=units.dtype).reshape(len(state), len(start))
     stages = []
     for t in range(game.horizon):
         layer = game.layer(t)
@@ -81,6 +82,8 @@ def _within_budget(game, units):
         out = spans(layer.out_ptr[row], layer.out_ptr[row + 1])
         count = layer.out_ptr[row + 1] - layer.out_ptr[row]
         total = spent[np.repeat(pair, count)] + units.costs[game.layer_at[t]][out]
+        for column, kept in zip(total.T, game.reservoirs, strict=True):
+            column[column < (0 if kept else -np.inf)] = 0
         kept = units.keeps(total, t) & (total <= ceilings.at[t + 1][layer.next_state[out]]).all(axis=1)
         safe = np.logical_and.reduceat(kept, offsets(count)[:-1]) if len(row) else np.zeros(0, dtype=bool)
         on = np.repeat(safe, count)
