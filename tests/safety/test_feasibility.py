@@ -405,6 +405,8 @@ def test_minimal_budgets_at_every_place_of_games_that_change_with_time():
     """Schedules with inf, several constraints: by brute force on the rest of the game; -inf where nothing later is bounded."""
     free = 0
     for game in [*feasible_games(60, seed=3), *map(at_the_end, feasible_games(10, seed=4))]:
+        if any(game.reservoirs):  # below, what a place needs is no capacity
+            continue
         found = ace.feasibility(game)
         for t in range(game.horizon):
             bounded = [any(row[m] != INF for row in game.budgets[t:]) for m in range(len(game.constraints))]

@@ -743,7 +743,7 @@ def reckless(game, seed):
 def realised(game, answer):
     """What can have been spent after acting at t = 0, 1, ..., and whether some situation on the way had no answer, by definition."""
     g, spelled = oracle.spell_out(game), {}
-    here = {(s, (Fraction(0),) * g.width) for s, _ in game.initial}
+    here = {(s, game.spent_at_start) for s, _ in game.initial}
     for t in range(game.horizon):
         after, silent = set(), False
         for s, c in here:
@@ -754,7 +754,7 @@ def realised(game, answer):
                 continue
             for m in g.moves[t][s]:
                 if game.joint_action(m.action) in played:
-                    after |= {(s2, oracle.add(c, g.cost(whole))) for _, s2, whole in m.outcomes}
+                    after |= {(s2, g.after(c, g.cost(whole))) for _, s2, whole in m.outcomes}
         spelled[t] = ({c for _, c in after}, silent)
         here = after
     return spelled
@@ -784,7 +784,8 @@ def test_a_witness_is_the_first_fault_on_a_history_that_the_policy_can_realise()
         assert str(certificate.witness).count("\n") == len(history) and reason in certificate.problems
         if "over its budget" in reason:
             assert len(history) - 1 == min(over) <= min([*silent, min(over)])
-            found = oracle.add(map(exact, history[-1].spent), map(exact, history[-1].cost))
+            last = (tuple(map(exact, x)) for x in (history[-1].spent, history[-1].cost))
+            found = oracle.spell_out(game).after(*last)
             for m, label in enumerate(game.constraints):
                 sentence = f"{label!r} to {plain(found[m])}, over its budget of {plain(game.budgets[min(over)][m])}"
                 assert (sentence in reason) == (found[m] > bounds[min(over)][m])

@@ -190,9 +190,10 @@ def test_the_passes_have_room_for_every_time(passes, concept, monkeypatch):
 @pytest.mark.parametrize("faults", [0.0, 0.02, 0.3])
 def test_all_passes_agree_on_random_policies(passes, faults, first):
     seen = {"fine": 0, "unstable": 0, "witness": 0, "off the path": 0, "infeasible": 0}
-    for seed in range(first, first + 50):
+    seeds = range(first, first + 50)
+    for seed, stored in [*((seed, False) for seed in seeds), *((seed, True) for seed in seeds[::3])]:
         rng = np.random.default_rng([seed, 5])
-        game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2])
+        game = oracle.random_game(rng, rewards=["integers", "dyadic"][seed % 2], reservoirs=stored)
         concept = [CE(), CCE()][seed // 2 % 2]
         answer = random_policy(game, seed, faults=faults)
         scale = [Fraction(1, k) for k in Units(game).scale]

@@ -160,10 +160,10 @@ def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: L
 
 def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reached | None:
     """The pairs themselves, nothing clipped; None where they would take more memory than that."""
-    exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-    if exact.same_boxes(space):
-        return Reached(space.dims, space.layers[:-1])
     try:
+        exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+        if exact.same_boxes(space):
+            return Reached(space.dims, space.layers[:-1])
         exact = explore(exact, allowed, team)
     except TooLarge:
         return None
