@@ -404,7 +404,7 @@ def test_minimal_levels_at_every_place_are_those_of_brute_force(seed):
 def test_minimal_budgets_at_every_place_of_games_that_change_with_time():
     """Schedules with inf, several constraints: by brute force on the rest of the game; -inf where nothing later is bounded."""
     free = 0
-    for game in [*feasible_games(60, seed=3), *map(at_the_end, feasible_games(10, seed=4))]:
+    for game in [*feasible_games(90, seed=3), *map(at_the_end, feasible_games(10, seed=4))]:
         if any(game.reservoirs):  # below, what a place needs is no capacity
             continue
         found = ace.feasibility(game)
