@@ -20,7 +20,7 @@ import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.model.numbers import exact
 from acegames.safety import space
-from acegames.shield import safe_sets, tables
+from acegames.shield import safe_sets
 from products import check_maximal
 
 F = Fraction
@@ -93,14 +93,6 @@ def test_equal_sets_are_held_once(game):
     assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
     ends = [shield.at(game.horizon, *pair) for pair in ace.feasibility(game).states(game.horizon)]
     assert ends and all(len(end.safe) == 0 for end in ends)
-
-
-def test_repairs_are_found_a_few_at_a_time(monkeypatch):
-    safe = {(0, 0), (1, 2), (2, 1)}
-    whole = ace.Shield(two_players(safe)).repairs
-    for few in (1, 4):
-        monkeypatch.setattr(tables, "PAIRS_AT_ONCE", few)
-        assert np.array_equal(ace.Shield(two_players(safe)).repairs, whole)
 
 
 def test_more_sets_than_there_was_room_for():
