@@ -52,7 +52,7 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     search = [i for i, mask in enumerate(sets) if mask.sum() > 1]  # the others have no choice
     sizes = tuple(int(sets[i].sum()) for i in search)
     if len(safe) < math.prod(sizes):  # else all of them are a product
-        inside = np.column_stack([(np.cumsum(sets[i]) - 1)[safe[:, i]] for i in search])
+        inside = np.column_stack([(np.cumsum(sets[i], dtype=np.int32) - 1)[safe[:, i]] for i in search])
         for i, chosen in zip(search, _best(inside, sizes, criterion), strict=True):
             sets[i][sets[i]] = chosen
     return sets

@@ -15,6 +15,7 @@ import hashlib
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +35,7 @@ Words = NDArray[np.uint64]
 
 FIRST_BYTES = 1 << 20  # of distinct sets that there is room for to begin with
 BESIDES_BITS = 64  # bytes of a set at most, for its place in the index
-KEPT_LISTS = 1 << 10  # lists of safe joint actions that are kept once they were asked for, and
-KEPT_BYTES = 1 << 16  # of each of them at most
+KEPT_BYTES = 1 << 26  # of lists of safe joint actions, which are kept once they were asked for
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
@@ -81,11 +81,15 @@ class SafeSets(Sealed):
         """The joint actions of set d, (E, N), in lexicographic order."""
         if d in self._kept:
             return self._kept[d]
+        if len(self._kept) * self._longest > KEPT_BYTES:
+            self._kept.clear()
         offered, chosen = self.marked(d)
-        found = sealed(offered[chosen])
-        if found.nbytes <= KEPT_BYTES and len(self._kept) < KEPT_LISTS:
-            self._kept[d] = found
-        return found
+        return self._kept.setdefault(d, sealed(offered[chosen]))
+
+    @cached_property
+    def _longest(self) -> int:
+        """Bytes of the longest list."""
+        return max(offered.nbytes for offered in self.lists)
 
     def marked(self, d: int) -> tuple[NDArray[np.int32], Bools]:
         """A list of joint actions (R, N), and which of them are in set d, (R,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -36,10 +37,11 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
 def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
     """(D, *shape)."""
     check_size("masks", len(sets), shape)
-    masks = np.zeros((len(sets), *shape), dtype=bool)
-    for d, mask in enumerate(masks):
-        mask[tuple(sets[d].T)] = True
-    return sealed(masks)
+    masks = np.zeros((len(sets), math.prod(shape)), dtype=bool)
+    places = [np.ravel_multi_index(tuple(offered.T), shape) for offered in sets.lists]
+    for mask, block, d in zip(masks, sets.block, itertools.count(), strict=False):
+        mask[places[block]] = sets.marked(d)[1]
+    return sealed(masks.reshape(-1, *shape))
 
 
 def turn_masks(masks: Bools) -> tuple[Bools, ...]:
@@ -59,16 +61,16 @@ def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]
     """
     check_size("repairs", len(sets), shape, 4 * len(shape))
     number = math.prod(shape)
-    nearest = np.full((len(sets), *shape, len(shape)), -1, dtype=np.int32)
+    every = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T.copy()
+    nearest = np.full((len(sets), *every.shape), -1, dtype=np.int32)
     for d in range(len(sets) - 1):
         safe = tuple(sets[d].T)
         best = np.full(shape, FAR, dtype=np.int64)
         best[safe] = np.ravel_multi_index(safe, shape)
         for i in range(len(shape)):
             np.minimum(best, best.min(axis=i, keepdims=True) + number, out=best)
-        for i, own in enumerate(np.unravel_index(best % number, shape)):
-            nearest[d, ..., i] = own
-    return sealed(nearest)
+        np.take(every, best.reshape(-1) % number, axis=0, out=nearest[d], mode="clip")
+    return sealed(nearest.reshape(len(sets), *shape, len(shape)))
 
 
 def whole_units(tracker: CostTracker, amounts: Any, *, costs: bool) -> Ints:
