@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames import MarkovGame, compose
-from acegames.errors import InvalidGame
+from acegames.errors import InvalidGame, TooLarge
+from acegames.model import composing
 from acegames.model.layers import LAYER_FIELDS
+from acegames.system import machine
 
 
 def agent(rng, player, *, horizon=3, limits=("battery",), timed=False, start=None):
@@ -414,3 +416,44 @@ def test_little_memory_is_taken_besides_the_game_itself(monkeypatch):
     rows, arrays = len(layer.reward), sum(getattr(layer, f).nbytes for f in LAYER_FIELDS)
     assert rows == 30**3 * 27 and arrays / rows < 56
     assert peak < arrays + 200 * len(game.states) + 2 * rows
+
+
+def many_agents(number, actions=5):
+    return [
+        ace.MarkovGame.from_functions(
+            players=[f"p{i}"],
+            horizon=1,
+            initial=0,
+            budget={"sum": 4},
+            actions=lambda t, s: [range(actions)],
+            outcomes=lambda t, s, a: [(1.0, 0, {"sum": a[0]})],
+            reward=lambda t, s, a: [0],
+        )
+        for i in range(number)
+    ]
+
+
+@pytest.mark.parametrize("players", [15, 20, 30])
+def test_joint_actions_that_do_not_fit_are_refused_beforehand(players):
+    with pytest.raises(TooLarge, match=rf"joint actions of {players} players in one joint state take .* GiB"):
+        ace.compose(many_agents(players), budget={"sum": 4})
+
+
+def test_joint_states_that_do_not_fit_are_refused_beforehand(monkeypatch):
+    monkeypatch.setattr(composing, "_BLOCK", 8)
+    monkeypatch.setattr(machine, "available_memory", lambda: 10_000)
+    agents = [
+        ace.MarkovGame.from_functions(
+            players=[name],
+            horizon=2,
+            initial=dict.fromkeys(range(9), 1 / 9),
+            actions=lambda t, s: [range(3)],
+            outcomes=lambda t, s, a: [(1.0, (s + a[0]) % 9, None)],
+            reward=lambda t, s, a: [0],
+        )
+        for name in "pq"
+    ]
+    with pytest.raises(TooLarge, match="729 joint actions in all joint states"):
+        ace.compose(agents)
+    ruled = ace.compose(agents, legal=lambda s, a: a["p"] == a["q"])  # how many there are is not known before
+    assert len(ruled.layers[0].action) == 243

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import acegames as ace
 from acegames import MarkovGame
+from acegames.errors import TooLarge
 
 
 class Rules:
@@ -148,4 +149,16 @@ def test_outcomes_that_were_not_returned():
             actions=lambda s: [["a"]],
             outcomes=lambda s, a: None,
             reward=lambda s, a: [0.0],
+        )
+
+
+def test_joint_actions_that_do_not_fit_are_refused_beforehand():
+    with pytest.raises(TooLarge, match=r"t=0, state 's': 30,517,578,125 joint actions of 15 players take"):
+        ace.MarkovGame.from_functions(
+            players=range(15),
+            horizon=1,
+            initial="s",
+            actions=lambda t, s: [range(5)] * 15,
+            outcomes=lambda t, s, a: [(1.0, s, None)],
+            reward=lambda t, s, a: [0] * 15,
         )

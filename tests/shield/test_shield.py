@@ -20,7 +20,7 @@ import oracle
 from acegames.errors import Infeasible, InvalidGame, InvalidOption, TooLarge, UnknownPair
 from acegames.model.numbers import exact
 from acegames.safety import space
-from acegames.shield import safe_sets, tables
+from acegames.shield import safe_sets
 from products import check_maximal
 
 F = Fraction
@@ -93,14 +93,6 @@ def test_equal_sets_are_held_once(game):
     assert {number for found in numbers.values() for number in found} == set(range(len({safe for *_, safe in numbers})))
     ends = [shield.at(game.horizon, *pair) for pair in ace.feasibility(game).states(game.horizon)]
     assert ends and all(len(end.safe) == 0 for end in ends)
-
-
-def test_repairs_are_found_a_few_at_a_time(monkeypatch):
-    safe = {(0, 0), (1, 2), (2, 1)}
-    whole = ace.Shield(two_players(safe)).repairs
-    for few in (1, 4):
-        monkeypatch.setattr(tables, "PAIRS_AT_ONCE", few)
-        assert np.array_equal(ace.Shield(two_players(safe)).repairs, whole)
 
 
 def test_more_sets_than_there_was_room_for():
@@ -770,6 +762,144 @@ def test_many_players_do_without_joint_masks():
     assert shield.repair(1, "s", 3, offered[2]) == offered[2]
     assert [int(m.sum()) for m in shield.product(1, "s", 3)] == [1] * players
     assert shield.next_pairs(shield.pairs(0, [0], [[0]]), None, [[5]], [0])[0] >= 0
+
+
+def many_players(players, cost, budget, actions=5, horizon=3):
+    """One state, in which all joint actions are offered; `cost` is one of (joint actions (R, N)) or several in columns."""
+    shape = (actions,) * players
+    joint = np.indices(shape).reshape(players, -1).T
+    costs = cost(joint).reshape(len(joint), -1)
+    names = [f"c{m}" for m in range(costs.shape[1])]
+    own = {"state": np.zeros(len(joint), dtype=int), **{f"p{i}": joint[:, i] for i in range(players)}}
+    return ace.MarkovGame.from_table(
+        {
+            **own,
+            "probability": np.ones(len(joint)),
+            "next_state": own["state"],
+            **dict(zip(names, costs.T, strict=True)),
+        },
+        {**own, **{f"reward_p{i}": np.zeros(len(joint)) for i in range(players)}},
+        players=[f"p{i}" for i in range(players)],
+        horizon=horizon,
+        initial=0,
+        budget=dict(zip(names, budget, strict=True)),
+    )
+
+
+def test_eight_players_with_five_actions_each():
+    """A budget for all: safe is what keeps within the rest of it. 390,625 joint actions, of which no list is held per set."""
+    players, budget, horizon = 8, 20, 3
+    game = many_players(players, lambda joint: joint.sum(axis=1), [budget], horizon=horizon)
+    shield = ace.Shield(game)
+    total = np.indices(shield.shape).sum(axis=0)
+    assert shield.first[-2] == 1 + 2 * (budget + 1) and len(shield.masks) == budget + 2  # one for each rest, and none
+    assert shield._sets.bits.nbytes < len(shield.masks) * (total.size // 8 + 16)
+    for spent in (0, 13, 20):
+        left = budget - spent
+        assert np.array_equal(shield.joint(1, 0, spent), total <= left)
+        chosen = []
+        for _ in range(players):  # each takes the most that it may
+            mask = shield.turn(1, 0, spent, chosen)
+            assert np.flatnonzero(mask).tolist() == list(range(min(4, left - sum(chosen)) + 1))
+            chosen.append(int(mask.sum()) - 1)
+        assert shield.safe(1, 0, spent, chosen) and not shield.safe(1, 0, spent, [4] * players)
+        kept = left // 4  # so many players keep 4, the last ones; the others change to 0
+        assert shield.repair(1, 0, spent, [4] * players) == (0,) * (players - kept) + (4,) * kept
+        sets = shield.product(1, 0, spent)
+        most = [int(np.flatnonzero(own).max()) for own in sets]
+        assert sum(most) == left and all(own.sum() == m + 1 for own, m in zip(sets, most, strict=True))
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_nearest_actions_are_those_of_comparing_all(players):
+    """`repairs` goes from player to player; here every wanted joint action is compared with every safe one."""
+    rng = np.random.default_rng(players)
+    prices = rng.integers(0, 7, (players, 3))
+    cost = lambda joint: sum(own[column] for own, column in zip(prices, joint.T, strict=True))  # noqa: E731
+    game = many_players(players, cost, [3 * int(prices.min(axis=1).sum()) + 5], actions=3)
+    shield = ace.Shield(game)
+    assert len(shield.masks) > 2
+    for d, mask in enumerate(shield.masks[:-1]):
+        safe = np.argwhere(mask)
+        for wanted in itertools.product(range(3), repeat=players):
+            changed = (safe != wanted).sum(axis=1)
+            assert shield.repairs[(d, *wanted)].tolist() == safe[changed.argmin()].tolist()
+    assert (shield.repairs[-1] == -1).all()
+
+
+def test_batteries_of_their_own_are_products():
+    """Each player has a battery: what is safe for all is what is safe for each."""
+    capacity = 3
+    game = ace.compose(
+        [
+            ace.MarkovGame.from_functions(
+                players=[f"p{i}"],
+                horizon=3,
+                initial=0,
+                budget={f"battery {i}": ace.reservoir(capacity)},
+                actions=lambda t, s: [range(4)],
+                outcomes=lambda t, s, a, i=i: [(1.0, 0, {f"battery {i}": a[0] - 1})],
+                reward=lambda t, s, a: [0],
+            )
+            for i in range(4)
+        ]
+    )
+    shield = ace.Shield(game)
+    state = (0,) * 4
+    for pair in range(int(shield.first[1]), int(shield.first[-2]), 7):
+        (t,), _, (units,) = shield.situations([pair])
+        missing = shield.amounts(units)
+        alone = [np.arange(4) - 1 <= capacity - own for own in missing]
+        for found, own in zip(shield.product(int(t), state, missing), alone, strict=True):
+            assert np.array_equal(found, own)
+        assert np.array_equal(shield.joint(int(t), state, missing), functools.reduce(np.multiply.outer, alone))
+        most = tuple(int(np.flatnonzero(own).max()) for own in alone)
+        assert [int(shield.turn(int(t), state, missing, most[:i]).sum()) - 1 for i in range(4)] == list(most)
+
+
+def test_lists_that_are_asked_for_are_kept_within_limits(monkeypatch):
+    game = many_players(3, lambda joint: joint.sum(axis=1), [6])
+    shield = ace.Shield(game)
+    whole = [shield._sets[d].tolist() for d in range(len(shield.masks))]
+    assert len(shield._sets._kept) == len(whole)
+    monkeypatch.setattr(safe_sets, "KEPT_BYTES", 1)
+    shield = ace.Shield(game)
+    for d in [*range(len(whole)), 0, 0]:
+        assert shield._sets[d].tolist() == whole[d] and len(shield._sets._kept) <= 2
+
+
+def test_sets_that_do_not_fit_are_refused_before_room_is_made(monkeypatch):
+    game = many_players(4, lambda joint: np.column_stack([joint @ [1, 3, 5, 7], joint @ [7, 2, 5, 1]]), [40, 41])
+    assert ace.Shield(game)._sets.bits.nbytes > 20_000
+    asked = []
+
+    def at_most(what, size, advice):
+        asked.append(size)
+        if size > 10_000:
+            raise TooLarge(f"{what} take {size} bytes; {advice}")
+
+    monkeypatch.setattr(safe_sets, "check_memory", at_most)
+    with pytest.raises(TooLarge, match=r"different sets of safe joint actions so far.*fewer joint actions"):
+        ace.Shield(game)
+    assert 10_000 < max(asked) <= 20_000
+
+
+def test_situations_say_what_was_spent_of_every_constraint():
+    """Also of those that cannot bind, and of a reservoir that is not full in the beginning."""
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        horizon=3,
+        initial="s",
+        budget={"free": math.inf, "tank": ace.reservoir(100, start=50), "tight": 4},
+        actions=lambda t, s: [range(3)],
+        outcomes=lambda t, s, a: [(1.0, s, {"free": 2 * a[0], "tank": 5 * a[0] - 5, "tight": a[0]})],
+        reward=lambda t, s, a: [0],
+    )
+    shield = ace.Shield(game)
+    t, _, units = shield.situations(np.arange(shield.first[-1]))
+    spent = [shield.amounts(own) for own in units]
+    assert spent[0] == (0, 50, 0)
+    assert spent == [(2 * x, 50 + 5 * (x - time), x) for time, (*_, x) in zip(t.tolist(), spent, strict=True)]
 
 
 @pytest.mark.parametrize("players", [64, 70])

@@ -57,7 +57,9 @@ def test_fair_comes_before_large():
 
 
 @settings(max_examples=100, deadline=None)
-@given(shape=some.sampled_from([*SHAPES, (9, 9), (5, 5, 5)]), seed=some.integers(0, 2**32 - 1))
+@given(
+    shape=some.sampled_from([*(s for s in SHAPES if len(s) > 1), (9, 9), (5, 5, 5)]), seed=some.integers(0, 2**32 - 1)
+)
 def test_greedy_products_are_maximal_too(shape, seed):
     rng = np.random.default_rng(seed)
     mask = rng.random(shape) < rng.choice([0.3, 0.6, 0.85, 1.0])

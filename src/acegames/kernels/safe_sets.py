@@ -92,13 +92,13 @@ def _fill_marked(code, pair, mark, number):
 
 
 @kernel
-def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count, code):
-    """The number of each marked cell's set of feasible rows, into code, from line `nth` of box `a`
-    on; the first gets code[pair].
+def dense_sets(a, nth, k, pair, here, mark, step, after, widest, block, sets, count, code):
+    """The number of each marked cell's set of feasible rows, into code, from place `k` of line
+    `nth` of box `a` on; the first gets code[pair].
 
     Along a line a row is feasible up to its threshold, so that sets change at few places. Returns
-    the box, line and pair to go on from and the number of sets: before the end where there might be
-    no room for a line's sets.
+    the box, line, place and pair to go on from and the number of sets: before the end where there
+    is no room for another set.
     """
     last = step.cost.shape[1] - 1
     c = np.zeros(last + 1, np.int64)
@@ -109,23 +109,23 @@ def dense_sets(a, nth, pair, here, mark, step, after, widest, block, sets, count
         rows = step.row_ptr[s + 1] - step.row_ptr[s]
         width = here.size[a, last]
         while nth < here.line[a + 1] - here.line[a]:
-            if count + min(rows, width) > len(sets.bits):
-                return a, nth, pair, count
             start = here.base[a] + nth * width
-            if any_marked(mark[start : start + width]):
+            if any_marked(mark[start + k : start + width]):
                 box_totals(c, last, nth, here, a)
                 line_rows(s, c, here.lo[a, last], step, after, line)
-                k = np.int64(0)
                 while k < width:
                     end = min(_line_set(bits, line.stop, rows, k), width)
                     if any_marked(mark[start + k : start + end]):
+                        if count == len(sets.bits):
+                            return a, nth, k, pair, count
                         number, count = _number_of(bits, block[s], sets, count)
                         pair = _fill_marked(code, pair, mark[start + k : start + end], number)
                     k = end
+            k = np.int64(0)
             nth += 1
         nth = np.int64(0)
         a += 1
-    return a, nth, pair, count
+    return a, nth, k, pair, count
 
 
 @kernel

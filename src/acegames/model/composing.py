@@ -29,6 +29,7 @@ from acegames.model.game import MarkovGame, check_game
 from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.user_functions import check_function
+from acegames.system.machine import available_memory, check_memory
 
 __all__ = ["compose"]
 
@@ -40,6 +41,8 @@ _BLOCK = 2**16
 """Outcomes, about, that are worked out at once."""
 _ROOM = 2**28
 """Rows or outcomes, at most, for which there is room before they are known."""
+_CASE_BYTES = 48
+"""Of one outcome while it is worked out, for each player: its action, reward, state and so on."""
 
 _MOST_STATES = 2**31 - 1
 
@@ -83,7 +86,8 @@ def compose(
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
-        TooLarge: there are more than 2**31 joint states.
+        TooLarge: there are more than 2**31 joint states, or one of them has more joint actions than
+            fit into memory.
     """
     agents = _read_agents(agents)
     teller = Teller(progress, agents[0].horizon)
@@ -368,8 +372,17 @@ class _Product:
         """What can happen at these times. Agents' rows are in order, so joint rows are."""
         rows = self._at_most([layer.row_ptr for layer in local])[-1]
         work = self._at_most([layer.out_ptr[layer.row_ptr] for layer in local])
-        cuts = np.searchsorted(work, np.arange(_BLOCK, work[-1], _BLOCK))
-        most, deep = int(min(rows, _ROOM)), int(min(work[-1], _ROOM))
+        together = int(np.diff(work, prepend=0).max(initial=0))  # of one joint state, which no block cuts
+        players = len(local)
+        if together > _BLOCK:
+            what = f"compose: {together:,} outcomes of the joint actions of {players} players in one joint state"
+            check_memory(what, _CASE_BYTES * players * together, "agents with fewer actions would help")
+        if rows > _BLOCK and self.rules.legal is None and self.rules.possible is None:
+            advice = "fewer states or actions would help, or rules: `possible`, `legal`"
+            check_memory(f"compose: {int(rows):,} joint actions in all joint states", int(rows) * 12 * players, advice)
+        cuts = np.flatnonzero(np.diff(work // _BLOCK, prepend=0))
+        room = min(_ROOM, available_memory() // (_CASE_BYTES * players))
+        most, deep = int(min(rows, room)), int(min(work[-1], room))
         fields = {
             "row_ptr": Growing(np.int64, room=len(self.states) + 1),
             "action": Growing(np.int32, len(local), room=most),

@@ -22,11 +22,15 @@ from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.user_functions import check_function, does_without_first
 from acegames.numerics import PROBABILITY_SUM
+from acegames.system.machine import check_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 Outcome = tuple[float, Label, tuple[Cost, ...]]
+
+JOINT_BYTES = 500  # that a joint action takes while answers are gathered, at least
+ALWAYS_FINE = 100_000  # joint actions of a state: asking what is free takes longer
 
 
 class Block(NamedTuple):
@@ -82,6 +86,7 @@ def game_from_functions(
 
     Raises:
         InvalidGame: naming the place, the value and the rule.
+        TooLarge: a state has more joint actions than fit into memory.
     """
     horizon = check_horizon(horizon)
     teller = Teller(progress, horizon)
@@ -208,6 +213,10 @@ class _Questions:
 
     def _block(self, t: int, state: Label) -> Block:
         choices = self._once(self.actions, self._choices, t, state)
+        number = math.prod(map(len, choices))
+        if number > ALWAYS_FINE and not self.legal.depends_on_t:  # else those that are not legal are not remembered
+            what = f"{place(t, state)}: {number:,} joint actions of {len(self.players)} players"
+            check_memory(what, JOINT_BYTES * number, "offer fewer actions where the state allows it")
         joint = [a for a in itertools.product(*choices) if self._once(self.legal, self.legal.ask, t, state, a)]
         if not joint:
             raise InvalidGame(f"{place(t, state)}: no legal joint action, every state that can occur needs one")

@@ -39,6 +39,7 @@ CRITERIA = ("largest", "fair")
 MOST_CELLS = 1 << 20
 """Bytes that listing subsets may take: two players with 16 kinds of actions, or four with 5."""
 SEEDS = 16
+MOST_EMPTY = 8  # joint actions per safe one, up to which they are counted in an array over all
 
 
 def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
@@ -46,15 +47,14 @@ def product_sets(safe: Actions, shape: tuple[int, ...], criterion: str) -> Sets:
     sets = tuple(np.zeros(n, dtype=bool) for n in shape)
     if not len(safe):
         return sets
-    used = [np.unique(column, return_inverse=True) for column in safe.T]
-    for mask, (own, _) in zip(sets, used, strict=True):
-        mask[own] = True
-    search = [i for i, (own, _) in enumerate(used) if len(own) > 1]  # the others have no choice
-    if search:
-        inside = np.column_stack([used[i][1] for i in search])
-        best = _best(inside, tuple(len(used[i][0]) for i in search), criterion)
-        for i, chosen in zip(search, best, strict=True):
-            sets[i][used[i][0]] = chosen
+    for mask, column in zip(sets, safe.T, strict=True):
+        mask[column] = True
+    search = [i for i, mask in enumerate(sets) if mask.sum() > 1]  # the others have no choice
+    sizes = tuple(int(sets[i].sum()) for i in search)
+    if len(safe) < math.prod(sizes):  # else all of them are a product
+        inside = np.column_stack([(np.cumsum(sets[i], dtype=np.int32) - 1)[safe[:, i]] for i in search])
+        for i, chosen in zip(search, _best(inside, sizes, criterion), strict=True):
+            sets[i][sets[i]] = chosen
     return sets
 
 
@@ -71,8 +71,8 @@ def _best(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bo
 
 def _kinds(allowed: Bools, player: int) -> Ints:
     """The kind of each action: those of a kind are safe with the same actions of the others."""
-    rows = np.moveaxis(allowed, player, 0).reshape(allowed.shape[player], -1)
-    return alike(list(rows.T))
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(x.tobytes(), len(numbers)) for x in np.moveaxis(allowed, player, 0)])
 
 
 def _cells(kinds: list[int]) -> float:
@@ -120,7 +120,8 @@ def _as_mask(subset: Ints, size: int) -> Bools:
 
 
 def _greedily(safe: NDArray[Any], sizes: tuple[int, ...], criterion: str) -> list[Bools]:
-    ends = [_grown(safe, sizes, safe[k], criterion) for k in _best_connected(safe, sizes)]
+    columns = np.ascontiguousarray(safe.T, dtype=np.min_scalar_type(max(sizes)))
+    ends = [_grown(columns, sizes, safe[k], criterion) for k in _best_connected(columns, sizes)]
     return min(
         ends,
         key=lambda sets: (*_badness(tuple(int(m.sum()) for m in sets), criterion), (~np.concatenate(sets)).tolist()),
@@ -133,30 +134,42 @@ def _badness(sizes: tuple[int, ...], criterion: str) -> tuple[int, ...]:
     return (-min(sizes), number) if criterion == "fair" else (number,)
 
 
-def _best_connected(safe: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
+def _best_connected(columns: NDArray[Any], sizes: tuple[int, ...]) -> NDArray[np.int64]:
     """The SEEDS joint actions with the most safe ones beside them, the earlier first of equals."""
-    beside = np.zeros(len(safe), dtype=np.int64)
+    beside = np.zeros(columns.shape[1], dtype=np.int64)
+    filled = math.prod(sizes) <= MOST_EMPTY * len(beside)
     for i in range(len(sizes)):
-        others = np.delete(safe, i, axis=1)
-        _, group, count = np.unique(others, axis=0, return_inverse=True, return_counts=True)
-        beside += count[group.reshape(-1)]
+        others = [k for k in range(len(sizes)) if k != i]
+        own = tuple(columns[others])
+        group = np.ravel_multi_index(own, [sizes[k] for k in others]) if filled else alike(own)
+        beside += np.bincount(group)[group]
     return np.argsort(-beside, kind="stable")[:SEEDS]
 
 
-def _grown(safe: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Bools]:
-    """Add actions to the seed's own, one at a time, as long as any can be."""
+def _grown(columns: NDArray[Any], sizes: tuple[int, ...], seed: NDArray[Any], criterion: str) -> list[Bools]:
+    """Add actions to the seed's own, one at a time, as long as any can be.
+
+    An action fits when all joint actions of it with those inside of the others are safe: `met`
+    counts them as they come to have one player outside.
+    """
     sets = [np.arange(n) == a for n, a in zip(sizes, seed.tolist(), strict=True)]
+    outside = np.full(columns.shape[1], len(sizes), dtype=np.min_scalar_type(len(sizes)))  # players with other actions
+    for column, a in zip(columns, seed, strict=True):
+        outside -= column == a
+    met, near = [np.zeros(n, dtype=np.int64) for n in sizes], outside == 1
     while True:
-        inside = np.column_stack([mask[safe[:, i]] for i, mask in enumerate(sets)])
-        outside = len(sizes) - inside.sum(axis=1)
+        beside = columns[:, near]
         held = [int(mask.sum()) for mask in sets]
         found: list[tuple[tuple[int, ...], int, int]] = []
         for i, mask in enumerate(sets):
-            met = np.bincount(safe[outside - ~inside[:, i] == 0, i], minlength=sizes[i])
+            met[i] += np.bincount(beside[i], weights=~mask[beside[i]], minlength=sizes[i]).astype(np.int64)
             grown = tuple(h + (j == i) for j, h in enumerate(held))
-            fits = np.flatnonzero((met == math.prod(held) // held[i]) & ~mask).tolist()
+            fits = np.flatnonzero((met[i] == math.prod(held) // held[i]) & ~mask).tolist()
             found += [(_badness(grown, criterion), i, a) for a in fits]
         if not found:
             return sets
         _, i, a = min(found)
         sets[i][a] = True
+        changed = columns[i] == a
+        outside -= changed
+        near = changed & (outside == 1)

@@ -4,20 +4,25 @@ The pairs of FS_t are numbered; a joint action is safe at one when every outcome
 budgets of time t and leads to a pair of FS_{t+1} (spec 2). Four bytes per pair are kept. Time is
 linear in pairs, and in joint actions times outcomes of each line of pairs where spending is held as
 boxes, of each pair where it is listed.
+
+A set takes one bit per joint action of the state: games list their joint actions once, and with
+many players a list of them for every set would not fit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acegames.kernels.records import Place
-from acegames.model.arrays import Ints, frozen, pointers
+from acegames.model.arrays import Bools, Ints, frozen, pointers
 from acegames.safety.cells import RANK_BLOCK
 from acegames.safety.explore import listed
 from acegames.safety.space import Space
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 Words = NDArray[np.uint64]
 
 FIRST_BYTES = 1 << 20  # of distinct sets that there is room for to begin with
+BESIDES_BITS = 64  # bytes of a set at most, for its place in the index
+KEPT_BYTES = 1 << 26  # of lists of safe joint actions, which are kept once they were asked for
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
@@ -62,14 +69,34 @@ class SafeSets(Sealed):
     """The distinct sets of safe joint actions, and which one each pair has; the last is empty."""
 
     of: NDArray[np.int32]  # by pair
-    ptr: Ints  # (D+1,) the joint actions of set d are action[ptr[d] : ptr[d+1]], in lexicographic order
-    action: NDArray[np.int32]  # (E, N)
+    lists: tuple[NDArray[np.int32], ...]  # joint actions (R, N) that states offer, in lexicographic order
+    block: NDArray[np.int32]  # (D-1,) the list that a set is taken from
+    bits: NDArray[np.uint8]  # (D-1, bytes) which of the list are in the set, the lowest bit first
+    _kept: dict[int, NDArray[np.int32]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.ptr) - 1
+        return len(self.block) + 1
 
     def __getitem__(self, d: int) -> NDArray[np.int32]:
-        return self.action[self.ptr[d] : self.ptr[d + 1]]
+        """The joint actions of set d, (E, N), in lexicographic order."""
+        if d in self._kept:
+            return self._kept[d]
+        if len(self._kept) * self._longest > KEPT_BYTES:
+            self._kept.clear()
+        offered, chosen = self.marked(d)
+        return self._kept.setdefault(d, sealed(offered[chosen]))
+
+    @cached_property
+    def _longest(self) -> int:
+        """Bytes of the longest list."""
+        return max(offered.nbytes for offered in self.lists)
+
+    def marked(self, d: int) -> tuple[NDArray[np.int32], Bools]:
+        """A list of joint actions (R, N), and which of them are in set d, (R,)."""
+        if d == len(self.block):
+            return self.lists[0], np.zeros(len(self.lists[0]), dtype=bool)
+        offered = self.lists[self.block[d]]
+        return offered, np.unpackbits(self.bits[d], count=len(offered), bitorder="little").view(bool)
 
 
 def number_pairs(space: Space) -> Place:
@@ -99,32 +126,34 @@ def find_safe_sets(space: Space, first: Ints) -> SafeSets:
     advice = "coarser costs, fewer constraints or smaller budgets would help"
     check_memory(f"shield: {number:,} safe situations", 4 * number, advice)
     # which list of joint actions each state of each layer has, (L, S), and the distinct lists
-    of, lists = _distinct(layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr))
-    blocks = of.reshape(len(game.layers), len(game.states))
+    offered = [layer.action[a:b] for layer in game.layers for a, b in itertools.pairwise(layer.row_ptr)]
+    of, firsts = _distinct(offered)
+    blocks, lists = of.reshape(len(game.layers), len(game.states)), tuple(offered[k] for k in firsts)
     code = np.empty(number, dtype=np.int32)
-    rows = space.tables.widest[0]
-    words, line = -(-rows // 64), min(rows, int(space.size[:, -1].max()))  # a line has no more different sets
-    first_sets = max(FIRST_BYTES // (8 * words), line if space.dense else 1)
-    known, count = _with_room(np.zeros((0, words), np.uint64), np.zeros(0, np.int32), first_sets, 0), 0
+    words = -(-space.tables.widest[0] // 64)
+    nothing = np.zeros((0, words), np.uint64), np.zeros(0, np.int32)
+    known, count = _with_room(*nothing, max(FIRST_BYTES // (8 * words), 1)), 0
     for t in range(game.horizon):
         kernel, at, end, layer = _layer(space, t)
         into = code[first[t] : first[t + 1]]
         while at[0] < end:
             *at, count = kernel(*at, *layer, blocks[game.layer_at[t]], known, count, into)
             if at[0] < end:  # there was no room for another set
-                known = _with_room(known.bits, known.block, len(known.bits), count)
+                known = _with_room(known.bits, known.block, 2 * len(known.bits))
     return _merged(int(first[-2]), code, known, count, lists)
 
 
-def _with_room(bits: Words, block: NDArray[np.int32], more: int, count: int) -> Sets:
-    """The first `count` sets with room for `more`; see the kernels."""
+def _with_room(bits: Words, block: NDArray[np.int32], number: int) -> Sets:
+    """The sets with room for `number` in all; see the kernels."""
     from acegames.kernels.safe_sets import Sets, index_sets
 
-    held = 8 * bits.shape[1] * (len(bits) + more)
-    check_memory(f"shield: {count:,} different sets of safe joint actions", held, "fewer joint actions would help")
-    bits = np.concatenate([bits, np.zeros((more, bits.shape[1]), dtype=np.uint64)])
-    block = np.concatenate([block, np.zeros(more, dtype=np.int32)])
-    found = Sets(bits, block, np.full(1 << (2 * len(bits)).bit_length(), -1, dtype=np.int32))
+    count, words = bits.shape
+    what = f"shield: {count:,} different sets of safe joint actions so far, with {64 * words:,} bits each, and room for more"
+    advice = "fewer joint actions, or smaller budgets with coarser costs, would help"
+    check_memory(what, (8 * words + BESIDES_BITS) * number, advice)
+    table = np.full(1 << (2 * number).bit_length(), -1, dtype=np.int32)
+    found = Sets(np.zeros((number, words), dtype=np.uint64), np.zeros(number, dtype=np.int32), table)
+    found.bits[:count], found.block[:count] = bits, block
     index_sets(found, count)
     return found
 
@@ -141,29 +170,31 @@ def _layer(space: Space, t: int) -> tuple[Any, list[int], int, tuple[Any, ...]]:
     both = (space.steps(t), space.following(t + 1))
     if space.dense:
         layer = (here.boxes(), here.cells.marks(here.total), *both, space.tables.widest)
-        return dense_sets, [0, 0, 0], len(here.states), layer
+        return dense_sets, [0, 0, 0, 0], len(here.states), layer
     assert here.cells.keys is not None and after.keys is not None
     return sparse_sets, [0], len(here.cells.keys), (here.cells.keys, here.boxes(), *both, listed(after.keys))
 
 
-def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[NDArray[np.int32]]]:
-    """The number of each array among the distinct ones, and these."""
+def _distinct(arrays: Iterable[NDArray[np.int32]]) -> tuple[NDArray[np.int32], list[int]]:
+    """The number of each array among the distinct ones, and the places of these."""
     numbers: dict[bytes, int] = {}
-    found: list[NDArray[np.int32]] = []
-    of = []
-    for array in arrays:
-        of.append(numbers.setdefault(array.tobytes(), len(found)))
-        if of[-1] == len(found):
-            found.append(array)
-    return np.array(of, dtype=np.int32), found
+    of, firsts = list[int](), list[int]()
+    for k, array in enumerate(arrays):
+        of.append(numbers.setdefault(hashlib.blake2b(array.tobytes(), digest_size=32).digest(), len(firsts)))
+        if of[-1] == len(firsts):
+            firsts.append(k)
+    return np.array(of, dtype=np.int32), firsts
 
 
-def _merged(end: int, code: NDArray[np.int32], known: Sets, count: int, lists: list[NDArray[np.int32]]) -> SafeSets:
+def _merged(
+    end: int, code: NDArray[np.int32], known: Sets, count: int, lists: tuple[NDArray[np.int32], ...]
+) -> SafeSets:
     """Equal sets of states with different joint actions become one; `end`: pairs before the end."""
-    words = known.bits[:count].astype("<u8", copy=False)
-    bits = np.unpackbits(words.view(np.uint8).reshape(count, -1), axis=1, bitorder="little").astype(bool)
-    final, parts = _distinct(lists[b][own[: len(lists[b])]] for b, own in zip(known.block, bits, strict=False))
-    code[:end] = final[code[:end]]
-    code[end:] = len(parts)
-    ptr = pointers([*map(len, parts), 0])
-    return SafeSets(sealed(code), sealed(ptr), sealed(np.concatenate(parts)))
+    bits = known.bits[:count].astype("<u8", copy=False).view(np.uint8)
+    found = SafeSets(code, lists, known.block[:count], bits)
+    if len(lists) > 1:
+        final, firsts = _distinct(offered[chosen] for offered, chosen in map(found.marked, range(count)))
+        code[:end] = final[code[:end]]
+        found = SafeSets(code, lists, found.block[firsts], bits[firsts])
+    code[end:] = len(found) - 1
+    return SafeSets(sealed(code), tuple(map(sealed, lists)), sealed(found.block), sealed(found.bits))

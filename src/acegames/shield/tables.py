@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -10,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acegames.errors import InvalidOption, TooLarge
-from acegames.model.arrays import Bools, Ints, owners
+from acegames.model.arrays import Bools, Ints
 from acegames.policy.tracker import CostTracker
 from acegames.shield.safe_sets import SafeSets, sealed
 from acegames.system.machine import check_memory
 
 ALWAYS_FINE = 1 << 24  # bytes: asking how many there are takes longer
-PAIRS_AT_ONCE = 1 << 22  # of a wanted and a safe joint action, compared with each other
+FAR = 1 << 62  # farther than any safe joint action
 MOST_AXES = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 DO_WITHOUT = (
     "asked about one situation, `turn`, `product`, `repair` and `safe` do without; so does `next_pairs` without actions"
@@ -36,9 +37,11 @@ def check_size(what: str, number: int, shape: tuple[int, ...], entry: int = 1) -
 def joint_masks(sets: SafeSets, shape: tuple[int, ...]) -> Bools:
     """(D, *shape)."""
     check_size("masks", len(sets), shape)
-    masks = np.zeros((len(sets), *shape), dtype=bool)
-    masks[(owners(sets.ptr), *sets.action.T)] = True
-    return sealed(masks)
+    masks = np.zeros((len(sets), math.prod(shape)), dtype=bool)
+    places = [np.ravel_multi_index(tuple(offered.T), shape) for offered in sets.lists]
+    for mask, block, d in zip(masks, sets.block, itertools.count(), strict=False):
+        mask[places[block]] = sets.marked(d)[1]
+    return sealed(masks.reshape(-1, *shape))
 
 
 def turn_masks(masks: Bools) -> tuple[Bools, ...]:
@@ -50,18 +53,23 @@ def turn_masks(masks: Bools) -> tuple[Bools, ...]:
 
 
 def nearest_actions(sets: SafeSets, shape: tuple[int, ...]) -> NDArray[np.int32]:
-    """The safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe."""
+    """The safe joint action nearest to each, (D, *shape, N); -1 where nothing is safe.
+
+    One player after the other stays or changes, so that time is linear in joint actions times
+    players. `best` holds for each joint action the nearest safe one that the players so far can
+    change it to: how many change, times the number of joint actions, plus its place among them.
+    """
     check_size("repairs", len(sets), shape, 4 * len(shape))
-    wanted = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T
-    nearest = np.full((len(sets), len(wanted), len(shape)), -1, dtype=np.int32)
-    for d in range(len(sets)):
-        safe = sets[d]
-        run = max(1, PAIRS_AT_ONCE // max(len(safe), 1))
-        for a in range(0, len(wanted), run) if len(safe) else ():
-            changed = np.zeros((len(wanted[a : a + run]), len(safe)), dtype=np.int32)
-            for i in range(len(shape)):
-                changed += wanted[a : a + run, i, None] != safe[:, i]
-            nearest[d, a : a + run] = safe[changed.argmin(axis=1)]
+    number = math.prod(shape)
+    every = np.indices(shape, dtype=np.int32).reshape(len(shape), -1).T.copy()
+    nearest = np.full((len(sets), *every.shape), -1, dtype=np.int32)
+    for d in range(len(sets) - 1):
+        safe = tuple(sets[d].T)
+        best = np.full(shape, FAR, dtype=np.int64)
+        best[safe] = np.ravel_multi_index(safe, shape)
+        for i in range(len(shape)):
+            np.minimum(best, best.min(axis=i, keepdims=True) + number, out=best)
+        np.take(every, best.reshape(-1) % number, axis=0, out=nearest[d], mode="clip")
     return sealed(nearest.reshape(len(sets), *shape, len(shape)))
 
 

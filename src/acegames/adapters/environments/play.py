@@ -111,9 +111,10 @@ class Play:
 
     def offered(self) -> Masks:
         """The actions of each player that are part of some legal joint action."""
-        masks = self._every(0)
-        for mask, used in zip(masks, zip(*self.episode.legal, strict=True), strict=True):
-            mask[list(used)] = 1
+        masks, layer = self._every(0), self.game.layer(self.episode.t)
+        rows = layer.rows(self.episode.state)
+        for mask, used in zip(masks, layer.action[rows.start : rows.stop].T, strict=True):
+            mask[used] = 1
         return masks
 
     def _product(self) -> Masks | None:
