@@ -149,9 +149,9 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
             [
                 s,
                 view.spent(stage.total[p]),
-                [shown(v) for v in values[p]],
+                [shown(v) for v in values[p].tolist()],
                 [[r - begin, shown(x)] for r, x in played.items()],
-                [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
+                [[int(stage.row[e]) - begin, *map(shown, stage.worth[e].tolist())] for e in good],
                 [[int(stage.row[e]) - begin, *reasons.of(stage, e)] for e in bad],
                 [
                     [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
@@ -217,9 +217,9 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]
     return {
         "c": [list(column) for column in zip(*map(view.spent, total), strict=True)],
-        "v": [[round_off(v) for v in column] for column in layer.values_at(pair).T],
-        "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
-        "p": [round_off(prob[k]) for k in likeliest],
+        "v": [list(map(round_off, column)) for column in layer.values_at(pair).T.tolist()],
+        "a": (row[likeliest] - layer.row_ptr[state]).tolist(),
+        "p": list(map(round_off, prob[likeliest].tolist())),
     }
 
 

@@ -70,15 +70,20 @@ def _step_back(
     settled[owner[attained]] = True
     settled[owner[plural]] = False
     chains = {}
+    sure = plural & (np.diff(table.out_ptr) == 1)  # rows with one outcome, which need no join
     for s in map(int, np.flatnonzero(reached & ~settled)):
-        choices = []
-        for r in table.rows(s):
-            outs = table.outcomes(r)
-            join = joined[r : r + 1]
-            if plural[r]:
-                join = at_least[outs].max(axis=0, keepdims=True)
-                for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
-                    join = _join(join, _shift(after.of(nxt), c, stored))
+        rows = np.arange(table.row_ptr[s], table.row_ptr[s + 1])
+        choices = [joined[rows[~plural[rows]]]]
+        outs = table.out_ptr[rows[sure[rows]]]
+        if len(outs):
+            needs = [after.of(nxt) for nxt in table.next_state[outs].tolist()]
+            each = np.repeat(outs, list(map(len, needs)))
+            choices.append(np.maximum(at_least[each], _shift(np.concatenate(needs), cost[each], stored)))
+        for r in rows[plural[rows] & ~sure[rows]].tolist():
+            here = table.outcomes(r)
+            join = at_least[here].max(axis=0, keepdims=True)
+            for nxt, c in zip(table.next_state[here].tolist(), cost[here], strict=True):
+                join = _join(join, _shift(after.of(nxt), c, stored))
             choices.append(join)
         found = minimal_elements(np.concatenate(choices))
         if len(found) == 1:
