@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import acegames as ace
 from acegames.cli import app
 from acegames.cli.screen import filled_bar, one_line, out, saying_when_it_compiles, speaking, unwatched
-from acegames.cli.tables import show_summary
+from acegames.cli.tables import Took, show_summary
 from acegames.cli.text_plot import plot_frontier
 from acegames.system.compiling import compiling
 
@@ -480,11 +480,11 @@ def test_the_lowest_level_is_shown(monkeypatch):
         limits=(" of 5", " of 9"),
     )
     with out.capture() as seen:
-        show_summary(solution, certificate, seconds_to_check=0.0, verbose=False)
+        show_summary(solution, certificate, Took(0.0, 0.0), verbose=False)
     assert "worst spending, or lowest level" in seen.get()
     assert re.search(r"battery +\S+ 1 of 6 left, starts at 4, reserve 1", seen.get()), seen.get()
     assert re.search(r"fuel +\S+ 2 of 9", seen.get())
     broken = dataclasses.replace(certificate, max_spent=np.array([6.0, 2.0]), excess=np.array([1.0, 0.0]))
     with out.capture() as seen:
-        show_summary(solution, broken, seconds_to_check=0.0, verbose=False)
+        show_summary(solution, broken, Took(0.0, 0.0), verbose=False)
     assert "0 of 6 left, starts at 4, reserve 1, 1 short of its reserve" in plainly(SimpleNamespace(output=seen.get()))
