@@ -26,7 +26,6 @@ from acegames.system.progress import OnProgress
 Source = str | PathLike[str]
 
 GAME, POLICY, SOLUTION = "game", "policy", "solution"
-SMALLER = "a smaller game, with coarser costs or a shorter horizon, takes less"
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def save(game: MarkovGame, path: Source) -> None:
         BadFile: no format that keeps the whole game has this ending.
     """
     writer = check_saving(path)
-    with within_memory("writing the game", SMALLER):
+    with within_memory("writing the game", tables.SMALLER):
         writer(game, path)
 
 
@@ -172,7 +171,7 @@ def exporting(source: str, output: Path, *, game: bool = False, outside: float |
 
     def write(written: Any, progress: OnProgress | None) -> int:
         told = {"progress": progress} if found.takes_progress and not is_game else {}
-        with within_memory("writing the table", SMALLER):
+        with within_memory("writing the table", tables.SMALLER):
             lines: int = writer(written, output, **given, **told)
             return lines
 

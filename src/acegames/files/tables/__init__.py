@@ -51,11 +51,13 @@ from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.headers import check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
+from acegames.system.memory import within_memory
 from acegames.system.progress import OnProgress
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
 
 FORMAT = "acegames-game-table"
+SMALLER = "a smaller game, with coarser costs or a shorter horizon, takes less"
 
 
 def policy_frame(policy: Policy | Solution) -> Any:
@@ -65,6 +67,7 @@ def policy_frame(policy: Policy | Solution) -> Any:
     return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
 
 
+@within_memory("the table of the policy", SMALLER)
 def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgress | None = None) -> int:
     """Write the policy to `.csv` or `.parquet`; returns the number of lines.
 
@@ -124,6 +127,7 @@ def game_frame(game: MarkovGame) -> Any:
     return _frame(game.to_table()[0])
 
 
+@within_memory("the table of the game", SMALLER)
 def write_game(game: MarkovGame, path: Source) -> int:
     """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
 
