@@ -101,6 +101,16 @@ def test_no_public_function_lets_a_memory_error_out(entry, there, monkeypatch):
     assert not list(there[2].glob(".acegames-*")), "nothing unfinished is left"
 
 
+def test_a_solution_that_cannot_be_written_for_want_of_memory(there, tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError(FAILS)
+
+    monkeypatch.setattr("acegames.files.solution.write_archive", fail)
+    for what in (there[1], there[1].policy):
+        with pytest.raises(ace.TooLarge, match="not enough memory for writing the"):
+            what.save(tmp_path / "a.ace")
+
+
 def test_without_memory_for_the_minimal_budgets_a_report_leaves_them_out(tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError(FAILS)
