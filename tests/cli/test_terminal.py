@@ -310,6 +310,24 @@ def test_colours_and_bars_on_a_terminal():
     assert COLOUR.search(shown) and "solving" in shown and "checking" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "steps"),
+    [
+        (("verify", "a.ace"), ["checking"]),
+        (("prove", "a.ace", "-o", "a.proof"), ["checking", "writing the proof"]),
+        (("report", "a.ace", "-o", "a.html"), ["checking", "describing situations"]),
+        (("export", "a.ace", "-o", "a.csv"), ["writing"]),
+        (("frontier", "a.ace", "--no-curve"), ["finding minimal budgets"]),
+    ],
+    ids=lambda value: value[0],
+)
+def test_long_work_shows_a_bar(words, steps):
+    ace.solve(ace.catalog.get("drones")).save("a.ace")
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", on_a_terminal(*words, COLUMNS="160"))
+    assert words[0] != "prove" or shown.index(steps[0]) < shown.index(steps[-1])
+    assert re.search(rf"{steps[-1]}\W+layer [0-9]+/[0-9]+, [0-9,]+/[0-9,]+ (situations|states)", shown), shown
+
+
 def test_no_colours_where_they_are_not_wanted():
     assert COLOUR.search(on_a_terminal("catalog", "nosuch", code=2))
     assert not COLOUR.search(on_a_terminal("catalog", "nosuch", code=2, NO_COLOR="1"))

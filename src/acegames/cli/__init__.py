@@ -100,9 +100,9 @@ def program_verb(function: Callable[..., Answer]) -> Callable[..., None]:
         except (KeyboardInterrupt, _Terminated) as stop:
             code = _stopped(stop, kwargs.get("checkpoint"))
         except MemoryError:
-            code = complain("TooLarge", "the machine has not enough memory for this", 5)
+            code = _failed(ace.TooLarge("the machine has not enough memory for this"), as_json)
         except OverflowError as error:
-            code = complain("TooLarge", f"a number in this is too large for a float ({error})", 5)
+            code = _failed(ace.TooLarge(f"a number in this is too large for a float ({error})"), as_json)
         except (ace.AceError, OSError) as error:
             code = _failed(error, as_json)
         if code:

@@ -12,9 +12,10 @@ from typer import Option
 import acegames as ace
 from acegames.approximate.within import Within
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, escape, out, say_written, solve_with_bar, working
+from acegames.cli.screen import Answer, escape, out, say_written, with_bar, working
 from acegames.cli.tables import curve_data, describe, show_curve, show_frontier, show_game
 from acegames.concepts import Concept
+from acegames.files.formats import check_saving
 from acegames.model.budgets import costless, costless_sentence
 
 QUICK = 100_000  # stage games below which the value of a budget is shown without being asked for
@@ -103,9 +104,12 @@ def frontier(
     wanted = _solved_for(game) if concept is objective is None else None
     wanted = wanted or opt.read_concept(concept or "cce", objective or "welfare", model)
     worth = _curve(model, wanted, curve, constraint, points)
-    with working("finding the smallest budgets"):
-        own = ace.feasibility(model)
-        budgets = own.minimal_budgets
+
+    def find(bar: ace.OnProgress) -> tuple[ace.Feasibility, Any]:
+        found = ace.feasibility(model, progress=bar)
+        return found, found.minimal_budgets
+
+    own, budgets = with_bar(find, "finding minimal budgets")
     if not model.constraints:
         out.print("This game has no budgets: every legal play is safe.")
     else:
@@ -136,7 +140,7 @@ def _curve(
         return None
 
     def solve(chosen: Any = None) -> ace.BudgetCurve:
-        return solve_with_bar(lambda bar: ace.budget_curve(game, concept, chosen, points=points, progress=bar))
+        return with_bar(lambda bar: ace.budget_curve(game, concept, chosen, points=points, progress=bar))
 
     if asked is None and constraint is None:
         with contextlib.suppress(ace.NoEquilibrium):  # not asked for, so nothing to complain about
@@ -167,6 +171,9 @@ def reduce(
     """Turn budgets into masks: the game without budgets whose legal joint actions are the safe
     ones.
     """
+    if output is not None:
+        opt.check_place(output)
+        check_saving(output)
     model = opt.read_game(game)
     with working("reducing"):
         reduced = ace.reduce(model).game

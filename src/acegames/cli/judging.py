@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, by_label, err, escape, out, table, working
+from acegames.cli.screen import Answer, by_label, err, escape, out, table, with_bar, working
 from acegames.cli.tables import certificate_data
 from acegames.files.stated import as_stated, check_played
 from acegames.model.budgets import own_budget
@@ -24,10 +24,10 @@ def verify(
     deviation. Exit code 1 if it fails.
     """
     model, policy, stated = opt.read_policy(file, against)
-    with working("checking"):
-        certificate = ace.verify(model, policy, policy.concept, tol=tol, engine=ace.LocalEngine(threads))
-        if stated is not None:
-            certificate = as_stated(certificate, stated.values)
+    options: dict[str, Any] = {"tol": tol, "engine": ace.LocalEngine(threads)}
+    certificate = with_bar(lambda bar: ace.verify(model, policy, policy.concept, progress=bar, **options), "checking")
+    if stated is not None:
+        certificate = as_stated(certificate, stated.values)
     out.print(escape(str(certificate)))
     return Answer(certificate_data(certificate), code=0 if certificate.ok else 1)
 
@@ -45,8 +45,8 @@ def prove(file: ProvedArg, output: ProofOption, tol: opt.Tol = None) -> Answer:
     """
     opt.refuse_game(file)
     opt.check_place(output)
-    with working("checking, and writing the proof"):
-        proof = ace.prove(ace.Solution.load(file), output, tol=tol)
+    solution = ace.Solution.load(file)
+    proof = with_bar(lambda bar: ace.prove(solution, output, tol=tol, progress=bar), "checking")
     out.print(escape(str(proof)), soft_wrap=True)
     return Answer({**vars(proof), "path": str(proof.path)})
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, say_written, table, working
+from acegames.cli.screen import Answer, err, escape, out, say_written, table, with_bar, working
 
 SOURCE = "A solution or policy file, a game file, or a catalog game."
 MOST = "Show at most this many situations; by default as many as keep the page below 3 MB."
@@ -26,7 +26,11 @@ def export(
     """
     from acegames.files import formats
 
-    what, lines = formats.export(source, output, opt.read_game, game=game, outside=outside)
+    opt.check_place(output)
+    target = formats.exporting(source, output, game=game, outside=outside)
+    written = opt.read_game(source) if target.what == formats.GAME else ace.Policy.load(source)
+    lines = with_bar(lambda bar: target.write(written, bar), "writing", f"the {target.what}")
+    what = target.what
     out.print(f"The {what}, {lines:,} lines, is written to {escape(str(output))}.")
     return Answer({"what": what, "lines": lines, "file": str(output)})
 
@@ -45,9 +49,11 @@ def report(
     from acegames.report import write_report
 
     opt.refuse_game(file)
+    opt.check_place(output)
     answer = ace.Solution.load(file) if against is None else ace.Policy.load(file)
     game = None if against is None else opt.read_game(against)
-    written = write_report(answer, output, game=game, episodes=episodes, rng=seed, most=most)
+    options: dict[str, Any] = {"game": game, "episodes": episodes, "rng": seed, "most": most}
+    written = with_bar(lambda bar: write_report(answer, output, progress=bar, **options), "checking")
     out.print(f"Written to {escape(str(written.path))} ({written.size / 1e6:.2f} MB); open it in a browser.")
     out.print(f"{written.situations:,} of {written.of:,} situations are in it.")
     for note in written.notes:
@@ -71,6 +77,7 @@ def catalog(
         return Answer([{"name": e.name, "title": e.title} for e in entries])
     entry = ace.catalog.describe(name)
     if output is not None:
+        opt.check_place(output)
         ace.catalog.get(name).save(output)
     out.print(f"[bold]{escape(entry.title)}[/] ({entry.name})\n")
     out.print(escape(f"{entry.story}\n\nSource: {entry.source}"))

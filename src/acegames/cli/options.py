@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +16,7 @@ from acegames.concepts import CONCEPTS, OBJECTIVES, Concept, Correlated
 from acegames.engines import Engine
 from acegames.files.formats import endings, holds_game
 from acegames.model.written import read_at, read_exact
+from acegames.system import atomic
 
 
 def games(incomplete: str) -> list[str]:
@@ -127,15 +127,7 @@ def refuse_game(file: Path) -> None:
 
 def check_place(output: Path) -> None:
     """Refuse, before the work, a place where no file can be written after it."""
-    folder = Path(os.path.realpath(output)).parent
-    if not folder.is_dir():
-        missing = folder if output.is_symlink() else output.parent
-        raise FileNotFoundError(f"-o {output}: the folder {missing} does not exist")
-    if output.is_dir():
-        raise IsADirectoryError(f"-o {output}: is a folder, must be the name of a file")
-    ordinary = output.is_file() or not output.exists()  # a device or a pipe needs nothing of its folder
-    if not os.access(folder if ordinary else output, os.W_OK):
-        raise PermissionError(f"-o {output}: {f'the folder {folder}' if ordinary else 'it'} cannot be written")
+    atomic.check_place(output, "-o")
 
 
 def read_concept(

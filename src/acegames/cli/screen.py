@@ -75,16 +75,28 @@ def saying_when_it_compiles(bar: Progress, task: TaskID) -> Iterator[None]:
         yield
 
 
-def solve_with_bar(work: Callable[[ace.OnProgress], T]) -> T:
-    """Run one solve or several with a bar on a terminal; the bar goes when the work is done."""
-    columns = (TextColumn("solving"), BarColumn(), TextColumn("{task.description}"))
+EXPLORING = "finding the situations that safe play can reach"
+UNITS = {"solving": "stage games", "finding minimal budgets": "states"}
+"""What each step of the work counts, where it is not situations."""
+
+
+def with_bar(work: Callable[[ace.OnProgress], T], step: str = "solving", begins: str = EXPLORING) -> T:
+    """Do work that tells of its progress with a bar on a terminal, which goes when it is done.
+
+    Args:
+        work: is given the `progress` callback.
+        step: the first step of the work.
+        begins: what is done before it tells anything.
+    """
+    columns = (TextColumn("{task.fields[step]}"), BarColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=err, transient=True, disable=unwatched()) as bar:
-        task = bar.add_task("finding the situations that safe play can reach", total=None)
+        task = bar.add_task(begins, total=None, step=step)
 
         def show(state: ace.Progress) -> None:
-            text = f"layer {state.layers_done:,}/{state.layers:,}, {state.pairs_done:,}/{state.pairs:,} stage games, "
-            text += f"{state.pace:,.0f}/s, {memory_used() / 2**20:,.0f} MiB, {state.seconds_left:,.0f} s left"
-            bar.update(task, completed=state.pairs_done, total=state.pairs, description=text)
+            done = f"{state.pairs_done:,}/{state.pairs:,} {UNITS.get(state.step, 'situations')}"
+            text = f"layer {state.layers_done:,}/{state.layers:,}, {done}, {state.pace:,.0f}/s, "
+            text += f"{memory_used() / 2**20:,.0f} MiB, {state.seconds_left:,.0f} s left"
+            bar.update(task, completed=state.pairs_done, total=state.pairs, description=text, step=state.step)
 
         with saying_when_it_compiles(bar, task):
             return work(show)

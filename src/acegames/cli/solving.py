@@ -11,7 +11,7 @@ from typer import Option
 
 import acegames as ace
 from acegames.cli import options as opt
-from acegames.cli.screen import Answer, err, escape, out, say_written, solve_with_bar, working
+from acegames.cli.screen import Answer, err, escape, out, say_written, with_bar
 from acegames.cli.tables import Took, certificate_data, show_summary, solution_data
 from acegames.engines.checkpoint import other_runs
 from acegames.system.compiling import seconds_compiling
@@ -58,10 +58,12 @@ def solve(
     options["keep_values"] = values
     options["engine"] = opt.read_engine(engine, threads, memory)
     compiled_before = seconds_compiling()
-    solution = solve_with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
+    solution = with_bar(lambda bar: ace.solve(model, wanted, progress=bar, **options))
     begun = time.perf_counter()
-    with working("checking"):
-        certificate = ace.verify(model, solution.policy, solution.concept) if verify else None
+    certificate = None
+    if verify:
+        asked = model, solution.policy, solution.concept
+        certificate = with_bar(lambda bar: ace.verify(*asked, progress=bar), "checking")
     took = Took(time.perf_counter() - begun, seconds_compiling() - compiled_before)
     good = certificate is None or certificate.ok
     output = output if good else None
@@ -99,7 +101,7 @@ def bracket(
     """
     model, within = opt.discounted(opt.read_game(game), epsilon, gamma, cost_gamma)
     wanted = opt.read_concept(concept, objective, model)
-    found = solve_with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
+    found = with_bar(lambda bar: ace.bracket(model, wanted, epsilon=within, relative=relative, progress=bar))
     out.print(escape(str(found)))
     sides = {"down": found.down, "up": found.up}
     data = {"verdict": found.verdict, **{k: None if s is None else solution_data(s) for k, s in sides.items()}}

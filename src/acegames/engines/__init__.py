@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from acegames.model.game import MarkovGame
 from acegames.numerics import LARGEST_TOTAL
 from acegames.policy.layer import PolicyLayer, Reached
 from acegames.safety.lattice import Lattice
+from acegames.system.progress import OnProgress, Progress
 
 __all__ = ["Engine", "EngineResult", "OnProgress", "Progress", "check_rewards"]
 
@@ -32,31 +32,6 @@ def check_rewards(game: MarkovGame, concept: Concept) -> None:
                 f"player {player!r}: the rewards of all steps come to {total:.3g} in size (the floor of deviations included), "
                 f"must be at most {LARGEST_TOTAL:g}; measure them in a larger unit"
             )
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a solve stands; given to the `progress` callback after each layer."""
-
-    layers_done: int
-    layers: int
-    pairs_done: int
-    pairs: int
-    seconds: float
-    resumed: int = 0  # of the pairs done, those that an earlier run left in the checkpoint
-
-    @property
-    def pace(self) -> float:
-        """Pairs per second of this run."""
-        return (self.pairs_done - self.resumed) / max(self.seconds, 1e-9)
-
-    @property
-    def seconds_left(self) -> float:
-        """Estimate from the pace so far."""
-        return self.seconds * (self.pairs - self.pairs_done) / max(self.pairs_done - self.resumed, 1)
-
-
-OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, eq=False)

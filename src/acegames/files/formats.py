@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from acegames.adapters import gambit
 from acegames.errors import BadFile, InvalidOption
@@ -19,10 +20,12 @@ from acegames.files.games import load_archive, load_text, save_archive, save_tex
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
 from acegames.system.container import MAGIC, naming
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress
 
 Source = str | PathLike[str]
 
-GAME, SOLUTION = "game", "solution"
+GAME, POLICY, SOLUTION = "game", "policy", "solution"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Format:
     export: Callable[..., int] | None = None  # of a game; returns the number of lines
     export_policy: Callable[[Policy, Source], int] | None = None
     takes_outside: bool = False  # `export` takes the payoff of infeasible joint actions
+    takes_progress: bool = False  # `export_policy` takes a `progress` callback
 
 
 def _write_nfg(game: MarkovGame, path: Source, outside: float | None = None) -> int:
@@ -58,6 +62,7 @@ FORMATS = [
         save=tables.write_game,
         export=tables.write_game,
         export_policy=tables.write_policy,
+        takes_progress=True,
     ),
     Format((".ace",), "solutions", kind=SOLUTION, load=load_archive),
 ]
@@ -113,10 +118,24 @@ def save(game: MarkovGame, path: Source) -> None:
         InvalidGame: a label cannot be written.
         BadFile: no format that keeps the whole game has this ending.
     """
+    writer = check_saving(path)
+    with within_memory("writing the game", tables.SMALLER):
+        writer(game, path)
+
+
+def check_saving(path: Source) -> Callable[[MarkovGame, Source], object]:
+    """What writes a game to such a file; BadFile where the ending is none that `save` knows."""
     found = format_of(path)
     if found is None or found.save is None:
         raise BadFile(f"the suffix of {os.fspath(path)!r} must be one of {', '.join(endings('save'))}")
-    found.save(game, path)
+    return found.save
+
+
+class Exporting(NamedTuple):
+    """A game or a policy on its way to other programs."""
+
+    what: str  # `GAME` or `POLICY`
+    write: Callable[[Any, OnProgress | None], int]  # of it; returns the number of lines
 
 
 def export(
@@ -125,9 +144,17 @@ def export(
     """Write a game or a policy for other programs, in the format of the ending of `output`.
 
     Returns what was written, "game" or "policy", and its number of lines. `source` is the file of a
-    solution or a policy, or whatever `load` takes for a game. Of a solution, `game` writes the game
-    and not the policy. `outside` is the payoff of infeasible joint actions, for formats that cannot
-    leave them out.
+    solution or a policy, or whatever `load` takes for a game.
+    """
+    target = exporting(source, output, game=game, outside=outside)
+    return target.what, target.write(load(source) if target.what == GAME else Policy.load(source), None)
+
+
+def exporting(source: str, output: Path, *, game: bool = False, outside: float | None = None) -> Exporting:
+    """What is to be written and what writes it; InvalidOption, before anything is read, if nothing.
+
+    Of a solution, `game` writes the game and not the policy. `outside` is the payoff of infeasible
+    joint actions, for formats that cannot leave them out.
     """
     is_game = game or not Path(source).is_file() or holds_game(source)
     ability = "export" if is_game else "export_policy"
@@ -139,10 +166,16 @@ def export(
     if outside is not None and not found.takes_outside:
         takers = [e for other in FORMATS if other.takes_outside for e in other.endings]
         raise InvalidOption(f"--outside: goes with an output that ends in {' or '.join(takers)}")
-    if found.export is not None and is_game:
-        return "game", found.export(load(source), output, **({} if outside is None else {"outside": outside}))
-    assert found.export_policy is not None
-    return "policy", found.export_policy(Policy.load(source), output)
+    writer: Any = getattr(found, ability)
+    given = {} if outside is None else {"outside": outside}
+
+    def write(written: Any, progress: OnProgress | None) -> int:
+        told = {"progress": progress} if found.takes_progress and not is_game else {}
+        with within_memory("writing the table", tables.SMALLER):
+            lines: int = writer(written, output, **given, **told)
+            return lines
+
+    return Exporting(GAME if is_game else POLICY, write)
 
 
 def _looks_like_archive(path: str) -> bool:

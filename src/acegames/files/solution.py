@@ -34,6 +34,7 @@ from acegames.files.game_archive import game_from_archive, game_to_archive
 from acegames.files.game_data import labels_to_data, names_from_data, reservoirs_from_data, reservoirs_to_data
 from acegames.files.games import SOLUTION
 from acegames.files.stated import check_stated
+from acegames.files.tables import SMALLER
 from acegames.model.amounts import LARGEST
 from acegames.model.arrays import pointers
 from acegames.model.game import MarkovGame
@@ -58,6 +59,7 @@ from acegames.system.container import (
     read_archive,
     write_archive,
 )
+from acegames.system.memory import within_memory
 
 POLICY = "acegames-policy"
 LABELS = ("players", "states", "actions", "constraints")
@@ -67,6 +69,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Table = tuple[NDArray[Any], NDArray[Any]]  # row_ptr and action
 
 
+@within_memory("writing the policy", SMALLER)
 def save_policy(policy: Policy, path: str | PathLike[str]) -> None:
     """Write a policy to one file."""
     write_archive(path, POLICY, *_policy_to_archive(policy), _format_version(policy))
@@ -81,6 +84,7 @@ def load_policy(path: str | PathLike[str]) -> Policy:
         return _policy_from_archive(header, arrays, path)
 
 
+@within_memory("writing the solution", SMALLER)
 def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
     """Write game, policy, values, options and guarantee to one file."""
     game_header, game_arrays = game_to_archive(solution.game)

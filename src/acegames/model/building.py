@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from acegames.model.user_functions import check_optional
 
+SMALLER_GAME = "fewer states, joint actions or outcomes take less, as does a shorter horizon"
+"""What helps where there is not enough memory for a game."""
 PAUSE = 0.1
 """Seconds between two calls, at least, but for the last call of each time."""
 

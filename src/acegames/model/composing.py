@@ -22,7 +22,7 @@ from acegames.errors import InvalidGame, TooLarge
 from acegames.model.arrays import Bools, Growing, Ints, code_type, distinct, pointer_type, pointers
 from acegames.model.assemble import Names, OrderedLayer, assemble, read_costs
 from acegames.model.budgets import Budgets, negated, read_budget
-from acegames.model.building import OnBuilding, Teller
+from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
 from acegames.model.checks import Label, place
 from acegames.model.costs.random import Cost, RandomCost
 from acegames.model.game import MarkovGame, check_game
@@ -30,6 +30,7 @@ from acegames.model.layers import Layer
 from acegames.model.numbers import TINIEST
 from acegames.model.user_functions import check_function
 from acegames.system.machine import available_memory, check_memory
+from acegames.system.memory import within_memory
 
 __all__ = ["compose"]
 
@@ -47,6 +48,7 @@ _CASE_BYTES = 48
 _MOST_STATES = 2**31 - 1
 
 
+@within_memory("building the game", SMALLER_GAME)
 def compose(
     agents: Iterable[MarkovGame],
     *,

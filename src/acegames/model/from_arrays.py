@@ -13,14 +13,17 @@ from acegames.errors import InvalidGame
 from acegames.model.arrays import Bools, Ints
 from acegames.model.assemble import Names, RawLayer, assemble, read_costs
 from acegames.model.budgets import read_budget
+from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.costs.random import Cost
 from acegames.model.numbers import TINIEST
+from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@within_memory("building the game", SMALLER_GAME)
 def game_from_arrays(
     transition: ArrayLike,
     reward: ArrayLike,

@@ -16,13 +16,14 @@ from acegames.errors import InvalidGame
 from acegames.model.arrays import owners, pointers
 from acegames.model.assemble import Names, RawLayer, assemble, code_costs
 from acegames.model.budgets import read_budget
-from acegames.model.building import OnBuilding, Teller
+from acegames.model.building import SMALLER_GAME, OnBuilding, Teller
 from acegames.model.checks import JointAction, Label, check_horizon, check_labels, place, plain_label, read_initial
 from acegames.model.costs.random import Cost, is_distribution, read_cost
 from acegames.model.numbers import is_scalar, probability
 from acegames.model.user_functions import check_function, does_without_first
 from acegames.numerics import PROBABILITY_SUM
 from acegames.system.machine import check_memory
+from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
@@ -45,6 +46,7 @@ Table = tuple[list[int], dict[Label, Block]]
 """Times, and what happens at them in each state."""
 
 
+@within_memory("building the game", SMALLER_GAME)
 def game_from_functions(
     *,
     players: Sequence[Label],

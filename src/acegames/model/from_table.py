@@ -18,13 +18,16 @@ from acegames.errors import InvalidGame
 from acegames.model.arrays import Floats, Ints, alike
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import read_budget
+from acegames.model.building import SMALLER_GAME
 from acegames.model.checks import Label, check_horizon, check_labels
 from acegames.model.table_columns import Columns, Numbering, cost_columns
+from acegames.system.memory import within_memory
 
 if TYPE_CHECKING:
     from acegames.model.game import MarkovGame
 
 
+@within_memory("building the game", SMALLER_GAME)
 def game_from_table(
     outcomes: Any,
     rewards: Any = None,

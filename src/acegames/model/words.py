@@ -16,8 +16,8 @@ from acegames.numerics import SHOWN_AS_ZERO
 
 def shown(x: Any) -> Any:
     """A number to nine digits or three decimals, exact ones in full; None if not finite."""
-    exact = isinstance(x, Fraction)
-    rounded = float(plain(x) if isinstance(x, Fraction) else x)
+    exact = not isinstance(x, float) and isinstance(x, Fraction)  # the second takes far longer to say no
+    rounded = float(plain(x) if exact else x)
     if not math.isfinite(rounded):
         return None
     if not exact:

@@ -31,6 +31,7 @@ from acegames.numerics import PROBABILITY_SUM
 from acegames.policy.episode_costs import EpisodeCosts
 from acegames.policy.layer import action_offsets
 from acegames.policy.player_records import RowIndex
+from acegames.system.memory import within_memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,6 +88,7 @@ class Rollouts:
         }
 
 
+@within_memory("playing so many episodes", "fewer of them (episodes=) at once take less")
 def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Generator | int | None = None) -> Rollouts:
     """Play `episodes` independent episodes of a policy.
 
@@ -101,6 +103,7 @@ def simulate(game: MarkovGame, policy: Any, *, episodes: int, rng: np.random.Gen
         InvalidGame: `game` is no MarkovGame.
         InvalidOption: `policy` has no `distribution(t, state, spent)`, or `episodes` is not a whole
             number of at least 1.
+        TooLarge: there is not enough memory for so many episodes.
         ValueError: an answer of the policy is no distribution over legal joint actions.
         KeyError: from the policy, where it is not defined.
     """

@@ -6,9 +6,9 @@ which they can be kept. Its worth is its reward plus the policy's expected value
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,12 @@ class View:
 
     def spent(self, total: Any) -> list[float]:
         """Whole units in the user's own, to be shown."""
-        return [shown(k * u) for k, u in zip(np.asarray(total).tolist(), self.lattice.units, strict=True)]
+        return [amount(k) for k, amount in zip(np.asarray(total).tolist(), self._amounts, strict=True)]
+
+    @cached_property
+    def _amounts(self) -> list[Callable[[int], Any]]:
+        """What whole units of each constraint are to be shown as, each found out once."""
+        return [cache(lambda k, u=u: shown(k * u)) for u in self.lattice.units]
 
     def whole(self, counted: Floats) -> Ints:
         """Amounts (..., M) in the user's units as whole units."""

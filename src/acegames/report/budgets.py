@@ -10,8 +10,10 @@ from acegames.model.words import called, shown
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.situations import View
 from acegames.safety.frontier import Frontier
+from acegames.solving.curve import curve_of
 from acegames.solving.curve_budgets import spread
 from acegames.solving.pipeline import Solution
+from acegames.system.progress import OnProgress
 
 MOST_PAIRS = 400_000
 """Stage games up to which a curve, one more solve per constraint, is made: seconds."""
@@ -22,7 +24,7 @@ POINTS = 61
 MOST_MINIMAL = 400
 
 
-def minimal(view: View) -> tuple[Frontier | None, str]:
+def minimal(view: View, progress: OnProgress | None = None) -> tuple[Frontier | None, str]:
     """Minimal budgets of every time and state, of the game as counted; or None and why."""
     if not view.game.constraints:
         return None, "This game has no budgets."
@@ -30,7 +32,7 @@ def minimal(view: View) -> tuple[Frontier | None, str]:
     if len(view.game.constraints) > 1 and pairs > FRONTIER_PAIRS:
         return None, f"Left out: the game has {pairs:,} stage games. `acegames frontier GAME` computes it."
     try:
-        return Frontier(view.counted), ""
+        return Frontier(view.counted, progress), ""
     except TooLarge as error:
         return None, f"Left out: {error}."
 
@@ -52,21 +54,31 @@ def frontier_data(view: View, frontier: Frontier | None, note: str) -> dict[str,
     return {"rows": [[shown(x) for x in rows[k]] for k in kept], "note": " ".join(said), "number": len(rows)}
 
 
-def curves(view: View, solution: Solution) -> list[dict[str, Any]]:
-    """What each budget is worth, the others as they are; or a note on why that is left out."""
+def curves(
+    view: View, solution: Solution, frontier: Frontier | None, note: str, progress: OnProgress | None = None
+) -> list[dict[str, Any]]:
+    """What each budget is worth, the others as they are; or a note on why that is left out.
+
+    `note` says why there are no minimal budgets, without which there is no curve.
+    """
     few = range(min(len(view.game.constraints), MOST_CURVES))
-    return [{"constraint": m, "budgets": [], "values": [], "notes": [], **_curve(solution, m)} for m in few]
+    found = (_curve(solution, m, frontier, note, progress) for m in few)
+    return [{"constraint": m, "budgets": [], "values": [], "notes": [], **curve} for m, curve in enumerate(found)]
 
 
-def _curve(solution: Solution, m: int) -> dict[str, Any]:
+def _curve(
+    solution: Solution, m: int, frontier: Frontier | None, note: str, progress: OnProgress | None
+) -> dict[str, Any]:
     label, pairs = solution.game.constraints[m], count_pairs(solution.policy.layers)
     if all(isinstance(row[m], float) for row in solution.game.budgets):
         return {"notes": ["This constraint has no limit."]}
     if pairs > MOST_PAIRS:
         left_out = f"Left out: it takes another solve, and this one has {pairs:,} stage games. "
         return {"notes": [f"{left_out}`acegames frontier GAME --curve --constraint {called(label)}` shows it."]}
+    if frontier is None:
+        return {"notes": [note.removesuffix(".")]}
     try:
-        curve = solution.budget_curve(label, points=POINTS)
+        curve = curve_of(solution, label, points=POINTS, frontier=frontier, progress=progress)
     except AceError as error:
         return {"notes": [f"Left out: {error}"]}
     return {

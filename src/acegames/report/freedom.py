@@ -21,6 +21,7 @@ from acegames.numerics import TIE
 from acegames.policy.simulation import Rollouts
 from acegames.policy.situations import Stage, View, stages
 from acegames.solving.pipeline import solve
+from acegames.system.progress import OnProgress
 
 MOST_STEPS = 50_000
 """Steps of episodes that are looked at; a few seconds."""
@@ -45,13 +46,13 @@ def without_budgets(game: MarkovGame) -> MarkovGame:
     )
 
 
-def freedom(view: View, rollouts: Rollouts) -> Freedom:
+def freedom(view: View, rollouts: Rollouts, progress: OnProgress | None = None) -> Freedom:
     """Compare what was played with what each player would have liked."""
     unbounded, concept = without_budgets(view.counted), view.policy.concept
     try:
-        free = solve(unbounded, concept)
+        free = solve(unbounded, concept, progress=progress)
     except NoEquilibrium:
-        free = solve(unbounded, CE(concept.objective))
+        free = solve(unbounded, CE(concept.objective), progress=progress)
     episodes = min(len(rollouts.state), max(1, MOST_STEPS // view.game.horizon))
     removed, width = np.zeros(len(view.game.players)), 1 + len(view.game.constraints)
     without = View.of(unbounded, free.policy)

@@ -22,6 +22,7 @@ from acegames.report.deviations import NOT_LEGAL, Deviation, deviations
 from acegames.report.reasons import Reasons
 from acegames.safety.frontier import Frontier
 from acegames.solving.curve_budgets import spread
+from acegames.system.progress import OnProgress, Teller
 
 Key = tuple[int, ...]  # t, state, whole units spent
 CELLS_PER_SITUATION = 10
@@ -118,7 +119,9 @@ def _extremes(view: View, visits: dict[Key, int]) -> list[Key]:
     return found
 
 
-def describe(view: View, frontier: Frontier | None, chosen: Chosen) -> dict[str, Any]:
+def describe(
+    view: View, frontier: Frontier | None, chosen: Chosen, progress: OnProgress | None = None
+) -> dict[str, Any]:
     """Records of the situations, a list per time, and what they refer to.
 
     "rows" are the legal joint actions of "layer,state", by action numbers; "needs" the least
@@ -126,11 +129,13 @@ def describe(view: View, frontier: Frontier | None, chosen: Chosen) -> dict[str,
     """
     reasons, rows = Reasons(view, frontier), {}
     records: list[list[list[Any]]] = []
+    teller = Teller(progress, "describing situations", view.game.horizon, chosen.shown)
     for t, at in enumerate(chosen.at):
         layer = view.counted.layer(t)
         for s in np.unique(at[0]).tolist():
             rows[f"{view.game.layer_at[t]},{s}"] = [layer.action[r].tolist() for r in layer.rows(s)]
         records.append([record for stage in stages(view, t, *at) for record in _of_stage(view, stage, reasons)])
+        teller.layer(len(at[0]))
     return {"situations": records, "rows": rows, "needs": reasons.needs}
 
 
@@ -149,9 +154,9 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
             [
                 s,
                 view.spent(stage.total[p]),
-                [shown(v) for v in values[p]],
+                [shown(v) for v in values[p].tolist()],
                 [[r - begin, shown(x)] for r, x in played.items()],
-                [[int(stage.row[e]) - begin, *(shown(q) for q in stage.worth[e])] for e in good],
+                [[int(stage.row[e]) - begin, *map(shown, stage.worth[e].tolist())] for e in good],
                 [[int(stage.row[e]) - begin, *reasons.of(stage, e)] for e in bad],
                 [
                     [d.player, d.told, shown(d.chance), d.action, *_outcome(d, begin)]
@@ -217,9 +222,9 @@ def _cells(view: View, t: int, state: int, total: Ints) -> dict[str, Any]:
     likeliest = [int(a + np.argmax(prob[a:b])) for a, b in pairwise(ptr.tolist())]
     return {
         "c": [list(column) for column in zip(*map(view.spent, total), strict=True)],
-        "v": [[round_off(v) for v in column] for column in layer.values_at(pair).T],
-        "a": [int(row[k] - layer.row_ptr[state]) for k in likeliest],
-        "p": [round_off(prob[k]) for k in likeliest],
+        "v": [list(map(round_off, column)) for column in layer.values_at(pair).T.tolist()],
+        "a": (row[likeliest] - layer.row_ptr[state]).tolist(),
+        "p": list(map(round_off, prob[likeliest].tolist())),
     }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from acegames.errors import InvalidOption
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.user_functions import check_optional
 from acegames.model.words import called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
@@ -30,7 +31,9 @@ from acegames.report.summary import summary_data
 from acegames.safety.frontier import Frontier
 from acegames.solving.guarantee import guarantee
 from acegames.solving.pipeline import Solution, Stats
-from acegames.system.atomic import write_parts
+from acegames.system.atomic import check_place, write_parts
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress
 from acegames.verifier import Certificate, verify
 
 FITS = 2_700_000
@@ -62,6 +65,7 @@ def write_report(
     rng: np.random.Generator | int | None = 0,
     most: int | None = None,
     seed: int | None = None,
+    progress: OnProgress | None = None,
 ) -> Written:
     """Write one HTML page that shows a solution, or a policy of a game. It needs no network.
 
@@ -77,18 +81,38 @@ def write_report(
         most: show at most this many situations (t, state, spent). By default as many as keep the
             page below 3 MB. The page says what is left out.
         seed: the earlier name of `rng`.
+        progress: called with a `Progress` after each layer of the check, of the minimal budgets, of
+            the solves for the values of budgets, and of the description; its `step` says which.
 
     Raises:
         InvalidOption: naming the option and the rule.
+        TooLarge: there is not enough memory.
+        OSError: no file can be written at `path`.
     """
     if seed is not None:
         warnings.warn("report: seed= is now rng=", DeprecationWarning, stacklevel=3)
         rng = seed
+    check_optional("progress", progress, ("progress",))
+    check_place(path)
+    with within_memory("the report", "fewer episodes (episodes=) and situations (most=) take less"):
+        return _written(answer, path, game, episodes, rng, most, progress)
+
+
+def _written(
+    answer: Solution | Policy,
+    path: str | PathLike[str],
+    game: MarkovGame | None,
+    episodes: int,
+    rng: np.random.Generator | int | None,
+    most: int | None,
+    progress: OnProgress | None,
+) -> Written:
     solution = _as_solution(answer, game)
     if not solution.policy.keeps_values:
         raise InvalidOption(f"report: shows what every situation is worth. {NO_VALUES}")
     most = None if most is None else check_count("most", most)
-    data, chosen, certificate = collect(solution, episodes=check_count("episodes", episodes), rng=rng, most=most)
+    episodes, drawn = check_count("episodes", episodes), np.random.default_rng(rng)
+    data, chosen, certificate = collect(solution, episodes=episodes, rng=drawn, most=most, progress=progress)
     text = page(data)
     target = Path(fspath(path))
     write_parts(target, [text])
@@ -114,19 +138,24 @@ def _as_solution(answer: Solution | Policy, game: MarkovGame | None) -> Solution
 
 
 def collect(
-    solution: Solution, *, episodes: int, rng: np.random.Generator | int | None, most: int | None
+    solution: Solution,
+    *,
+    episodes: int,
+    rng: np.random.Generator,
+    most: int | None,
+    progress: OnProgress | None = None,
 ) -> tuple[dict[str, Any], Chosen, Certificate]:
     """Everything that the page shows, ready for JSON."""
     view = View.of(solution.game, solution.policy)
-    certificate = verify(view.game, view.policy, solution.concept)
-    rollouts = simulate(view.game, view.policy, episodes=episodes, rng=np.random.default_rng(rng))
-    frontier, note = minimal(view)
+    certificate = verify(view.game, view.policy, solution.concept, progress=progress)
+    rollouts = simulate(view.game, view.policy, episodes=episodes, rng=rng)
+    frontier, note = minimal(view, progress)
     played = sample(view, rollouts)
-    free = freedom(view, rollouts) if view.game.constraints else None
+    free = freedom(view, rollouts, progress) if view.game.constraints else None
     fixed = {
         "summary": summary_data(view, solution, certificate, rollouts, free),
         "frontier": frontier_data(view, frontier, note),
-        "curves": curves(view, solution),
+        "curves": curves(view, solution, frontier, note, progress),
         "episodes": episode_data(view, rollouts, played),
         "final": final_spending(view, rollouts),
         **_labels(view, frontier),
@@ -137,7 +166,7 @@ def collect(
     limit, visits = AT_FIRST if most is None else most, visited(view, rollouts)
     while True:
         chosen = choose(view, limit, wanted, visits)
-        described = _described(view, frontier, chosen, limit, told)
+        described = _described(view, frontier, chosen, limit, told, progress)
         size = len(json_for_script(described))
         if most is not None or size <= room or limit < 10:
             break
@@ -146,9 +175,11 @@ def collect(
     return {**fixed, **described, "notes": notes, "thinned": chosen.thinned}, chosen, certificate
 
 
-def _described(view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int]) -> dict[str, Any]:
+def _described(
+    view: View, frontier: Frontier | None, chosen: Chosen, limit: int, told: set[int], progress: OnProgress | None
+) -> dict[str, Any]:
     """Situations, maps, and the labels of their states and of those told of elsewhere."""
-    found = describe(view, frontier, chosen)
+    found = describe(view, frontier, chosen, progress)
     records = itertools.chain(*found["situations"])
     named = {s for record in records for s in (record[0], *(reason[3] for reason in record[5]))}
     states = {str(s): called(view.game.states[s]) for s in sorted(named | told)}

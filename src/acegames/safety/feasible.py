@@ -15,11 +15,16 @@ from acegames.model.amounts import read_pair, rows_from_units, to_units
 from acegames.model.arrays import in_pair_order
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.model.numbers import plain_array
+from acegames.model.user_functions import check_optional
 from acegames.safety.explore import explore
 from acegames.safety.frontier import Frontier, minimal_elements
 from acegames.safety.lattice import Lattice, lattice
 from acegames.safety.space import Space, plan
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress
 
+REMEDY = "coarser costs (round_costs), smaller budgets or a shorter horizon have fewer situations"
+"""What takes less memory where every pair is listed."""
 Spent = tuple[int | float | Fraction, ...]
 
 
@@ -34,6 +39,7 @@ class Feasibility:
     game: MarkovGame
     lattice: Lattice
     space: Space  # every pair is a cell of it: nothing is clipped
+    progress: OnProgress | None = None  # told of when the minimal budgets are found
 
     @property
     def feasible(self) -> bool:
@@ -76,7 +82,7 @@ class Feasibility:
     @cached_property
     def frontier(self) -> Frontier:
         """Minimal budgets of every (t, state)."""
-        return Frontier(self.game)
+        return Frontier(self.game, self.progress)
 
     @cached_property
     def minimal_budgets(self) -> NDArray[Any]:
@@ -134,14 +140,22 @@ class Feasibility:
         return f"<Feasibility: {verdict}, of {self.game!r}>"
 
 
-def feasibility(game: MarkovGame) -> Feasibility:
+@within_memory("what safe play can reach", REMEDY)
+def feasibility(game: MarkovGame, *, progress: OnProgress | None = None) -> Feasibility:
     """Decide whether the game can be played safely, and find every feasible pair and joint action.
 
     Time and memory are linear in pairs times joint actions times outcomes.
 
+    Args:
+        game: the game.
+        progress: called with a `Progress` after each time when the minimal budgets are asked for,
+            which can take long where there are several constraints. It counts states.
+
     Raises:
-        TooLarge: when costs are too fine for 64-bit integers.
+        TooLarge: when costs are too fine for 64-bit integers, or there is not enough memory.
+        InvalidOption: `progress` is no function of one argument.
     """
     check_game(game)
+    check_optional("progress", progress, ("progress",))
     whole = lattice(game)
-    return Feasibility(game, whole, explore(plan(game, whole, clip=False)))
+    return Feasibility(game, whole, explore(plan(game, whole, clip=False)), progress)

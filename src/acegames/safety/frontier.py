@@ -35,11 +35,14 @@ from acegames.model.arrays import Bools, Ints, look_up, owners
 from acegames.model.game import Layer, MarkovGame, exact_costs, reachable_states
 from acegames.model.numbers import Bound
 from acegames.model.words import to_digits
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress, Teller
 
 Antichain = Ints  # (k, M + R): what is needed, then what each of the R reservoirs must hold
 NOTHING = np.int64(-LARGEST)
 """Stands for minus infinity: no budget is needed."""
 MOST_ELEMENTS = 50_000
+FINDING = "finding minimal budgets"  # the step that progress is told of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class _Needs:
 
 
 def _step_back(
-    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools
+    table: Layer, cost: Ints, at_least: Ints, stored: Sequence[int], after: _Needs, reached: Bools, teller: Teller
 ) -> _Needs:
     """One step of the recursion: by arrays for antichains of one element, one by one for others."""
     need = np.maximum(at_least, _shift(after.single[table.next_state], cost, stored))
@@ -70,21 +73,28 @@ def _step_back(
     settled[owner[attained]] = True
     settled[owner[plural]] = False
     chains = {}
+    sure = plural & (np.diff(table.out_ptr) == 1)  # rows with one outcome, which need no join
     for s in map(int, np.flatnonzero(reached & ~settled)):
-        choices = []
-        for r in table.rows(s):
-            outs = table.outcomes(r)
-            join = joined[r : r + 1]
-            if plural[r]:
-                join = at_least[outs].max(axis=0, keepdims=True)
-                for nxt, c in zip(table.next_state[outs].tolist(), cost[outs], strict=True):
-                    join = _join(join, _shift(after.of(nxt), c, stored))
+        rows = np.arange(table.row_ptr[s], table.row_ptr[s + 1])
+        choices = [joined[rows[~plural[rows]]]]
+        outs = table.out_ptr[rows[sure[rows]]]
+        if len(outs):
+            needs = [after.of(nxt) for nxt in table.next_state[outs].tolist()]
+            each = np.repeat(outs, list(map(len, needs)))
+            choices.append(np.maximum(at_least[each], _shift(np.concatenate(needs), cost[each], stored)))
+        for r in rows[plural[rows] & ~sure[rows]].tolist():
+            here = table.outcomes(r)
+            join = at_least[here].max(axis=0, keepdims=True)
+            for nxt, c in zip(table.next_state[here].tolist(), cost[here], strict=True):
+                join = _join(join, _shift(after.of(nxt), c, stored))
             choices.append(join)
         found = minimal_elements(np.concatenate(choices))
         if len(found) == 1:
             single[s] = found[0]
         else:
             chains[s] = found
+        teller.pair()
+    teller.layer(int((reached & settled).sum()))
     return _Needs(single, chains, reached)
 
 
@@ -94,10 +104,11 @@ class Frontier:
     `reference` holds the last finite entry of each budget (0 if there is none) or the capacity of a
     reservoir; a minimal budget replaces that entry. A reservoir that starts full starts full with
     any capacity, another one at its level, or full where less fits. Every minimal budget is a whole
-    multiple of `units`.
+    multiple of `units`. The `progress` callback counts the states of each time.
     """
 
-    def __init__(self, game: MarkovGame) -> None:
+    @within_memory("the minimal budgets", "fewer constraints or coarser costs have fewer of them")
+    def __init__(self, game: MarkovGame, progress: OnProgress | None = None) -> None:
         self._game = game
         columns = list(zip(*game.budgets, strict=True))
         self.reference = [
@@ -123,13 +134,14 @@ class Frontier:
             shift[:, m] = whole_shift
         bounded = np.array([[isinstance(b, Fraction) for b in row] for row in game.budgets], dtype=bool)
         reach = reachable_states(game)
+        teller = Teller(progress, FINDING, game.horizon, sum(int(x.sum()) for x in reach[:-1]))
         needs = [_Needs(np.full((len(game.states), len(columns) + len(stored)), NOTHING), {}, reach[-1])]
         for t in reversed(range(game.horizon)):
             table = game.layer(t)
             cost = look_up(costs, table.cost)
             at_least = np.where(bounded[t], cost - shift[t], NOTHING)
             held = np.broadcast_to(-shift[t, stored], (len(cost), len(stored)))
-            needs.append(_step_back(table, cost, np.hstack([at_least, held]), stored, needs[-1], reach[t]))
+            needs.append(_step_back(table, cost, np.hstack([at_least, held]), stored, needs[-1], reach[t], teller))
         self._need = needs[::-1]
 
     def at_root(self) -> list[tuple[Bound, ...]]:

@@ -19,9 +19,10 @@ from acegames.model.arrays import owners
 from acegames.model.assemble import Names, RawLayer, assemble
 from acegames.model.budgets import Budgets
 from acegames.model.game import JointAction, Label, MarkovGame
-from acegames.safety.feasible import Feasibility, feasibility
+from acegames.safety.feasible import REMEDY, Feasibility, feasibility
 from acegames.safety.graph import feasible_graph
 from acegames.safety.infeasible import infeasible
+from acegames.system.memory import within_memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Reduction:
     feasibility: Feasibility
 
     @cached_property
+    @within_memory("the game without budgets", REMEDY)
     def game(self) -> MarkovGame:
         """The action-constrained Markov game: states (state, spent), no constraints."""
         game, states = self.original, dict[Label, int]()
@@ -103,6 +105,7 @@ def reduce(game: MarkovGame) -> Reduction:
 
     Raises:
         Infeasible: when no policy keeps the budgets; it carries the minimal budgets that would do.
+        TooLarge: as `feasibility`.
     """
     found = feasibility(game)
     if not found.feasible:

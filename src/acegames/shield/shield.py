@@ -30,7 +30,7 @@ from acegames.model.checks import UNSAID, check_choice, first_state
 from acegames.model.game import JointAction, Label, MarkovGame, check_game, place
 from acegames.policy.tracker import AT_AN_END, CostTracker, Spent
 from acegames.safety.explore import explore
-from acegames.safety.feasible import Feasibility
+from acegames.safety.feasible import REMEDY, Feasibility
 from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.safety.space import plan
@@ -40,6 +40,7 @@ from acegames.shield.safe_sets import Sealed, find_safe_sets, number_pairs, seal
 from acegames.shield.situation import Chosen, Situation
 from acegames.shield.tables import check_size, joint_masks, nearest_actions, turn_masks, whole_units
 from acegames.system.deprecation import deprecated
+from acegames.system.memory import within_memory
 
 
 class Shield(Sealed):
@@ -71,6 +72,7 @@ class Shield(Sealed):
         TooLarge: costs are too fine for exact integers, or there are too many situations.
     """
 
+    @within_memory("the shield", REMEDY)
     def __init__(
         self,
         game: MarkovGame,

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import rebuilt
+from acegames.approximate.rounding import rebuilt, rounded_by
 from acegames.approximate.within import Within
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress, check_rewards
@@ -45,10 +45,14 @@ from acegames.model.game import Label, MarkovGame, exact_costs, place
 from acegames.model.numbers import plain, plain_array
 from acegames.model.words import number
 from acegames.policy.layer import project
+from acegames.safety.frontier import Frontier
 from acegames.safety.lattice import lattice
 from acegames.solving.curve_budgets import Budget, Scale, given_budgets, varied_constraints
 from acegames.solving.pipeline import check_asked
+from acegames.solving.solution import Solution
+from acegames.system.memory import within_memory
 
+FOR_A_CURVE = "fewer budgets (budgets=, points=), one constraint at a time or rounded costs (epsilon=) take less"
 NAMED = 5  # budgets that a note names, at most
 SCHEDULE = "The budget is a schedule: a line stands for its last finite entry, the others are shifted along."
 NOT_COMPARABLE = "Without an objective each budget has the values of some equilibrium, which need not be comparable."
@@ -160,19 +164,64 @@ def budget_curve(
         InvalidOption: the constraint is unknown, or the budgets cannot be read.
         TooLarge: as in `solve`, or there are too many minimal budgets.
     """
+    within = Within(epsilon, relative, rounding)
+    return _curve(game, concept, constraint, within, budgets, points, engine, progress)
+
+
+def curve_of(
+    solution: Solution,
+    constraint: Any = None,
+    *,
+    budgets: Any = None,
+    points: int = 100,
+    engine: Engine | None = None,
+    progress: OnProgress | None = None,
+    frontier: Frontier | None = None,
+) -> BudgetCurve:
+    """`Solution.budget_curve`; `frontier` is that of the game as counted, where it is known."""
+    game, rules = solution.game, solution.policy.tracker.rounding
+    options = Within(), budgets, points, engine, progress, frontier
+    if solution.policy.tracker.exact:
+        return _curve(game, solution.concept, constraint, *options)
+    varied = game.constraints if constraint is None else constraint
+    for label, rule in zip(game.constraints, rules, strict=True):
+        named = label == varied or (isinstance(varied, (list, tuple)) and label in varied)
+        if named and rule is not None and (rule.direction == "ignore" or rule.lowest is not None):
+            how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
+            raise InvalidOption(
+                f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong "
+                "for smaller ones; ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all"
+            )
+    curve = _curve(rounded_by(game, rules), solution.concept, constraint, *options)
+    said = f"Costs are rounded. At the game's own budget: {solution.guarantee}"
+    return replace(curve, remarks=(*curve.remarks, said))
+
+
+@within_memory("computing the value of budget", FOR_A_CURVE)
+def _curve(
+    game: MarkovGame,
+    concept: Concept | None,
+    constraint: Any,
+    within: Within,
+    budgets: Any,
+    points: int,
+    engine: Engine | None,
+    progress: OnProgress | None,
+    frontier: Frontier | None = None,
+) -> BudgetCurve:
+    """`budget_curve`; a known frontier is taken, unless costs are yet to be rounded."""
     concept = check_asked(game, concept, engine, progress)
     check_rewards(game, concept)
     if not game.constraints:
         raise InvalidOption("budget_curve: the game has no budgets, there is nothing to vary")
     points = check_count("points", points, least=2)
     remarks: tuple[str, ...] = ()
-    within = Within(epsilon, relative, rounding)
     rounded = within.rounded(game, any_budget=True)
     if rounded is not None:
         asked = within.in_words(game)
         remarks = (f"Costs are rounded {within.direction} with {asked}.",) if asked else ()
-        game = rounded.game
-    scale = Scale(game)
+        game, frontier = rounded.game, None
+    scale = Scale(game, frontier)
     if budgets is None:
         varied = varied_constraints(scale, constraint)
         shown, steps = scale.default_budgets(varied, points)

@@ -30,8 +30,8 @@ class Scale:
     R <= b - r. Only costs and reserves count in the unit, and L may be cut to whole units too.
     """
 
-    def __init__(self, game: MarkovGame) -> None:
-        frontier = Frontier(game)
+    def __init__(self, game: MarkovGame, frontier: Frontier | None = None) -> None:
+        frontier = frontier or Frontier(game)
         self.game, self.units, self.reference = game, frontier.units, frontier.reference
         self.bounded = [any(isinstance(budget[m], Fraction) for budget in game.budgets) for m in range(len(self.units))]
         self.range = [self._where_it_matters(m) for m in range(len(self.units))]

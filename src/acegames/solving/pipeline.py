@@ -27,10 +27,16 @@ from acegames.safety.infeasible import infeasible_as_counted
 from acegames.safety.lattice import lattice
 from acegames.solving.guarantee import guarantee
 from acegames.solving.solution import Solution, Stats
+from acegames.system.memory import within_memory
 
 __all__ = ["Solution", "Stats", "estimate", "solve"]
 
 
+@within_memory(
+    "solving the game",
+    "`estimate` says what it takes; a checkpoint keeps the policy on disk, keep_values=False takes less, as do rounded "
+    "costs (epsilon=), and a limit of its own (LocalEngine(memory=...)) is kept beforehand",
+)
 def solve(
     game: MarkovGame,
     concept: Concept | None = None,
@@ -103,6 +109,7 @@ def solve(
     return Solution(game, concept, found.values, policy, stats, promise, run)
 
 
+@within_memory("the estimate", "a shorter horizon or coarser costs (epsilon=) take less")
 def estimate(
     game: MarkovGame,
     concept: Concept | None = None,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acegames.approximate.rounding import rounded_by
 from acegames.concepts import Concept
 from acegames.engines import Engine, OnProgress
-from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame
 from acegames.policy.policy import Policy
 from acegames.solving.guarantee import Guarantee
@@ -63,24 +61,9 @@ class Solution:
         An approximate solution gives the curve of the game with rounded costs. InvalidOption is
         raised if costs were cut off or ignored that would count under a smaller budget.
         """
-        from acegames.solving.curve import budget_curve
+        from acegames.solving.curve import curve_of
 
-        options: dict[str, Any] = {"budgets": budgets, "points": points, "engine": engine, "progress": progress}
-        rules = self.policy.tracker.rounding
-        if self.policy.tracker.exact:
-            return budget_curve(self.game, self.concept, constraint, **options)
-        varied = self.game.constraints if constraint is None else constraint
-        for label, rule in zip(self.game.constraints, rules, strict=True):
-            named = label == varied or (isinstance(varied, (list, tuple)) and label in varied)
-            if named and rule is not None and (rule.direction == "ignore" or rule.lowest is not None):
-                how = "not counted" if rule.direction == "ignore" else "cut off where they are very low"
-                raise InvalidOption(
-                    f"budget_curve: the costs of {label!r} were {how}, which is right for its own budget and wrong "
-                    "for smaller ones; ask acegames.budget_curve(game, concept, epsilon=...), which rounds for all"
-                )
-        curve = budget_curve(rounded_by(self.game, rules), self.concept, constraint, **options)
-        said = f"Costs are rounded. At the game's own budget: {self.guarantee}"
-        return replace(curve, remarks=(*curve.remarks, said))
+        return curve_of(self, constraint, budgets=budgets, points=points, engine=engine, progress=progress)
 
     def report(
         self,
@@ -90,6 +73,7 @@ class Solution:
         rng: np.random.Generator | int | None = 0,
         most: int | None = None,
         seed: int | None = None,
+        progress: OnProgress | None = None,
     ) -> Written:
         """Write one HTML page that shows the solution, readable from disk without a network.
 
@@ -99,10 +83,11 @@ class Solution:
             rng: a Generator or a seed; the same seed gives the same page.
             most: number of situations to show at most; by default, what keeps the page below 3 MB.
             seed: the earlier name of `rng`.
+            progress: called with a `Progress` now and then; its `step` says what is being done.
         """
         from acegames.report import write_report
 
-        return write_report(self, path, episodes=episodes, rng=rng, most=most, seed=seed)
+        return write_report(self, path, episodes=episodes, rng=rng, most=most, seed=seed, progress=progress)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write game, policy, values, options and guarantee to one file."""

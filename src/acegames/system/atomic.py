@@ -25,6 +25,23 @@ TEMPORARY, TEMPORARY_END = ".acegames-", ".tmp"  # the names of temporary files 
 BINARY = getattr(os, "O_BINARY", 0)
 
 
+def check_place(path: Path, name: str = "path") -> None:
+    """Refuse, before the work, a place where no file can be written after it.
+
+    `name` is what the user calls the path. Raises the OSError that writing would raise.
+    """
+    target = os.fspath(path)
+    folder = os.path.dirname(os.path.realpath(target))
+    if not os.path.isdir(folder):
+        missing = folder if os.path.islink(target) else os.path.dirname(target)
+        raise FileNotFoundError(f"{name} {target}: the folder {missing} does not exist")
+    if os.path.isdir(target):
+        raise IsADirectoryError(f"{name} {target}: is a folder, must be the name of a file")
+    ordinary = os.path.isfile(target) or not os.path.exists(target)  # a device or a pipe needs nothing of its folder
+    if not os.access(folder if ordinary else target, os.W_OK):
+        raise PermissionError(f"{name} {target}: {f'the folder {folder}' if ordinary else 'it'} cannot be written")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write text as UTF-8 at exactly `path`, whole or not at all."""
     write_parts(path, [text.encode()])

@@ -55,11 +55,14 @@ import numpy as np
 from acegames.concepts import Concept, check_concept
 from acegames.errors import InvalidOption
 from acegames.model.game import MarkovGame, check_game
+from acegames.model.user_functions import check_optional
 from acegames.numerics import VERIFY
 from acegames.system.announce import announce
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.certificate import Certificate, limit_phrase
 from acegames.verifier.counted import Counted
-from acegames.verifier.deviations import FAULTS_SHOWN, Evaluated, evaluate
+from acegames.verifier.deviations import CHECKING, FAULTS_SHOWN, Evaluated, evaluate
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import read_rules, unsound
@@ -72,8 +75,15 @@ from acegames.verifier.walk import Step, Walked, Witness, follow, plain_row
 __all__ = ["Certificate", "Step", "Witness", "verify"]
 
 
+@within_memory("verifying the policy", "fewer threads (engine=LocalEngine(threads=1)) take less")
 def verify(
-    game: MarkovGame, policy: Any, concept: Concept | None = None, *, tol: float | None = None, engine: Any = None
+    game: MarkovGame,
+    policy: Any,
+    concept: Concept | None = None,
+    *,
+    tol: float | None = None,
+    engine: Any = None,
+    progress: OnProgress | None = None,
 ) -> Certificate:
     """Check a policy against a game, independently of how the policy was found.
 
@@ -93,6 +103,8 @@ def verify(
         engine: a `LocalEngine(threads=...)` says how many threads to use, by default all
             processors; nothing else of it is used. The certificate does not depend on it. A policy
             is asked by several threads if its class says `thread_safe = True`.
+        progress: called with a `Progress` after each time that is judged, the last time first; of a
+            small game, whose times are judged at once, after that.
 
     Returns: A certificate; `print` it. A policy that is wrong in any way gives one with `ok` False,
         no exception.
@@ -100,10 +112,12 @@ def verify(
     Raises:
         InvalidOption: `concept` is no concept, or missing where the policy has none; `policy` has
             no `distribution`; `tol` is not a finite number of at least 0; `engine` has no
-            `threads`; or costs of the game are random, and the policy counts costs as they are.
-        TooLarge: random costs fall into too many cells.
+            `threads`; `progress` is no function of one argument; or costs of the game are random,
+            and the policy counts costs as they are.
+        TooLarge: random costs fall into too many cells, or there is not enough memory.
     """
-    concept = _read_arguments(policy, concept, tol, engine)
+    concept = read_arguments(policy, concept, tol, engine)
+    check_optional("progress", progress, ("progress",))
     check_game(game)
     rules, nonsense = read_rules(game, policy)
     if nonsense:
@@ -115,7 +129,7 @@ def verify(
     units = Units(counted.game)
     reader = Reader(counted.game, policy, units, rounded=not counted.exact, product=concept.product)
     with Threads(getattr(engine, "threads", None)) as threads:
-        found, walked = _judge(counted, units, reader, concept, threads)
+        found, walked = _judge(counted, units, reader, concept, threads, progress)
     problems = [] if counted.exact else unsound(game, policy, rules)
     problems += _problems(game, policy, reader, walked, found, tol)
     counting, allowance = [rule.direction for rule in rules], plain_row(counted.allowances())
@@ -167,18 +181,27 @@ def _unknown(width: int) -> Any:
 
 
 def _judge(
-    counted: Counted, units: Units, reader: Reader, concept: Concept, threads: Threads
+    counted: Counted,
+    units: Units,
+    reader: Reader,
+    concept: Concept,
+    threads: Threads,
+    progress: OnProgress | None,
 ) -> tuple[Evaluated, Walked]:
     """Find what the policy is worth and what deviations gain, then what the policy realises."""
     subgames = Subgames.of(counted.game, units, threads)
-    found = evaluate_together(subgames, reader, concept) or evaluate(subgames, reader, concept, threads)
+    found = evaluate_together(subgames, reader, concept)
+    if found is None:
+        found = evaluate(subgames, reader, concept, threads, progress)
+    else:
+        Teller(progress, CHECKING, counted.game.horizon, found.pairs).finish()
     if found.worst is None or not counted.exact:
         return found, follow(counted, reader, units)
     return found, Walked(plain_row(units.amounts(found.worst)), np.zeros(len(found.worst)), None)
 
 
-def _read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
-    """Return the concept to judge by."""
+def read_arguments(policy: Any, concept: Any, tol: Any, engine: Any) -> Concept:
+    """Return the concept to judge by; refuse options that break a rule."""
     if engine is not None and not hasattr(engine, "threads"):
         raise InvalidOption(f"engine: got {engine!r:.60}, must be a LocalEngine")
     if not callable(getattr(policy, "distribution", None)):

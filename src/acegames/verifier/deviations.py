@@ -25,6 +25,7 @@ import numpy as np
 from acegames.concepts import Concept
 from acegames.model.game import Layer, MarkovGame
 from acegames.system.announce import announce
+from acegames.system.progress import OnProgress, Teller
 from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
@@ -35,6 +36,7 @@ from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent, Units
 
+CHECKING = "checking"  # the step that progress is told of
 FAULTS_SHOWN = 5
 """Sentences made at most; there can be millions of faults."""
 
@@ -63,7 +65,13 @@ class Evaluated:
     worst: Spent | None  # the most that the policy spends; None where it is unknown, or runs into a fault
 
 
-def evaluate(subgames: Subgames, reader: Reader, concept: Concept, threads: Threads = ALONE) -> Evaluated:
+def evaluate(
+    subgames: Subgames,
+    reader: Reader,
+    concept: Concept,
+    threads: Threads = ALONE,
+    progress: OnProgress | None = None,
+) -> Evaluated:
     """Return root values and the largest gains of each player over all subgames.
 
     Pairs that the policy declares alike are judged as one, unless it is at fault.
@@ -72,23 +80,30 @@ def evaluate(subgames: Subgames, reader: Reader, concept: Concept, threads: Thre
     declared = reader.declared()
     if declared is not None:
         try:
-            found = _evaluate(subgames, reader, concept, threads, declared)
+            found = _evaluate(subgames, reader, concept, threads, declared, progress)
             if not found.n_faults:
                 return found
         except Contradicted:
             pass
-    return _evaluate(subgames, reader, concept, threads, None)
+    return _evaluate(subgames, reader, concept, threads, None, progress)
 
 
 def _evaluate(
-    subgames: Subgames, reader: Reader, concept: Concept, threads: Threads, declared: list[Ints] | None
+    subgames: Subgames,
+    reader: Reader,
+    concept: Concept,
+    threads: Threads,
+    declared: list[Ints] | None,
+    progress: OnProgress | None,
 ) -> Evaluated:
     keys, game = subgames.keys, subgames.packed.game
     judge = _Judge(subgames, reader, concept, threads, Alike(subgames, reader, threads, declared))
     here = judge.nothing(1)
     values = np.full(len(game.players), np.nan)
+    teller = Teller(progress, CHECKING, game.horizon, sum(map(len, keys)))
     for t in reversed(range(len(keys) - 1)):
         here = judge.layer(t, here)
+        teller.layer(len(keys[t]))
     if keys:
         with np.errstate(over="ignore", invalid="ignore"):
             values = at_start(game, here.values[:, : len(game.players)]) + judge.base.sum(axis=0)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -33,23 +33,29 @@ from acegames.errors import InvalidOption, TooLarge
 from acegames.model.costs.random import RandomCost
 from acegames.model.game import STATED_TYPES, MarkovGame
 from acegames.model.numbers import exact, text
+from acegames.model.user_functions import check_optional
 from acegames.solving.pipeline import Solution
-from acegames.system.atomic import writing
+from acegames.system.atomic import check_place, writing
 from acegames.system.container import little_bytes
 from acegames.system.deprecation import deprecated
 from acegames.system.headers import Arrays, described
-from acegames.verifier import Certificate, verify
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress, Teller
+from acegames.verifier import Certificate, read_arguments, verify
 from acegames.verifier.arrays import Floats, Ints, offsets, owners
 from acegames.verifier.counted import Counted
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.reading import Reader
 from acegames.verifier.rounding import Rule, read_rules
+from acegames.verifier.threads import Threads
 from acegames.verifier.units import Units
 
 __all__ = ["Proof", "certify", "prove"]
 
 MOST_ENTRIES = 250_000_000
 """Joint actions of situations in a proof: a file of 2 GB, and an hour to check."""
+
+NOT_CERTIFIED = "solution: it is not certified, so there is nothing to prove."
 
 _MARGIN = 8.0
 """Claims leave room for this many times the rounding that the verifier allows for: the checker
@@ -88,22 +94,28 @@ def certify(solution: Solution, path: str | PathLike[str], *, tol: float | None 
     return prove(solution, path, tol=tol)
 
 
-def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = None) -> Proof:
+@within_memory("the proof", "it lists every situation; coarser costs (epsilon=) have fewer")
+def prove(
+    solution: Solution, path: str | PathLike[str], *, tol: float | None = None, progress: OnProgress | None = None
+) -> Proof:
     """Write a proof of a solution, for `python checker/ace_check.py PROOF` to confirm.
 
-    The solution is verified first. The claims are about the game with its true costs, also where
-    the policy rounds them.
+    The solution is verified, after it is clear that a proof of this size can be written there. The
+    claims are about the game with its true costs, also where the policy rounds them.
 
     Args:
         solution: what `solve` found, or `Solution.load` read.
         path: where to write the proof.
         tol: the largest gain by a deviation that is accepted anywhere, as in `verify`. The checker
             has a limit of its own.
+        progress: called with a `Progress` after each time that is checked, and then written; its
+            `step` says which.
 
     Raises:
         InvalidOption: costs of the game are drawn from distributions, or the solution does not pass
-            `verify`.
-        TooLarge: there are too many situations to be listed.
+            `verify`; or an option breaks its rule.
+        TooLarge: there are too many situations to be listed, or there is not enough memory.
+        OSError: no file can be written at `path`.
     """
     if not isinstance(solution, Solution):
         raise InvalidOption(
@@ -111,13 +123,16 @@ def prove(solution: Solution, path: str | PathLike[str], *, tol: float | None = 
         )
     game = solution.game
     _check_costs(game)
-    certificate = verify(game, solution.policy, solution.concept, tol=tol)
+    read_arguments(solution.policy, solution.concept, tol, None)
+    check_optional("progress", progress, ("progress",))
+    check_place(path)
+    listed = _List.of(solution)
+    certificate = verify(game, solution.policy, solution.concept, tol=tol, progress=progress)
     if not certificate.ok:
-        raise InvalidOption(f"solution: it is not certified, so there is nothing to prove. {certificate.problems[0]}")
-    rules, _ = read_rules(game, solution.policy)
-    header, claims = _header(solution, rules), _claims(certificate)
+        raise InvalidOption(f"{NOT_CERTIFIED} {certificate.problems[0]}")
+    header, claims = _header(solution, listed.rules), _claims(certificate)
     with writing(path) as file:
-        size = _write(file, {"name": game.name, **header, "claims": claims}, *_listed(solution, rules))
+        size = _write(file, {"name": game.name, **header, "claims": claims}, listed, progress)
     return Proof(
         path=Path(fspath(path)),
         size=size,
@@ -150,25 +165,51 @@ def _header(solution: Solution, rules: tuple[Rule, ...]) -> dict[str, Any]:
     return {"concept": type(solution.concept).__name__, "game": game.content(), "counted": counted}
 
 
-def _listed(solution: Solution, rules: tuple[Rule, ...]) -> tuple[Arrays, int, Iterator[Floats]]:
-    """The arrays of the game; the number of probabilities, and these, one time after another."""
-    game = solution.game
-    seen = Counted.of(game, rules)
-    units = Units(seen.game)
-    subgames = Subgames.of(seen.game, units)
-    times = range(game.horizon)
-    entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)
-    if entries > MOST_ENTRIES:
-        raise TooLarge(
-            f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {entries:,}"
-        )
-    reader = Reader(seen.game, solution.policy, units, rounded=not seen.exact)
-    arrays: Arrays = {
-        f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
-        for k, layer in enumerate(game.layers)
-        for field, dtype in STATED_TYPES.items()
-    }
-    return arrays, entries, (_probabilities(game, t, *subgames.pairs(t), reader) for t in times)
+class _List(NamedTuple):
+    """The situations that a proof lists."""
+
+    solution: Solution
+    rules: tuple[Rule, ...]
+    seen: Counted
+    units: Units
+    subgames: Subgames
+    entries: int  # joint actions in all of them
+
+    @staticmethod
+    def of(solution: Solution) -> _List:
+        """Find them; TooLarge where they are too many."""
+        game = solution.game
+        rules, nonsense = read_rules(game, solution.policy)
+        if nonsense:
+            raise InvalidOption(f"{NOT_CERTIFIED} {nonsense[0]}")
+        seen = Counted.of(game, rules)
+        units = Units(seen.game)
+        with Threads() as threads:
+            subgames = Subgames.of(seen.game, units, threads)
+        times = range(len(subgames.keys) - 1)
+        entries = sum(int(np.diff(game.layer(t).row_ptr)[subgames.pairs(t)[0]].sum()) for t in times)
+        if entries > MOST_ENTRIES:
+            raise TooLarge(
+                f"a proof lists every situation, and holds at most {MOST_ENTRIES:,} joint actions of situations; there are {entries:,}"
+            )
+        return _List(solution, rules, seen, units, subgames, entries)
+
+    def arrays(self) -> Arrays:
+        """Those of the game."""
+        return {
+            f"{k}.{field}": getattr(layer, field).astype(dtype, copy=False)
+            for k, layer in enumerate(self.solution.game.layers)
+            for field, dtype in STATED_TYPES.items()
+        }
+
+    def probabilities(self, progress: OnProgress | None) -> Iterator[Floats]:
+        """Of all joint actions, one time after another."""
+        game, keys = self.solution.game, self.subgames.keys
+        reader = Reader(self.seen.game, self.solution.policy, self.units, rounded=not self.seen.exact)
+        teller = Teller(progress, "writing the proof", game.horizon, sum(map(len, keys)))
+        for t in range(game.horizon):
+            yield _probabilities(game, t, *self.subgames.pairs(t), reader)
+            teller.layer(len(keys[t]))
 
 
 def _probabilities(game: MarkovGame, t: int, state: Ints, spent: Ints, reader: Reader) -> Floats:
@@ -195,14 +236,15 @@ def _claims(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def _write(file: IO[bytes], header: dict[str, Any], arrays: Arrays, entries: int, listed: Iterator[Floats]) -> int:
+def _write(file: IO[bytes], header: dict[str, Any], listed: _List, progress: OnProgress | None) -> int:
     """Write a proof whose probabilities need not all be in memory; return its size."""
     version = 2 if "reservoirs" in header["game"] else 1  # a checker that does not know them must not judge
     first, digest = f"acegames-proof {version}\n".encode(), hashlib.sha256()
-    every = [*described(arrays), ["policy.prob", "<f8", entries]]
+    arrays = listed.arrays()
+    every = [*described(arrays), ["policy.prob", "<f8", listed.entries]]
     line = json.dumps({**header, "arrays": every}, allow_nan=False).encode() + b"\n"
     file.write(first + bytes(2 * digest.digest_size) + b"\n")  # the digest is known in the end
-    parts: Iterator[Any] = chain([line], map(little_bytes, chain(arrays.values(), listed)))
+    parts: Iterator[Any] = chain([line], map(little_bytes, chain(arrays.values(), listed.probabilities(progress))))
     for part in parts:
         digest.update(part)
         file.write(part)

@@ -41,6 +41,7 @@ from acegames.model.costs.random import RandomCost
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.table_columns import NumberedTable, column_lists, columns_of, cost_columns
 from acegames.model.to_table import column_names, table_pieces
+from acegames.model.user_functions import check_optional
 from acegames.model.written import label_to_data, read_at, write_number
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
@@ -50,10 +51,13 @@ from acegames.system.container import damage_of
 from acegames.system.extras import optional
 from acegames.system.headers import check_kind, check_version, read_header, strict_json
 from acegames.system.limits import HEADER
+from acegames.system.memory import within_memory
+from acegames.system.progress import OnProgress
 
 __all__ = ["game_frame", "policy_frame", "read_game", "read_policy", "write_game", "write_policy"]
 
 FORMAT = "acegames-game-table"
+SMALLER = "a smaller game, with coarser costs or a shorter horizon, takes less"
 
 
 def policy_frame(policy: Policy | Solution) -> Any:
@@ -63,15 +67,19 @@ def policy_frame(policy: Policy | Solution) -> Any:
     return _frame(dict(zip(policy_columns(policy), map(np.concatenate, pieces), strict=True)))
 
 
-def write_policy(policy: Policy | Solution, path: Source) -> int:
+@within_memory("the table of the policy", SMALLER)
+def write_policy(policy: Policy | Solution, path: Source, *, progress: OnProgress | None = None) -> int:
     """Write the policy to `.csv` or `.parquet`; returns the number of lines.
+
+    `progress` is called with a `Progress` after each time.
 
     Raises:
         TooLarge: the policy is too large to hold the list of its pairs.
         InvalidGame: labels look alike in a table, or a column would have two meanings.
     """
     policy = _policy(policy)
-    lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False))
+    check_optional("progress", progress, ("progress",))
+    lines = write_pieces(path, policy_columns(policy), policy_pieces(policy, labels=False, progress=progress))
     if kind_of(path) == CSV:
         with contextlib.suppress(BadFile):  # else a game's table was overwritten: what belonged to it goes
             _read_head(path)
@@ -119,6 +127,7 @@ def game_frame(game: MarkovGame) -> Any:
     return _frame(game.to_table()[0])
 
 
+@within_memory("the table of the game", SMALLER)
 def write_game(game: MarkovGame, path: Source) -> int:
     """Write the game's long table to `.csv` or `.parquet`; returns the number of lines.
 

@@ -30,8 +30,10 @@ from acegames.policy.layer import PolicyLayer, action_offsets, project
 from acegames.policy.player_records import RowIndex, marginals
 from acegames.policy.policy import Policy, build_policy
 from acegames.policy.tracker import CostTracker
+from acegames.safety.cells import LayerSpace
 from acegames.safety.graph import NodeLayer
 from acegames.safety.lattice import Lattice, lattice
+from acegames.system.progress import OnProgress, Teller
 
 OUTCOMES = 2**20  # looked at together
 
@@ -42,28 +44,41 @@ def policy_columns(of: Policy | MarkovGame) -> list[str]:
     return check_columns(["t", "state", *spent, *map(str, of.players), "probability"])
 
 
-def policy_pieces(policy: Policy, *, labels: bool) -> Iterator[list[NDArray[Any]]]:
-    """The lines, a piece at a time: with the labels themselves, or with their cells in files."""
+def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None = None) -> Iterator[list[NDArray[Any]]]:
+    """The lines, a piece at a time: with the labels themselves, or with their cells in files.
+
+    TooLarge, before the first, where the policy does not list its pairs at some time.
+    """
+    spaces = [_space(policy, t) for t in range(policy.horizon)]
+    teller = Teller(
+        progress, "writing", policy.horizon, sum(cells.number for space, _ in spaces if (cells := space.cells))
+    )
     states = objects(policy.states) if labels else label_cells("state", policy.states)
     actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
     amounts = [_amounts(policy, m) for m in range(len(policy.constraints))]
-    for t in range(policy.horizon):
-        for state, total in _listed(policy, t):
+    for t, (space, dims) in enumerate(spaces):
+        for state, total in _listed(space, dims):
             ptr, action, prob = policy.lookup(t, state, total)
             pair = owners(ptr)
             spent = [own(total[pair, m]) for m, own in enumerate(amounts)]
             played = [own[action[:, i]] for i, own in enumerate(actions)]
             yield [np.full(len(pair), t), states[state[pair]], *spent, *played, prob]
+        teller.layer(space.cells.number if space.cells else 0)
 
 
-def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
-    """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
+def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
+    """The boxes of one time that list its pairs, and the constraints that they count."""
     reached = policy.reached
     space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
     others = [m for m in range(len(policy.constraints)) if m not in dims]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
         raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
+    return space, dims
+
+
+def _listed(space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
+    """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
     assert space.cells is not None
     cells = space.cells.listed(space.total)
     for first in range(0, len(cells), CHUNK):
