@@ -100,7 +100,8 @@ def _any_marked(found: Sequence[Bytes], threads: Threads) -> Ints:
         first, *others = (marks[part] for marks in found)
         for marks in others:
             np.bitwise_or(first, marks, out=first)
-        return part.start + np.flatnonzero(first.view(bool))
+        marked: Ints = part.start + np.flatnonzero(first.view(bool))
+        return marked
 
     return np.concatenate(threads.shared(len(found[0]), work))
 

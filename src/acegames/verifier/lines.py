@@ -4,8 +4,10 @@ The keys of a *line* differ in what was spent of the last constraint only. A *wi
 most LANES keys of one line, its lanes, from the first that is a pair. Outcome k leads from lane l
 to the key within + jump[k] + l, so what is known of the next time is read in one run, and the loops
 over lanes become vector instructions. Lanes that are no pairs are worked out too, and not looked
-at. Arrays by key have room for LANES more, because windows may reach beyond the last key. Numbers
-are added up in the same order as in `kernels`, and so are the same to the last bit.
+at. What is known of the next time is more than a cache holds, so the same line of all states is
+judged before the next line (`abreast`). Arrays by key have room for LANES more, because windows may
+reach beyond the last key. Numbers are added up in the same order as in `kernels`, and so are the
+same to the last bit.
 """
 
 from __future__ import annotations
