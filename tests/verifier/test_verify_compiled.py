@@ -150,6 +150,32 @@ def test_all_passes_agree_on_games_that_change_with_time(passes, faults, concept
     assert min(kinds.values()) > 0, kinds
 
 
+@pytest.mark.parametrize("faults", [0.0, 0.1])
+def test_the_compiled_passes_agree_on_reservoirs(passes, faults):
+    judged = 0
+    for seed in range(24):
+        game = oracle.random_game(np.random.default_rng(seed), rewards="dyadic", reservoirs=True)
+        policy = Singly(random_policy(game, seed, faults=faults))
+        first, *others = (passes(how, game, policy, CE()) for how in COMPILED)
+        for other in others:
+            assert_same(other, first)
+        judged += first.pairs > 0
+    assert judged > 0
+
+
+def test_pairs_are_gone_through_line_by_line_the_same_line_of_all_states():
+    game = bench.random_game(3, 6, 9)
+    packed = Packed.of(game, Units(game))
+    keys = within_budget(packed)[4]
+    pairs = np.arange(0, len(keys), 2)
+    order = packed.abreast(keys, pairs)
+    assert sorted(order.tolist()) == list(range(len(pairs)))
+    state, spent = packed.unpack(4, keys[pairs[order]])
+    placed = list(zip(spent[:, 0].tolist(), state.tolist(), spent[:, 1].tolist(), strict=True))
+    assert len(set(state.tolist())) > 1 < len({c for c, _, _ in placed})
+    assert placed == sorted(placed)
+
+
 def test_spending_that_is_given_back_later_has_pairs_of_its_own(passes):
     """4 or 5 are spent and all of it must come back; the most that may be spent is more than what any later budget leaves."""
     game = ace.MarkovGame.from_functions(

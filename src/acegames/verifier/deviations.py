@@ -17,8 +17,12 @@ bound on what floating point can have changed it by, and what is at stake is fou
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from heapq import nsmallest
+from itertools import chain
 
 import numpy as np
 
@@ -30,8 +34,9 @@ from acegames.verifier.alike import Alike, Contradicted
 from acegames.verifier.arrays import BELOW, Floats, Ints, owners, room
 from acegames.verifier.feasible import Subgames
 from acegames.verifier.packed import Packed
-from acegames.verifier.reading import Found, Reader
+from acegames.verifier.reading import Answers, Reader
 from acegames.verifier.records import Ahead, Known, Numbers, Played, Scratch
+from acegames.verifier.stored import Stored
 from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.tolerance import Gains, common_part, normalised
 from acegames.verifier.units import Spent, Units
@@ -49,8 +54,9 @@ _MANY = 2**9
 Faults = dict[int, str | int]
 """For each pair where the policy is at fault, a sentence, or a row that is played and not in FA."""
 
-_Step = Callable[[Ints, Played, Known, Ints], None]
-"""Judges pairs, given by their keys, by what is played there (`kernels.judge`)."""
+_Step = Callable[[Ints, Played, Known, Ints, Ints], None]
+"""Judges pairs, given by their keys, by what is played there, and writes what is found to their
+places (`kernels.judge`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,22 +162,34 @@ class _Judge:
         values, ahead, fault = self._rooms[0]
         return Known(values[:pairs], ahead[:pairs], fault[:pairs])
 
-    def _step(self, t: int, following: Known, pairs: int) -> _Step:
-        """Return what judges pairs of time t: line by line where they lie densely, else singly."""
+    def _step(self, t: int, following: Known, chosen: Ints) -> tuple[_Step, Ints]:
+        """Return what judges these pairs of time t, and in which order.
+
+        Line by line where they lie densely, else singly.
+        """
         from acegames.verifier import kernels, lines
 
         packed, time, numbers = self.packed, self.packed.time(t), self._numbers[self.packed.game.layer_at[t]]
         given = numbers, self.base[t : t + 1]
-        if packed.by_line(pairs if time.last else len(following.fault)):
+        if packed.by_line(len(chosen) if time.last else len(following.fault)):
             announce("acegames.verifier.lines", "judge_lines", "verifier's kernels for many situations", 8)
             ahead, sound = self._spread(t, following), not following.fault.any()
-            return lambda keys, played, found, outside: lines.judge_lines(
-                keys, time, numbers, self.base[t], played, self.told, ahead, sound, found, outside, packed.lanes()
-            )
+
+            def step(keys: Ints, played: Played, found: Known, place: Ints, outside: Ints) -> None:
+                known = ahead, sound, found, place, outside
+                lines.judge_lines(keys, time, numbers, self.base[t], played, self.told, *known, packed.lanes())
+
+            return step, packed.abreast(self.keys[t], chosen)
         table, ends = packed.filled(self.keys[t + 1], self._after), 0 if time.last else len(time.worst)
-        return lambda keys, played, found, outside: kernels.judge(
-            keys, time, table, *given, ends, played, self.told, following, found, outside, scratch(packed)
-        )
+
+        def step_singly(keys: Ints, played: Played, found: Known, place: Ints, outside: Ints) -> None:
+            mine = slice(int(place[0]), int(place[-1]) + 1)
+            part = Known(found.values[mine], found.ahead[mine], found.fault[mine])
+            kernels.judge(
+                keys, time, table, *given, ends, played, self.told, following, part, outside, scratch(packed)
+            )  # fmt: skip
+
+        return step_singly, np.arange(len(chosen))
 
     def _spread(self, t: int, following: Known) -> Ahead:
         """Return what is known of the pairs of the time after t, by key."""
@@ -181,71 +199,80 @@ class _Judge:
         n, owner = len(self.packed.game.players), self._after[number]
         if self._ahead is None:
             alive = self.packed.marks()
-            high, deviating, own = (
-                np.zeros((n, len(alive))),
-                np.zeros((2 * n, len(alive))),
-                np.zeros((len(alive), 3 * n)),
-            )
-            spent = np.zeros((len(alive), following.ahead.shape[1]), dtype=np.int64)
+            high, deviating, own = (np.zeros((k * n, len(alive))) for k in (1, 2, 3))
+            spent = np.zeros((following.ahead.shape[1], len(alive)), dtype=np.int64)
             self._ahead = Ahead(alive, high, deviating, own, spent, np.zeros_like(alive))
         ahead = self._ahead
         ahead.alive.fill(0)
-        self.threads.over(len(keys), lambda block: lines.spread(keys[block], owner[block], following, ahead))
+        self.threads.shared(len(keys), lambda block: lines.spread(keys[block], owner[block], following, ahead))
         return ahead
 
     def layer(self, t: int, following: Known) -> Known:
         """Return V, W and the rest at the pairs of time t, and take note of gains and faults."""
-        packed = self.packed
-        stored = self.reader.stored(t, packed) if len(self.keys[t]) >= _MANY else None
-        pairs = None if stored is None else stored.find(self.keys[t], self.threads)
+        packed, every = self.packed, self.keys[t]
+        stored = self.reader.stored(t, packed) if len(every) >= _MANY else None
+        pairs = None if stored is None else stored.find(every, self.threads)
         chosen, owner = self.alike.classes(t, pairs)
-        every = self.keys[t]
-        step, self._after = self._step(t, following, len(chosen)), owner
-        found = self._empty(len(chosen))
+        step, order = self._step(t, following, chosen)
+        self._after, found = owner, self._empty(len(chosen))
 
         runs = self.threads.runs(len(chosen))
         compared = np.concatenate([run.start + self.reader.some(run.stop - run.start) for run in runs])
 
-        def work(block: slice) -> tuple[Faults, Gains]:
-            part, mine = Known(found.values[block], found.ahead[block], found.fault[block]), chosen[block]
-            keys, some = every[mine], compared[(compared >= block.start) & (compared < block.stop)] - block.start
-            read = None if stored is None or pairs is None else stored.read(keys, pairs[mine])
-            faults = self._block(t, keys, step, part, some, read)
-            return faults, self._gains(t, keys, part)
+        def judged(stored: Stored | None) -> list[Faults]:
+            def work(block: slice) -> Faults:
+                place = order[block]
+                keys, some = every[chosen[place]], compared[(compared >= block.start) & (compared < block.stop)]
+                read = None if stored is None or pairs is None else stored.read(keys, pairs[chosen[place]])
+                answers = (
+                    Answers(*read, {}) if read else self.reader.read(t, *packed.unpack(t, keys), some - block.start)
+                )
+                return self._block(t, keys, step, answers, found, place)
 
-        starts = [block.start for block in self.threads.blocks(len(chosen))]
-        judged = self.threads.over(len(chosen), work)
-        sentences: list[str] = []
-        for start, (faults, _) in zip(starts, judged, strict=True):
-            self.n_faults += len(faults)
-            for p in sorted(faults)[: FAULTS_SHOWN - len(sentences)]:
-                fault, pair = faults[p], packed.pair(t, every, int(chosen[start + p]))
-                sentences.append(fault if isinstance(fault, str) else self.reader.unsafe(t, *pair, fault))
-        self.faults = (sentences + self.faults)[:FAULTS_SHOWN]
-        for _, gains in reversed(judged):
-            self.gains.put_before(gains)
+            return self.threads.over(len(chosen), work)
+
+        if stored is None or pairs is None:
+            faults = judged(None)
+        else:
+            some = chosen[order[compared]]
+            confirmed = self.threads.later(partial(self._confirmed, t, stored, every[some], pairs[some]))
+            faults = judged(stored)
+            faults = faults if confirmed() else judged(None)
+        self._note_faults(t, chosen, faults)
+        self._note_gains(t, chosen, found)
         return found
 
-    def _block(self, t: int, keys: Ints, step: _Step, found: Known, compared: Ints, read: Found | None) -> Faults:
-        """Ask the policy and write what is found; return what it is at fault in."""
-        answers = None
-        if read is not None:
-            answers = self.reader.confirmed(t, read, *self.packed.unpack(t, keys[compared]), compared)
-        if answers is None:
-            answers = self.reader.read(t, *self.packed.unpack(t, keys), compared)
+    def _confirmed(self, t: int, stored: Stored, keys: Ints, pairs: Ints) -> bool:
+        """Compare tables with `lookup` at some pairs; return whether both have answers there."""
+        read = stored.read(keys, pairs)
+        return read is not None and self.reader.confirmed(t, read, *self.packed.unpack(t, keys))
+
+    def _block(self, t: int, keys: Ints, step: _Step, answers: Answers, found: Known, place: Ints) -> Faults:
+        """Write what is found of pairs to these places; return what the policy is at fault in."""
         shift, row = self.packed.shift(t, keys), answers.row
         if self.packed.unrolled is not None:
             row = row + np.repeat(shift, np.diff(answers.ptr))
         outside = np.empty(len(keys), dtype=np.int64)
-        step(keys, Played(answers.ptr, row, answers.prob), found, outside)
+        step(keys, Played(answers.ptr, row, answers.prob), found, place, outside)
         wrong = np.flatnonzero(outside >= 0)
-        return {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
+        faults = {**answers.faults, **dict(zip(wrong.tolist(), (outside - shift)[wrong].tolist(), strict=True))}
+        return {int(place[p]): fault for p, fault in faults.items()}
 
-    def _gains(self, t: int, keys: Ints, found: Known) -> Gains:
-        gains = Gains(self.reader)
+    def _note_faults(self, t: int, chosen: Ints, several: list[Faults]) -> None:
+        """Take note of faults, given by numbers of chosen pairs."""
+        self.n_faults += sum(map(len, several))
+        faults, sentences = ChainMap(*filter(None, several)), []
+        for p in nsmallest(FAULTS_SHOWN, chain.from_iterable(several)):
+            fault, pair = faults[p], self.packed.pair(t, self.keys[t], int(chosen[p]))
+            sentences.append(fault if isinstance(fault, str) else self.reader.unsafe(t, *pair, fault))
+        self.faults = (sentences + self.faults)[:FAULTS_SHOWN]
+
+    def _note_gains(self, t: int, chosen: Ints, found: Known) -> None:
+        gains, keys = Gains(self.reader), self.keys[t]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            gains.add(found.values, lambda p: (t, *self.packed.pair(t, keys, p)), start=t == 0)
-        return gains
+            place = lambda p: (t, *self.packed.pair(t, keys, int(chosen[p])))  # noqa: E731
+            gains.add(found.values, place, start=t == 0, threads=self.threads)
+        self.gains.put_before(gains)
 
 
 def scratch(packed: Packed) -> Scratch:

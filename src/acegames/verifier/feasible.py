@@ -15,6 +15,7 @@ pass. Memory is eight bytes per pair, and some tens per pair of the largest time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ def _marked_by_line(packed: Packed, t: int, keys: Ints, threads: Threads) -> Int
         lines.mark_successors(keys[block], time, marks, packed.lanes())
         return marks
 
-    return _any_marked(threads.each(work, threads.shares(len(keys))))
+    return _any_marked(threads.shared(len(keys), work), threads)
 
 
 def _marked(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
@@ -92,12 +93,17 @@ def _marked(packed: Packed, t: int, keys: Ints, threads: Threads) -> Ints:
     return np.flatnonzero(table.number >= 0)
 
 
-def _any_marked(found: list[Bytes]) -> Ints:
-    """The keys that are marked in any of these."""
-    first, *others = found
-    for marks in others:
-        np.bitwise_or(first, marks, out=first)
-    return np.flatnonzero(first)
+def _any_marked(found: Sequence[Bytes], threads: Threads) -> Ints:
+    """The keys that are marked in any of these, which are written to."""
+
+    def work(part: slice) -> Ints:
+        first, *others = (marks[part] for marks in found)
+        for marks in others:
+            np.bitwise_or(first, marks, out=first)
+        marked: Ints = part.start + np.flatnonzero(first.view(bool))
+        return marked
+
+    return np.concatenate(threads.shared(len(found[0]), work))
 
 
 def _searched(packed: Packed, t: int, keys: Ints, _: Threads) -> Ints:
@@ -148,7 +154,7 @@ def _alive_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, thre
     def work(block: slice) -> None:
         lines.mark_alive(keys[block], time, marks, packed.lanes(), alive[block])
 
-    threads.over(len(keys), work)
+    threads.shared(len(keys), work)
     return alive
 
 
@@ -191,8 +197,8 @@ def _reached_by_line(packed: Packed, time: Time, following: Ints, keys: Ints, th
         lines.mark_reached(keys[block], time, alive, packed.lanes(), safe, marks)
         return safe, marks
 
-    safe, marks = zip(*threads.each(work, threads.shares(len(keys))), strict=True)
-    return _any_marked(list(safe)), packed.settled(_any_marked(list(marks)))
+    safe, marks = zip(*threads.shared(len(keys), work), strict=True)
+    return _any_marked(safe, ALONE), packed.settled(_any_marked(marks, threads))
 
 
 def _reached(packed: Packed, time: Time, following: Ints, keys: Ints, threads: Threads) -> tuple[Ints, Ints]:

@@ -4,8 +4,10 @@ The keys of a *line* differ in what was spent of the last constraint only. A *wi
 most LANES keys of one line, its lanes, from the first that is a pair. Outcome k leads from lane l
 to the key within + jump[k] + l, so what is known of the next time is read in one run, and the loops
 over lanes become vector instructions. Lanes that are no pairs are worked out too, and not looked
-at. Arrays by key have room for LANES more, because windows may reach beyond the last key. Numbers
-are added up in the same order as in `kernels`, and so are the same to the last bit.
+at. What is known of the next time is more than a cache holds, so the same line of all states is
+judged before the next line (`abreast`). Arrays by key have room for LANES more, because windows may
+reach beyond the last key. Numbers are added up in the same order as in `kernels`, and so are the
+same to the last bit.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def _mark_own(safe: Bytes, lane: Ints, many: Int, lanes: Int) -> None:
 def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
     """Mark the keys that rows lead to which keep the budgets."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, _ = time
-    _, _, safe, lane, slack, _, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = room
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -118,7 +120,7 @@ def mark_successors(keys: Ints, time: Time, marks: Bytes, room: Lanes) -> None:
 def mark_alive(keys: Ints, time: Time, following: Bytes, room: Lanes, alive: Bytes) -> None:
     """Mark the pairs that have a safe row, given the keys of the next time that are alive."""
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    _, _, safe, lane, slack, _, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = room
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -139,7 +141,7 @@ def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: By
     `following` says which of these are alive.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
-    _, _, safe, lane, slack, _, _, _, _, _, _ = room
+    _, _, safe, lane, slack, _, _, _, _, _ = room
     p = np.int64(0)
     while p < len(keys):
         state, within, many, lanes = _window(keys, p, span, low, size, bound, slack, lane)
@@ -162,6 +164,29 @@ def mark_reached(keys: Ints, time: Time, following: Bytes, room: Lanes, used: By
 
 
 @kernel
+def abreast(keys: Ints, pairs: Ints, span: Int, length: Int, begin: Ints, order: Ints) -> None:
+    """Write to `order` how to go through these pairs line by line, the same line of all states.
+
+    Lines that are near to each other lead to lines that are. `length` is that of a line; `begin`
+    is room for the lines of a state, and one more, all zero.
+    """
+    for placing in (False, True):
+        line, ending = np.int64(0), np.int64(-1)
+        for p in range(len(pairs)):
+            key = keys[pairs[p]]
+            if key >= ending:
+                line = key % span // length
+                ending = key - key % length + length
+            if placing:
+                order[begin[line]] = p
+                begin[line] += 1
+            else:
+                begin[line + 1] += 1
+        for after in range(1, len(begin)):
+            begin[after] += begin[after - 1]
+
+
+@kernel
 def spread(keys: Ints, owner: Ints, known: Known, ahead: Ahead) -> None:
     """Write to every key what is known of the pair that stands for it."""
     values, most, fault = known
@@ -175,52 +200,106 @@ def spread(keys: Ints, owner: Ints, known: Known, ahead: Ahead) -> None:
             high[i, key] = values[q, 4 * n + i]
             deviating[i, key] = values[q, n + i]
             deviating[n + i, key] = values[q, 3 * n + i]
-            own[key, i] = values[q, i]
-            own[key, n + i] = values[q, 2 * n + i]
-            own[key, 2 * n + i] = values[q, 5 * n + i]
+            own[i, key] = values[q, i]
+            own[n + i, key] = values[q, 2 * n + i]
+            own[2 * n + i, key] = values[q, 5 * n + i]
         for m in range(most.shape[1]):
-            spent[key, m] = most[q, m]
+            spent[m, key] = most[q, m]
 
 
 @inlined
 def _best(
     i: Int, j: Int, within: Int, lanes: Int, begin: Int, end: Int, jump: Ints, prob: Floats, pay: float, high: Floats,
-    safe: Bytes, total: Floats, best: Floats,
+    safe: Bytes, sums: Floats, best: Floats,
 ) -> None:  # fmt: skip
     """Raise best[i] to what a row brings at most, in the lanes where it is safe."""
     for x in range(lanes):
-        total[x] = 0.0
+        sums[x] = 0.0
     for k in range(begin, end):
         p, to = prob[k], np.uint64(within + jump[k])
         for x in range(lanes):
-            total[x] += p * high[i, to + np.uint64(x)]
+            sums[x] += p * high[i, to + np.uint64(x)]
     for x in range(lanes):
-        found = pay + total[x]
+        found = pay + sums[x]
         best[i, x] = found if safe[j, x] and found > best[i, x] else best[i, x]
 
 
 @inlined
 def _add_up(
     i: Int, n: Int, j: Int, within: Int, lanes: Int, begin: Int, end: Int, jump: Ints, prob: Floats, pay: float,
-    digit: float, deviating: Floats, safe: Bytes, total: Floats, gross: Floats, before: Floats, q: Floats,
+    digit: float, deviating: Floats, safe: Bytes, sums: Floats, q: Floats,
 ) -> None:  # fmt: skip
     """Write reward plus expected W_i, or -inf where the row is not safe, to q[j, i].
 
     What it can be off by goes to q[j, n + i].
     """
     for x in range(lanes):
-        total[x] = gross[x] = before[x] = 0.0
+        sums[x] = sums[LANES + x] = sums[2 * LANES + x] = 0.0
     for k in range(begin, end):
         p, to = prob[k], np.uint64(within + jump[k])
         for x in range(lanes):
             term = p * deviating[i, to + np.uint64(x)]
-            total[x] += term
-            gross[x] += abs(term)
-            before[x] += p * deviating[n + i, to + np.uint64(x)]
+            sums[x] += term
+            sums[LANES + x] += abs(term)
+            sums[2 * LANES + x] += p * deviating[n + i, to + np.uint64(x)]
     share = rounding(end - begin)
     for x in range(lanes):
-        q[j, i, x] = pay + total[x] if safe[j, x] else -np.inf
-        q[j, n + i, x] = before[x] + digit + share * (abs(pay) + gross[x])
+        q[j, i, x] = pay + sums[x] if safe[j, x] else -np.inf
+        q[j, n + i, x] = sums[2 * LANES + x] + digit + share * (abs(pay) + sums[LANES + x])
+
+
+@inlined
+def _follow(
+    i: Int, n: Int, j: Int, within: Int, lanes: Int, begin: Int, end: Int, jump: Ints, prob: Floats, pay: float,
+    digit: float, own: Floats, sums: Floats, q: Floats,
+) -> None:  # fmt: skip
+    """Write reward plus expected V_i to q[j, 2n + i], what that can be off by to q[j, 3n + i].
+
+    The worst that the policy brings after the row goes to q[j, 4n + i].
+    """
+    for x in range(lanes):
+        sums[x] = sums[LANES + x] = sums[2 * LANES + x] = sums[3 * LANES + x] = 0.0
+    for k in range(begin, end):
+        p, to = prob[k], np.uint64(within + jump[k])
+        for x in range(lanes):
+            term = p * own[i, to + np.uint64(x)]
+            sums[x] += term
+            sums[LANES + x] += abs(term)
+            sums[2 * LANES + x] += p * own[n + i, to + np.uint64(x)]
+            sums[3 * LANES + x] += p * own[2 * n + i, to + np.uint64(x)]
+    share = rounding(end - begin)
+    for x in range(lanes):
+        q[j, 2 * n + i, x] = pay + sums[x]
+        q[j, 3 * n + i, x] = sums[2 * LANES + x] + digit + share * (abs(pay) + sums[LANES + x])
+        q[j, 4 * n + i, x] = pay + sums[3 * LANES + x]
+
+
+@inlined
+def _spend(
+    j: Int, within: Int, lanes: Int, begin: Int, end: Int, last: bool, jump: Ints, cost: Ints, stored: Ints, ahead: Ints,
+    far: Ints,
+) -> None:  # fmt: skip
+    """Write the most that is spent from a row on to far[j], as in `Known`."""
+    width = cost.shape[1]
+    for m in range(width):
+        for x in range(lanes):
+            far[j, m, x] = LEAST
+        for k in range(begin, end):
+            to, more = np.uint64(within + jump[k]), cost[k, m]
+            if last:
+                for x in range(lanes):
+                    far[j, m, x] = max(far[j, m, x], more)
+            else:
+                for x in range(lanes):
+                    far[j, m, x] = max(far[j, m, x], more + max(np.int64(0), ahead[m, to + np.uint64(x)]))
+    for r in range(len(stored)):
+        for x in range(lanes):
+            far[j, width + r, x] = 0
+        for k in range(begin, begin if last else end):
+            to = np.uint64(within + jump[k])
+            for x in range(lanes):
+                full = max(ahead[stored[r], to + np.uint64(x)], ahead[width + r, to + np.uint64(x)])
+                far[j, width + r, x] = max(far[j, width + r, x], full)
 
 
 @inlined
@@ -292,19 +371,21 @@ def judge_lines(
     following: Ahead,
     sound: bool,
     found: Known,
+    place: Ints,
     outside: Ints,
     room: Lanes,
 ) -> None:
     """Do what `kernels.judge` does; of the next time everything is found by key.
 
-    `sound` says that there is no fault at the next time.
+    What is found of pair p is written to `place[p]`. `sound` says that there is no fault at the
+    next time.
     """
     row_ptr, out_ptr, jump, worst, bound, span, low, size, last = time
     prob, reward, cost, stored, action, move, offset = numbers
     ptr, support, chance = played
     alive, high, deviating, own, next_ahead, next_fault = following
     values, ahead, fault = found
-    q, wanted, safe, lane, slack, best, total, gross, before, part, asked = room
+    q, wanted, safe, lane, slack, best, sums, part, asked, most = room
     n = reward.shape[1]
     p = np.int64(0)
     while p < len(keys):
@@ -333,67 +414,50 @@ def judge_lines(
             end = begin if last else out_ptr[row + 1]
             for i in range(n):
                 pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
-                _best(i, j, within, lanes, begin, end, jump, prob, pay, high, safe, total, best)
+                _best(i, j, within, lanes, begin, end, jump, prob, pay, high, safe, sums, best)
                 if wanted[j]:
                     _add_up(
-                        i, n, j, within, lanes, begin, end, jump, prob, pay, digit, deviating, safe, total, gross, before, q
+                        i, n, j, within, lanes, begin, end, jump, prob, pay, digit, deviating, safe, sums, q
                     )  # fmt: skip
+                if wanted[j] >= 2:
+                    _follow(i, n, j, within, lanes, begin, end, jump, prob, pay, digit, own, sums, q)
+            if wanted[j] >= 2:
+                _spend(j, within, lanes, begin, out_ptr[row + 1], last, jump, cost, stored, next_ahead, most)
         for pair in range(p, p + many):
-            x = lane[pair - p]
+            x, to = lane[pair - p], place[pair]
             begin, end = ptr[pair], ptr[pair + 1]
             outside[pair] = -1
             for e in range(begin, end):
                 if not safe[support[e] - first, x]:
                     outside[pair] = support[e]
             if begin == end or outside[pair] >= 0:
-                fault[pair] = 1
-                ahead[pair, :] = LEAST
+                fault[to] = 1
+                ahead[to, :] = LEAST
                 for i in range(6 * n):
-                    values[pair, i] = np.nan
+                    values[to, i] = np.nan
                 continue
-            at = within + x
-            fault[pair] = 0
+            fault[to] = 0
             for e in range(begin, begin if sound else end):
                 for k in range(out_ptr[support[e]], out_ptr[support[e] + 1]):
-                    fault[pair] |= next_fault[np.uint64(at + jump[k])]
-            for m in range(len(bound)):
+                    fault[to] |= next_fault[np.uint64(within + x + jump[k])]
+            for m in range(ahead.shape[1]):
                 far = LEAST
                 for e in range(begin, end):
-                    row = support[e]
-                    for k in range(np.uint64(out_ptr[row]), np.uint64(out_ptr[row + 1])):
-                        later = np.int64(0) if last else next_ahead[np.uint64(at + jump[k]), m]
-                        far = max(far, cost[k, m] + max(np.int64(0), later))
-                ahead[pair, m] = far
-            for r in range(len(stored)):
-                full = np.int64(0)
-                for e in range(begin, end):
-                    for k in range(out_ptr[support[e]], out_ptr[support[e]] if last else out_ptr[support[e] + 1]):
-                        to = np.uint64(at + jump[k])
-                        full = max(full, max(next_ahead[to, stored[r]], next_ahead[to, len(bound) + r]))
-                ahead[pair, len(bound) + r] = full
+                    far = max(far, most[support[e] - first, m, x])
+                ahead[to, m] = far
             for i in range(n):
                 value, size_of, off, least = 0.0, 0.0, 0.0, np.inf
                 for e in range(begin, end):
-                    row = support[e]
-                    follow, absolute, earlier, low_of = 0.0, 0.0, 0.0, 0.0
-                    stop = out_ptr[row] if last else out_ptr[row + 1]
-                    for k in range(out_ptr[row], stop):
-                        to = np.uint64(at + jump[k])
-                        term = prob[k] * own[to, i]
-                        follow += term
-                        absolute += abs(term)
-                        earlier += prob[k] * own[to, n + i]
-                        low_of += prob[k] * own[to, 2 * n + i]
-                    pay, digit = reward[row, i] - base[i], 2.0 * UNIT_ROUNDOFF * abs(reward[row, i])
-                    term = chance[e] * (pay + follow)
+                    j = support[e] - first
+                    term = chance[e] * q[j, 2 * n + i, x]
                     value += term
                     size_of += abs(term)
-                    off += chance[e] * (earlier + digit + rounding(stop - out_ptr[row]) * (abs(pay) + absolute))
-                    least = min(least, pay + low_of)
-                values[pair, i] = value
-                values[pair, 2 * n + i] = off + rounding(end - begin) * size_of
-                values[pair, 4 * n + i], values[pair, 5 * n + i] = best[i, x], least
-                values[pair, n + i], values[pair, 3 * n + i] = _deviation(
+                    off += chance[e] * q[j, 3 * n + i, x]
+                    least = min(least, q[j, 4 * n + i, x])
+                values[to, i] = value
+                values[to, 2 * n + i] = off + rounding(end - begin) * size_of
+                values[to, 4 * n + i], values[to, 5 * n + i] = best[i, x], least
+                values[to, n + i], values[to, 3 * n + i] = _deviation(
                     i, n, x, first, begin, end, support, chance, action, move, offset[i], offset[i + 1] - offset[i], q,
                     part, asked, told,
                 )  # fmt: skip

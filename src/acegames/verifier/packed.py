@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
@@ -238,23 +239,42 @@ class Packed:
         return marks
 
     def lanes(self) -> Lanes:
-        """Return room for one window of `lines`."""
+        """Return room for one window of `lines`, that of this thread."""
+        me = get_ident()
+        if me not in self._rooms:
+            self._rooms[me] = self._lanes()
+        return self._rooms[me]
+
+    @cached_property
+    def _rooms(self) -> dict[int, Lanes]:
+        return {}
+
+    def _lanes(self) -> Lanes:
         from acegames.verifier.lines import LANES
 
         n, most = len(self.game.players), max(map(len, self.game.actions))
         return Lanes(
-            np.zeros((self.rows, 2 * n, LANES)),
-            np.zeros(self.rows, dtype=np.uint8),
-            np.zeros((max(2, self.rows), LANES), dtype=np.uint8),
-            np.zeros(LANES, dtype=np.int64),
-            np.zeros(len(self.size), dtype=np.int64),
-            np.zeros((n, LANES)),
-            np.zeros(LANES),
-            np.zeros(LANES),
-            np.zeros(LANES),
-            np.zeros((1, most + 1, 2)),
-            np.zeros(most, dtype=np.int64),
+            np.zeros((self.rows, 5 * n, LANES)),
+            room(self.rows, dtype=np.uint8),
+            room(max(2, self.rows), LANES, dtype=np.uint8),
+            room(LANES),
+            room(len(self.size)),
+            room(n, LANES, dtype=np.float64),
+            room(4 * LANES, dtype=np.float64),
+            room(1, most + 1, 2, dtype=np.float64),
+            room(most),
+            np.zeros((self.rows, len(self.size) + len(self.units.stored), LANES), dtype=np.int64),
         )
+
+    def abreast(self, keys: Ints, pairs: Ints) -> Ints:
+        """Return the order in which `lines` go through the pairs of these numbers."""
+        from acegames.verifier.lines import abreast
+
+        if len(self.size) < 2:
+            return np.arange(len(pairs))
+        order, length = np.empty(len(pairs), dtype=np.int64), int(self.size[-1])
+        abreast(keys, pairs, self.span, length, np.zeros(self.span // length + 1, dtype=np.int64), order)
+        return order
 
     def _steps(self, amounts: Ints) -> Ints:
         """Return how far amounts (K, M) move a key."""

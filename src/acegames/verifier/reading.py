@@ -113,20 +113,19 @@ class Reader:
             return None
         return Stored.of(packed, self.policy, t, self._bulk.numbering(t))
 
-    def confirmed(self, t: int, found: Found, state: Ints, spent: Ints, compared: Ints) -> Answers | None:
-        """Return what was read from tables; None where `lookup` has no answers.
+    def confirmed(self, t: int, found: Found, state: Ints, spent: Ints) -> bool:
+        """Compare what was read from tables with what `lookup` and `distribution` say.
 
-        At pairs of these numbers, which are those, it is compared with what `lookup` and
-        `distribution` say.
+        Return whether `lookup` has answers.
         """
-        said, answers = self.in_bulk(t, state, spent) if len(compared) else None, Answers(*found, {})
-        if said is None and len(compared):
-            return None
-        for k, p in enumerate(compared.tolist()):
-            if said is not None and not _alike(Answers(*said, {}), k, answers, p):
-                self._note(t, int(state[k]), tuple(spent[k].tolist()), "`answers` do not say what its `lookup` says")
-        self._compare(t, state, spent, answers, compared)
-        return answers
+        said, answers = self.in_bulk(t, state, spent), Answers(*found, {})
+        if said is None:
+            return False
+        for p in range(len(state)):
+            if not _alike(Answers(*said, {}), answers, p):
+                self._note(t, int(state[p]), tuple(spent[p].tolist()), "`answers` do not say what its `lookup` says")
+        self._compare(t, state, spent, answers, np.arange(len(state)))
+        return True
 
     def some(self, pairs: int) -> Ints:
         """Draw pairs, by number, at which to compare `lookup` with `distribution`."""
@@ -259,9 +258,9 @@ class Reader:
         return Answer(tuple(rows), tuple(p / total for p in probs))
 
 
-def _alike(one: Answers, p: int, two: Answers, q: int) -> bool:
-    """Whether a pair of one and a pair of the other have the very same answer."""
-    mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[q : q + 2])
+def _alike(one: Answers, two: Answers, p: int) -> bool:
+    """Whether a pair has the very same answer in both."""
+    mine, other = slice(*one.ptr[p : p + 2]), slice(*two.ptr[p : p + 2])
     return np.array_equal(one.row[mine], two.row[other]) and np.array_equal(one.prob[mine], two.prob[other])
 
 

@@ -84,25 +84,26 @@ class Ahead(NamedTuple):
     alive: Bytes  # (C,) 1: is a pair; the rest is meaningless elsewhere
     high: Floats  # (N, C) the best of safe play
     deviating: Floats  # (2N, C) W, and what it can be off by
-    own: Floats  # (C, 3N) V, what it can be off by, and the worst of the policy
-    ahead: Ints  # (C, M + R) as in `Known`
+    own: Floats  # (3N, C) V, what it can be off by, and the worst of the policy
+    ahead: Ints  # (M + R, C) as in `Known`
     fault: Bytes  # (C,)
 
 
 class Lanes(NamedTuple):
     """Room for one window of `lines`."""
 
-    q: Floats  # (rows of a state, 2N, LANES)
+    # (rows of a state, 5N, LANES) what a row comes to with W, and what that can be off by; the same
+    # with V; and the worst of the policy after it
+    q: Floats
     wanted: Bytes  # (rows of a state,) 2: some pair plays the row; 1: some player can switch to it
     safe: Bytes  # (rows of a state and at least 2, LANES)
     lane: Ints  # (LANES,) of each pair
     slack: Ints  # (M,)
     best: Floats  # (N, LANES)
-    total: Floats  # (LANES,)
-    gross: Floats  # (LANES,)
-    before: Floats  # (LANES,)
+    sums: Floats  # (4 * LANES,) one behind another, so that the compiler sees them apart
     part: Floats  # (1, A_i + 1, 2)
     asked: Ints  # (A_i,)
+    most: Ints  # (rows of a state, M + R, LANES) as `ahead` in `Known`, if a row is played
 
 
 class Boxes(NamedTuple):

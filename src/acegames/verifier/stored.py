@@ -48,12 +48,12 @@ class Stored:
             spent = np.zeros(len(packed.low), dtype=np.int64)
             for table, found in zip(self._tables, several, strict=True):
                 find_stored(keys[block], packed.low, packed.size, table, spent, found[block])
+            first, *others = (found[block] for found in several)
+            for other in others:
+                first[other < 0] = -1
 
-        threads.over(len(keys), work)
-        found, *others = several
-        for other in others:
-            found[other < 0] = -1
-        return found
+        threads.shared(len(keys), work)
+        return several[0]
 
     def read(self, keys: Ints, pairs: Ints) -> tuple[Ints, Ints, Floats] | None:
         """Return pointers (P+1,), rows (Z,), probabilities (Z,); None where any answer is wrong."""

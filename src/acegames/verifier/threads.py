@@ -13,8 +13,11 @@ T = TypeVar("T")
 _LARGEST = 2**14
 """Pairs of a block at most."""
 _SMALLEST = 2**9
-"""Pairs of a block at least, where there would otherwise be fewer blocks than threads. They take
-about as long as what is done once per block, by one thread at a time."""
+"""Pairs of a block at least, where there would otherwise be fewer blocks than threads."""
+_ONCE = 192
+"""Pairs that take about as long as what is done once per block, by one thread at a time."""
+_ROUNDS = 4
+"""Blocks of each thread, at least, so that none waits long for the others at the end."""
 
 
 class Threads(Team):
@@ -29,8 +32,8 @@ class Threads(Team):
         Blocks are so few that what is done once for each takes no longer than the rest.
         """
         size = _LARGEST
-        while size > _SMALLEST and self.threads > 1 and length < self.threads * size:
-            if size * size < 4 * _SMALLEST * length:
+        while size > _SMALLEST and self.threads > 1 and length < _ROUNDS * self.threads * size:
+            if size * size < _ONCE * length:
                 break
             size //= 2
         return [slice(start, min(start + size, length)) for start in range(0, length, size)]
@@ -43,6 +46,10 @@ class Threads(Team):
         """Cut so many pairs into one part for each thread, or fewer if these would be small."""
         size = max(-(-length // self.threads), _SMALLEST)
         return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
+
+    def shared(self, length: int, work: Callable[[slice], T]) -> list[T]:
+        """Do what is quick on the share of each thread; return what it gives, in order."""
+        return self.each(work, self.shares(length))
 
     def over(self, length: int, work: Callable[[slice], T]) -> list[T]:
         """Do the work on every block; return what it gives, in order."""

@@ -24,6 +24,7 @@ from acegames.model.game import Layer, MarkovGame
 from acegames.numerics import COMMON, VERIFY
 from acegames.verifier.arrays import Floats, Ints, begins
 from acegames.verifier.reading import Reader
+from acegames.verifier.threads import ALONE, Threads
 from acegames.verifier.units import Spent
 
 Place = tuple[int, Any, tuple[Any, ...]]
@@ -55,8 +56,8 @@ class Gain(NamedTuple):
 class Gains:
     """The gains of each player that are largest, and largest as a share of the stake.
 
-    Each block of pairs has its own, put together from the last back: of equal ones the earliest in
-    time counts, there the first pair.
+    Each time has its own, put together from the last back: of equal ones the earliest in time
+    counts, there the first pair.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -66,16 +67,20 @@ class Gains:
         self.share, self.start = list(self.largest), list(self.largest)  # and at the start, the least that is accepted
         self.off: Floats = np.zeros(n)  # the largest
 
-    def add(self, values: Floats, pair: Callable[[int], tuple[int, int, Spent]], *, start: bool) -> None:
+    def add(
+        self,
+        values: Floats,
+        pair: Callable[[int], tuple[int, int, Spent]],
+        *,
+        start: bool,
+        threads: Threads = ALONE,
+    ) -> None:
         """Take in numbers (P, 6N) of pairs, as in `Known`; `pair(p)`: (t, state, spent).
 
         They are those of the start, or none of them is.
         """
-        from acegames.verifier.kernels import extremes
-
         n = len(self.largest)
-        largest, share = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        extremes(values, largest, share, self.off)
+        largest, share, self.off = _extremes(values, n, threads)
         for i in range(n):
 
             def found(p: int, i: int = i) -> Gain:
@@ -110,6 +115,25 @@ class Gains:
         for i, start in enumerate(self.start):
             if self.largest[i].place is None:
                 self.largest[i] = start._replace(place=None)
+
+
+def _extremes(values: Floats, n: int, threads: Threads) -> tuple[Ints, Ints, Floats]:
+    """What `kernels.extremes` finds, for each player."""
+    from acegames.verifier.kernels import extremes
+
+    def within(values: Floats) -> tuple[Ints, Ints, Floats]:
+        found = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
+        extremes(values, *found)
+        return found
+
+    blocks = threads.shares(len(values))
+    found = threads.each(lambda block: within(values[block]), blocks)
+    if len(blocks) == 1:
+        return found[0]
+    some = [block.start + x[x >= 0] for block, parts in zip(blocks, found, strict=True) for x in parts[:2]]
+    first = np.unique(np.concatenate(some))
+    largest, share, _ = within(values[first])
+    return first[largest], np.where(share < 0, -1, first[share]), np.maximum.reduce([off for *_, off in found])
 
 
 def common_part(game: MarkovGame, safe_rows: Iterable[Ints]) -> Floats:
