@@ -170,6 +170,15 @@ class Space:
         """Cells of all boxes with t < H."""
         return int(self.totals[:-1].sum())
 
+    def until(self, t: int) -> Space:
+        """The same boxes of the first t steps, after which play ends; not explored."""
+        game, boxes = self.game, int(self.start[t + 1])
+        cut = {name: getattr(self, name)[:boxes] for name in ("states", "lo", "size", "least", "most")}
+        more = {name: getattr(self, name)[: boxes + t + 1] for name in ("base", "line")}
+        shorter = replace(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
+        own = {"game": shorter, "budget": self.budget[:t], "start": self.start[: t + 2], "arrivals": None}
+        return replace(self, **own, **cut, **more, height=None, cells=(), rewards=None)
+
     @property
     def roots(self) -> tuple[Ints, Ints]:
         """Initial states, and what is spent there of the kept constraints (Q, D)."""
