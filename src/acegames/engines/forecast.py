@@ -50,6 +50,7 @@ class Estimate:
     tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
     values: int = 0  # bytes of the policy that are values
     counted: bool = True  # whether the number of pairs is exact
+    measured: bool = False  # whether the time is from a measurement on this machine
 
     @property
     def memory(self) -> int:
@@ -90,7 +91,7 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
     each = _stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
-    seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
+    seconds = pairs * each / workers + deviation_seconds(space)
     counted = space.explored or not pairs
     return Estimate(
         pairs,
@@ -122,6 +123,11 @@ def _deviations(space: Space) -> int:
     """Entries of the table that says for each joint action where a player's switching leads."""
     actions = sum(len(labels) for labels in space.game.actions)
     return len(space.tables.reward) * actions if len(space.game.players) > 1 else 0
+
+
+def deviation_seconds(space: Space) -> float:
+    """How long making that table takes, about."""
+    return DEVIATION_SECONDS * _deviations(space)
 
 
 def _buffer_bytes(space: Space, concept: Concept) -> int:

@@ -46,8 +46,8 @@ class ReferenceEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        space, reached = count(plan(game, lattice, clip=False))
-        predicted = estimate_space(space, concept, 1, reached)
+        counted = count(plan(game, lattice, clip=False))
+        predicted = estimate_space(counted.space, concept, 1, counted.reached)
         return replace(predicted, seconds=SECONDS * predicted.pairs, dense=False)
 
     def solve(

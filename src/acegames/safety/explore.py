@@ -78,7 +78,7 @@ def count(space: Space, team: Team | None = None) -> Counted:
     cells, dense, first = np.cumsum(space.totals), space.dense, [np.sort(roots)]
     team = Team() if team is None else team
     if (roots < 0).any():
-        return _known(space)
+        return known(space)
 
     def enough(numbers: Sequence[int]) -> bool:
         crowded = space.dense is None and _crowded(cells, numbers)
@@ -86,14 +86,14 @@ def count(space: Space, team: Team | None = None) -> Counted:
 
     if not dense:
         try:
-            return _known(_explore_sparse(space, roots, available_memory(), team, enough))
-        except _Enough as known:
-            first = known.keys
+            return known(_explore_sparse(space, roots, available_memory(), team, enough))
+        except _Enough as far:
+            first = far.keys
             dense = space.dense is None and _crowded(cells, list(map(len, first)))
     boxes = space.dense is not False and _dense_bytes(space) <= available_memory()
     if boxes and cells[-1] * outs <= QUICK_HELD:
-        return _known(_explore_dense(space, roots, available_memory(), team))
-    reached = _sampled(space, first)
+        return known(_explore_dense(space, roots, available_memory(), team))
+    reached = sampled(space, first)
     dense = dense or (boxes and reached.sum() * DENSE_OCCUPANCY > cells[-1])
     work, most = (cells, QUICK_HELD / 4) if dense else (np.cumsum(reached), QUICK_LISTED / 8)
     part = replace(space, dense=dense).until(max(int(np.searchsorted(work * outs, most)) - 1, 1))
@@ -106,22 +106,25 @@ def count(space: Space, team: Team | None = None) -> Counted:
     return Counted(replace(space, dense=dense), reached, seen)
 
 
-def _known(space: Space) -> Counted:
+def known(space: Space) -> Counted:
     """Of a space that is explored, or infeasible."""
     numbers = [x.number for x in space.cells] or np.zeros(len(space.totals))
     return Counted(space, np.array(numbers, dtype=np.float64), space)
 
 
-def _sampled(space: Space, first: Sequence[Ints]) -> Floats:
-    """Numbers of the first layers, whose cells are given, and of the others by sampling.
+def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float | None = None) -> Floats:
+    """Numbers of the first layers, whose cells are given, and of the others by sampling, for which
+    about so many outcomes are looked at.
 
     Of each layer some cells are drawn, in two halves. If n cells follow one half, m the other and k
     both, then about n m / k follow the layer (capture and recapture); and at most as many per
     cell of the layer as per drawn one.
     """
     H, rng = space.game.horizon, np.random.default_rng(0)
+    first = [space.layer(0).locate(*space.roots, None)] if first is None else first
     numbers, keys = [float(len(x)) for x in first], first[-1]
-    drawn = int(max(QUICK_LISTED / 2 / space.tables.widest[1] / max(H + 1 - len(first), 1), FEWEST_DRAWN))
+    most_drawn = (QUICK_LISTED / 2 if outcomes is None else outcomes) / space.tables.widest[1]
+    drawn = int(max(most_drawn / max(H + 1 - len(first), 1), FEWEST_DRAWN))
     for t in range(len(first) - 1, H):
         keys = rng.permutation(keys)[:drawn]
         halves = [_set_of_successors(space, t, np.sort(x), available_memory()) for x in (keys[::2], keys[1::2])]

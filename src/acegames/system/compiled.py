@@ -27,7 +27,8 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -39,10 +40,10 @@ from acegames.system.compiling import compiling
 from acegames.system.machine import processors
 
 try:
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
     from numba.core.options import DefaultOptions
 except ImportError:
-    FunctionCache = IndexDataCacheFile = DefaultOptions = object
+    FunctionCache = IndexDataCacheFile = NullCache = DefaultOptions = object
 WHOLE: dict[str, Any] = {}
 LINKED: dict[str, Any] = {}
 with contextlib.suppress(ImportError):
@@ -61,8 +62,8 @@ def kernel(function: F) -> F:
     compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **WHOLE)(function)
     try:
         compiled._cache = KernelCache(function)
-    except RuntimeError:
-        pass  # no such folder: compile in each process
+    except RuntimeError:  # no such folder: compile in each process
+        compiled._cache = NoCache()
     except Exception as error:  # numba has moved what this rests on
         _warn_moved(repr(error))
         compiled.enable_caching()
@@ -147,6 +148,28 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
 
 
+class NotCompiled(Exception):
+    """A kernel would have to be compiled where that is not wanted."""
+
+
+_only_kept = ContextVar("_only_kept", default=False)
+
+
+@contextlib.contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Within this, on this thread, calling a kernel that has not been compiled raises NotCompiled."""
+    before = _only_kept.set(True)
+    try:
+        yield
+    finally:
+        _only_kept.reset(before)
+
+
+def _not_wanted(kernel: object) -> None:
+    if _only_kept.get():
+        raise NotCompiled(repr(kernel))
+
+
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
@@ -164,6 +187,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
         found = self._read_overload(signature, target)
+        if found is None:
+            _not_wanted(self)
         if found is None and self.coming is not None:
             with compiling():
                 self.coming.wait()
@@ -184,6 +209,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, result)
         except OSError as error:
             log.debug("acegames: a compiled kernel cannot be kept in %s (%r)", self.cache_path, error)
+
+
+class NoCache(NullCache):  # type: ignore[misc]
+    """Of a kernel that cannot be kept."""
+
+    def load_overload(self, signature: Any, target: Any) -> None:
+        """Nothing is kept."""
+        _not_wanted(self)
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]
