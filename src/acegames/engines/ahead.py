@@ -18,6 +18,7 @@ from acegames.engines.stages import Programs, buffers_for
 from acegames.kernels.records import Boxes, Choices, Following, Steps, Written
 from acegames.model.arrays import read_only
 from acegames.stage.nash import solve_stages
+from acegames.system.compiling import NotCompiled, nothing_compiled
 
 PLAYERS = ("p", "q")
 Games = Literal["plain", "left", "nash"]
@@ -33,8 +34,6 @@ def compile_ahead(games: Games) -> None:
 
 def load_kept(players: int, concept: Concept) -> None:
     """Load the kernels of stage games that are kept already; nothing is compiled."""
-    from acegames.system.compiled import NotCompiled, nothing_compiled
-
     kinds: tuple[Games, ...] = ("nash",) if players > 1 and concept.product else ("plain", "left")
     for games in kinds:
         with suppress(NotCompiled), nothing_compiled():

@@ -47,14 +47,14 @@ from acegames.safety.explore import Counted, batches, count, explore, known
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
-from acegames.system.compiled import NotCompiled
-from acegames.system.compiling import seconds_compiling
+from acegames.system.compiling import NotCompiled, nothing_compiled, seconds_compiling
 from acegames.system.machine import available_memory, processors
 from acegames.system.threads import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 SHORTEST = 8  # a block has at least one in so many of these cells
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+MEASURED_ALONE = 1 << 21  # cells that are solved to see how long they take
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
 
@@ -67,8 +67,8 @@ class LocalEngine:
         threads: how many; all processors by default. The answer does not depend on it.
         memory: bytes that may be used; by default what is free. Larger games are refused with
             TooLarge beforehand.
-        seconds: refuse games that are predicted to take longer. The prediction is a lower end: a
-            solve takes longer where play is mixed or floats cannot decide.
+        seconds: refuse games that are predicted to take longer, by a short measurement (see
+            `Estimate`).
         dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an
             estimate by default. The answer does not depend on it, to the last bit.
     """
@@ -186,16 +186,19 @@ def _timed(
     try:
         allowed = _reached_bytes(seen, predicted, concept, InMemory())
         exploring = exploring_seconds(counted, took, lattice, allowed, team)
-        began = time.perf_counter()
-        base = baseline(*seen.rewards)
-        stages, run = _stages(seen, concept, base), min(RUN, block_cells(seen))
-        preparing = time.perf_counter() - began
-        solver = Threads(seen, lattice, concept, base, stages, team, run)
-        solving = Sample(seen, concept, base, stages, team, solver.rewards).seconds()
+        if _small_alone(seen):
+            solving = OnePlayer(seen).seconds() * predicted.pairs / seen.pairs
+        else:
+            began = time.perf_counter()
+            base = baseline(*seen.rewards)
+            stages = _stages(seen, concept, base)
+            solving = time.perf_counter() - began
+            solver = Threads(seen, lattice, concept, base, stages, team, RUN)
+            more = max(predicted.pairs - seen.pairs, 0)
+            solving += Sample(seen, concept, base, stages, team, solver.rewards).seconds(more)
     except NotCompiled:
         return predicted
-    solving *= predicted.pairs / seen.pairs
-    return replace(predicted, seconds=exploring + preparing + solving, measured=True)
+    return replace(predicted, seconds=exploring + solving, measured=True)
 
 
 def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
@@ -221,9 +224,9 @@ def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reache
 
 def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
     players, run = space.game.players, min(RUN, block_cells(space))
+    if _small_alone(space):
+        return OnePlayer(space)
     if len(players) == 1 and space.dense:
-        if int(space.totals.max()) <= RUN_ALONE:
-            return OnePlayer(space)
         run = RUN_ALONE
     if len(players) > 1 and concept.product:
         announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
@@ -233,6 +236,11 @@ def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, te
     if isinstance(stages, Programs) and (len(players) > 1 or not space.dense):
         return Sharing(space, lattice, concept, base, stages, team, run)
     return Threads(space, lattice, concept, base, stages, team, run)
+
+
+def _small_alone(space: Space) -> bool:
+    """Whether layers of one player are so small that several are solved in one call."""
+    return len(space.game.players) == 1 and bool(space.dense) and int(space.totals.max()) <= RUN_ALONE
 
 
 def _stages(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
@@ -355,6 +363,17 @@ class OnePlayer(ByArray):
             _blank(space.layers[t], code[own], value[own])
             found.append(Answers(value[own, None], code[own]))
         return found, value[: int(cell_start[t0 + 1]), None]
+
+    def seconds(self) -> float:
+        """Of all layers, measured on some of the last ones."""
+        H, totals = self.space.game.horizon, self.space.totals
+        first = max(H - 1 - int(np.searchsorted(np.cumsum(totals[:H][::-1]), MEASURED_ALONE)), 0)
+        with nothing_compiled():
+            self.solve(H - 1, H, self.values_at_end())  # loads what is compiled
+            began = time.perf_counter()
+            self.solve(first, H, self.values_at_end())
+        took = time.perf_counter() - began
+        return took * float(totals[:H].sum() / totals[first:H].sum())
 
 
 def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:

@@ -2,8 +2,8 @@
 
 Layers are taken from the last to the first, as a solve does. Of each layer as many cells are solved
 as there is time for, in runs that lie evenly, by the engine's own solver; cells between them get
-values between those of their neighbours, so that earlier stage games are about as mixed as in the solve.
-Small games are solved completely. Nothing is compiled for this.
+values between those of their neighbours, so that earlier stage games are about as mixed as in the
+solve. Small games are solved completely. Nothing is compiled for this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from acegames.policy.filing import file_layer
 from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted, explore, sampled
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
-from acegames.system.compiled import nothing_compiled
+from acegames.system.compiling import nothing_compiled
 from acegames.system.threads import Team
 
 SECONDS = 0.2  # for all layers together, about
@@ -45,9 +45,13 @@ class Sample:
     rewards: Callable[[int], Floats]  # of a time, for the stage solver
     pace: float = field(default=0.0, init=False)  # seconds of a cell; 0 when nothing is known
 
-    def seconds(self) -> float:
-        """Of all layers, without exploring."""
+    def seconds(self, more: float) -> float:
+        """Of all layers, without exploring; and of so many further pairs in layers that are at
+        least as wide as the widest ones here.
+        """
         space, began, found, pairs = self.space, time.perf_counter(), 0.0, 0
+        number = [x.number for x in space.cells]
+        wide, wide_pairs = 0.0, 0
         held = space.totals if space.dense else [x.number for x in space.cells]
         after = np.zeros((int(held[-1]), self.rewards(0).shape[1]))
         for t in reversed(range(space.game.horizon)):
@@ -55,8 +59,11 @@ class Sample:
             if used > 2 * SECONDS:
                 break
             took, after = self._layer(t, after, max(SECONDS - used, 0.0) / (t + 1))
-            found, pairs = found + took, pairs + space.cells[t].number
-        return found * space.pairs / pairs
+            found, pairs = found + took, pairs + number[t]
+            if 2 * number[t] >= max(number[:-1]):
+                wide, wide_pairs = wide + took, wide_pairs + number[t]
+        pace = wide / wide_pairs if wide_pairs else found / pairs
+        return found + pace * (space.pairs - pairs + more)
 
     def _layer(self, t: int, after: Floats, allowed: float) -> tuple[float, Floats]:
         """Seconds that the whole layer would take, and its values."""
@@ -92,8 +99,12 @@ class Sample:
             return solve_block(data, *run, self.stages, room)
 
     def _probe(self, data: LayerData, room: Room) -> None:
-        """Find out the pace with one cell, then with more of them, so that this stays short."""
+        """Find out the pace with one cell, then with more of them, so that this stays short.
+
+        The first call loads what is compiled.
+        """
         cells, took = 1, 0.0
+        self._block(data, (0, 1), room)
         while took < 2 * RUN_SECONDS and cells <= data.cells:
             began = time.perf_counter()
             for run in evenly(data.cells, 1, cells):
@@ -114,7 +125,9 @@ class Sample:
         began, done, known = time.perf_counter(), 0, dict[bytes, Floats]()
         opened = found.open
         for done, stage in enumerate(opened, 1):
-            one = repair(replace(found, open=(stage,)), self.concept, self.space.game.players, self.base.above[t], known)
+            one = repair(
+                replace(found, open=(stage,)), self.concept, self.space.game.players, self.base.above[t], known
+            )
             found = replace(one, open=opened[done:])
             if time.perf_counter() - began > allowed:
                 break

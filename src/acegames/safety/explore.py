@@ -118,7 +118,7 @@ def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float |
 
     Of each layer some cells are drawn, in two halves. If n cells follow one half, m the other and k
     both, then about n m / k follow the layer (capture and recapture); and at most as many per
-    cell of the layer as per drawn one.
+    cell of the layer as per drawn one. Cells from which no play is safe to the end count too.
     """
     H, rng = space.game.horizon, np.random.default_rng(0)
     first = [space.layer(0).locate(*space.roots, None)] if first is None else first
@@ -128,10 +128,13 @@ def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float |
     for t in range(len(first) - 1, H):
         keys = rng.permutation(keys)[:drawn]
         halves = [_set_of_successors(space, t, np.sort(x), available_memory()) for x in (keys[::2], keys[1::2])]
-        n, m, both = *map(len, halves), len(np.intersect1d(*halves, assume_unique=True))
+        n, m = map(len, halves)
         following, whole = _merged(halves), len(keys) == numbers[t]
+        both = n + m - len(following)
         most = min(len(following) * numbers[t] / max(len(keys), 1), space.totals[t + 1])
-        numbers.append(float(len(following)) if whole else max(min((n + 1) * (m + 1) / (both + 1), most), len(following)))
+        numbers.append(
+            float(len(following)) if whole else max(min((n + 1) * (m + 1) / (both + 1), most), len(following))
+        )
         keys = following
     return np.array(numbers)
 

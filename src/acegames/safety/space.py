@@ -173,11 +173,13 @@ class Space:
     def until(self, t: int) -> Space:
         """The same boxes of the first t steps, after which play ends; not explored."""
         game, boxes = self.game, int(self.start[t + 1])
-        cut = {name: getattr(self, name)[:boxes] for name in ("states", "lo", "size", "least", "most")}
-        more = {name: getattr(self, name)[: boxes + t + 1] for name in ("base", "line")}
+        own, more = slice(boxes), slice(boxes + t + 1)
         shorter = replace(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
-        own = {"game": shorter, "budget": self.budget[:t], "start": self.start[: t + 2], "arrivals": None}
-        return replace(self, **own, **cut, **more, height=None, cells=(), rewards=None)
+        return Space(
+            *(shorter, self.dims, self.tables, self.budget[:t], self.spent, self.start[: t + 2]),
+            *(self.states[own], self.lo[own], self.size[own], self.least[own], self.most[own]),
+            *(self.base[more], self.line[more], self.dense),
+        )
 
     @property
     def roots(self) -> tuple[Ints, Ints]:

@@ -27,8 +27,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -36,7 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
-from acegames.system.compiling import compiling
+from acegames.system.compiling import check_wanted, compiling
 from acegames.system.machine import processors
 
 try:
@@ -148,28 +147,6 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
 
 
-class NotCompiled(Exception):
-    """A kernel would have to be compiled where that is not wanted."""
-
-
-_only_kept = ContextVar("_only_kept", default=False)
-
-
-@contextlib.contextmanager
-def nothing_compiled() -> Iterator[None]:
-    """Within this, on this thread, calling a kernel that has not been compiled raises NotCompiled."""
-    before = _only_kept.set(True)
-    try:
-        yield
-    finally:
-        _only_kept.reset(before)
-
-
-def _not_wanted(kernel: object) -> None:
-    if _only_kept.get():
-        raise NotCompiled(repr(kernel))
-
-
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """The cache of one kernel. What goes wrong with its files is told to the log at most."""
 
@@ -188,7 +165,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         """Return the compiled kernel, or None where there is none that can be read."""
         found = self._read_overload(signature, target)
         if found is None:
-            _not_wanted(self)
+            check_wanted(repr(self))
         if found is None and self.coming is not None:
             with compiling():
                 self.coming.wait()
@@ -216,7 +193,7 @@ class NoCache(NullCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> None:
         """Nothing is kept."""
-        _not_wanted(self)
+        check_wanted(repr(self))
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]

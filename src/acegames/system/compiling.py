@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 _watchers: list[Callable[[bool], None]] = []
 _seconds = 0.0
@@ -55,3 +56,26 @@ def watched(watcher: Callable[[bool], None]) -> Iterator[None]:
 def seconds_compiling() -> float:
     """How long this process has compiled so far."""
     return _seconds
+
+
+class NotCompiled(Exception):
+    """A kernel would have to be compiled where that is not wanted."""
+
+
+_only_kept = ContextVar("_only_kept", default=False)
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Within this, on this thread, a kernel that is not compiled yet raises NotCompiled."""
+    before = _only_kept.set(True)
+    try:
+        yield
+    finally:
+        _only_kept.reset(before)
+
+
+def check_wanted(kernel: str) -> None:
+    """Raise NotCompiled where nothing shall be compiled."""
+    if _only_kept.get():
+        raise NotCompiled(kernel)
