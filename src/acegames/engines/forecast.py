@@ -75,14 +75,21 @@ class Estimate:
         less = self.values // RESERVE
         return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
 
-    def __str__(self) -> str:
+    @property
+    def size(self) -> str:
+        """The number of stage games in words."""
         number = f"{self.pairs:,}" if self.counted else f"about {float(f'{self.pairs:.2g}'):,.0f}"
-        plural, threads = "s" * (self.pairs != 1), f"{self.threads} thread{'s' * (self.threads != 1)}"
+        how = "" if self.counted else ", estimated by sampling"
+        return f"{number} stage game{'s' * (self.pairs != 1)} after clipping{how}"
+
+    @property
+    def time(self) -> str:
+        """The time in words."""
         how = "" if self.measured else " (by stored figures; compiling comes on top)"
-        return (
-            f"{number} stage game{plural} after clipping{'' if self.counted else ', estimated by sampling'}; "
-            f"{_bytes(self.solving)} of memory besides the program itself; {_seconds(self.seconds)} on {threads}{how}"
-        )
+        return f"{_seconds(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
+
+    def __str__(self) -> str:
+        return f"{self.size}; {_bytes(self.solving)} of memory besides the program itself; {self.time}"
 
 
 def estimate_space(space: Space, concept: Concept, threads: int | None, reached: Floats | None = None) -> Estimate:
@@ -210,11 +217,11 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
         without = predicted.without_values().memory
         if without <= allowed and not predicted.on_disk:
             advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
-        needed = f"{_bytes(predicted.memory)} of memory with the program itself"
-        raise TooLarge(f"the solve would need {needed} ({predicted}), but only {_bytes(allowed)} {limit}. {advice}")
+        needed = f"{_bytes(predicted.memory)} of memory with the program itself for {predicted.size}"
+        raise TooLarge(f"the solve would need {needed}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
-            f"the solve would take {_seconds(predicted.seconds)} ({predicted}), more than the {seconds:g} s allowed. "
+            f"the solve would take {predicted.time} for {predicted.size}, more than the {seconds:g} s allowed. "
             f"{_advice(space, predicted.seconds / max(seconds, 1e-9))}"
         )
 

@@ -47,7 +47,7 @@ from acegames.safety.explore import Counted, batches, count, explore, known
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
-from acegames.system.compiling import NotCompiled, nothing_compiled, seconds_compiling
+from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.threads import Team
 
@@ -93,9 +93,9 @@ class LocalEngine:
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
         with Team(self.threads or processors()) as team:
-            planned, began = self.plan(game, lattice), time.perf_counter() - seconds_compiling()
+            planned, began = self.plan(game, lattice), working_clock()
             counted = count(planned, team)
-            took = time.perf_counter() - seconds_compiling() - began
+            took = working_clock() - began
             predicted = estimate_space(counted.space, concept, self.threads, counted.reached)
             return _timed(predicted, counted, took, lattice, concept, team)
 
@@ -143,9 +143,9 @@ class LocalEngine:
 
         Cells are listed where boxes do not fit.
         """
-        began = time.perf_counter() - seconds_compiling()
+        began = working_clock()
         explored = explore(space, self.memory, team)
-        took = time.perf_counter() - seconds_compiling() - began
+        took = working_clock() - began
         if not explored.feasible:
             return None
         predicted = self._predicted(explored, concept, store)

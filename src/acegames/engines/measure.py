@@ -8,7 +8,6 @@ solve. Small games are solved completely. Nothing is compiled for this.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +23,7 @@ from acegames.policy.filing import file_layer
 from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted, explore, sampled
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
-from acegames.system.compiling import nothing_compiled
+from acegames.system.compiling import nothing_compiled, working_clock
 from acegames.system.threads import Team
 
 SECONDS = 0.2  # for all layers together, about
@@ -49,13 +48,13 @@ class Sample:
         """Of all layers, without exploring; and of so many further pairs in layers that are at
         least as wide as the widest ones here.
         """
-        space, began, found, pairs = self.space, time.perf_counter(), 0.0, 0
+        space, began, found, pairs = self.space, working_clock(), 0.0, 0
         number = [x.number for x in space.cells]
         wide, wide_pairs = 0.0, 0
         held = space.totals if space.dense else [x.number for x in space.cells]
         after = np.zeros((int(held[-1]), self.rewards(0).shape[1]))
         for t in reversed(range(space.game.horizon)):
-            used = time.perf_counter() - began
+            used = working_clock() - began
             if used > 2 * SECONDS:
                 break
             took, after = self._layer(t, after, max(SECONDS - used, 0.0) / (t + 1))
@@ -67,16 +66,16 @@ class Sample:
 
     def _layer(self, t: int, after: Floats, allowed: float) -> tuple[float, Floats]:
         """Seconds that the whole layer would take, and its values."""
-        began = time.perf_counter()
+        began = working_clock()
         data = layer_data(self.space, t, self.rewards(t), after)
         room, source = empty_room(data), data.source
-        once = time.perf_counter() - began
+        once = working_clock() - began
         if not self.pace:
             self._probe(data, room)
         runs = self._runs(data.cells, allowed)
-        began = time.perf_counter()
-        parts = self.team.each(lambda run: self._block(data, run, room), runs)
-        took = time.perf_counter() - began
+        timed = self.team.each(lambda run: self._block(data, run, room), runs)
+        parts, each = [found for found, _ in timed], [seconds for _, seconds in timed]
+        took = sum(each) / min(self.team.threads, len(runs))  # waiting at the end of a layer takes a small share of it
         cells = sum(end - begin for begin, end in runs)
         self.pace = took / cells
         found = joined(*room, parts)
@@ -88,15 +87,17 @@ class Sample:
         share = number / len(solved) if len(solved) else data.cells / cells
         if cells < data.cells:
             return once + (took + repairs) * share, _between(solved, room.value)
-        began = time.perf_counter()
+        began = working_clock()
         if not found.failure and not found.open:
             here, table = self.space.layers[t], self.space.game.layer(t)
             file_layer(here, table, found.code, found.value, found.mixed, *found.more)
-        return once + took + repairs + time.perf_counter() - began, room.value
+        return once + took + repairs + working_clock() - began, room.value
 
-    def _block(self, data: LayerData, run: tuple[int, int], room: Room) -> Answers:
+    def _block(self, data: LayerData, run: tuple[int, int], room: Room) -> tuple[Answers, float]:
+        began = working_clock()
         with nothing_compiled():
-            return solve_block(data, *run, self.stages, room)
+            found = solve_block(data, *run, self.stages, room)
+        return found, working_clock() - began
 
     def _probe(self, data: LayerData, room: Room) -> None:
         """Find out the pace with one cell, then with more of them, so that this stays short.
@@ -106,10 +107,10 @@ class Sample:
         cells, took = 1, 0.0
         self._block(data, (0, 1), room)
         while took < 2 * RUN_SECONDS and cells <= data.cells:
-            began = time.perf_counter()
+            began = working_clock()
             for run in evenly(data.cells, 1, cells):
                 self._block(data, run, room)
-            took = time.perf_counter() - began
+            took = working_clock() - began
             self.pace, cells = took / cells, 4 * cells
 
     def _runs(self, cells: int, allowed: float) -> list[tuple[int, int]]:
@@ -122,17 +123,17 @@ class Sample:
 
     def _repaired(self, found: Answers, t: int, allowed: float) -> tuple[float, Answers]:
         """Seconds for stage games that floats could not decide, and answers with some decided."""
-        began, done, known = time.perf_counter(), 0, dict[bytes, Floats]()
-        opened = found.open
+        known, opened, players = dict[bytes, Floats](), found.open, self.space.game.players
+        times, done = list[float](), 0
         for done, stage in enumerate(opened, 1):
-            one = repair(
-                replace(found, open=(stage,)), self.concept, self.space.game.players, self.base.above[t], known
-            )
+            began = working_clock()
+            one = repair(replace(found, open=(stage,)), self.concept, players, self.base.above[t], known)
             found = replace(one, open=opened[done:])
-            if time.perf_counter() - began > allowed:
+            times.append(working_clock() - began)
+            if sum(times) > allowed:
                 break
-        took = time.perf_counter() - began
-        return (took * len(opened) / done if len(known) == done else took) if done else 0.0, found
+        each = min(times, default=0.0)  # the first one loads what it needs
+        return each * (len(opened) if len(known) == done else len(known)), found
 
 
 def exploring_seconds(counted: Counted, took: float, lattice: Lattice, allowed: int, team: Team) -> float:
@@ -145,16 +146,16 @@ def exploring_seconds(counted: Counted, took: float, lattice: Lattice, allowed: 
     dense, lists = float(space.totals.sum()), float(counted.reached.sum())
     work = np.cumsum(seen.totals if space.dense else [x.number for x in seen.cells]) * space.tables.widest[1]
     part = seen.until(min(max(int(np.searchsorted(work, EXPLORED)) - 1, 1), seen.game.horizon))
-    began = time.perf_counter()
+    began = working_clock()
     explored = explore(part, None, team)
-    again = time.perf_counter() - began
+    again = working_clock() - began
     share = part.totals.sum() / dense if space.dense else sum(x.number for x in explored.cells) / lists
     own = took if space.explored and share < 1 else again / share
     each = own / (dense if space.dense else lists)
     listed_each, held_each = (each * DENSE_OCCUPANCY, each) if space.dense else (each, each / DENSE_OCCUPANCY)
-    began = time.perf_counter()
+    began = working_clock()
     exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
-    found = 3 * (time.perf_counter() - began) + own
+    found = 3 * (working_clock() - began) + own
     if exact.same_boxes(space):
         return found
     dense = float(exact.totals.sum())

@@ -35,7 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
-from acegames.system.compiling import check_wanted, compiling
+from acegames.system.compiling import check_wanted, compiling, loading
 from acegames.system.machine import processors
 
 try:
@@ -175,7 +175,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def _read_overload(self, signature: Any, target: Any) -> Any:
         try:
-            return super().load_overload(signature, target)
+            with loading():
+                return super().load_overload(signature, target)
         except Exception as error:  # whatever unpickling damaged bytes raises
             log.debug("acegames: a compiled kernel in %s cannot be read (%r)", self.cache_path, error)
             return None

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 
 _watchers: list[Callable[[bool], None]] = []
 _seconds = 0.0
+_seconds_loading = 0.0
 _begun = False  # numba compiles on one thread at a time, and from within what it compiles
 SELDOM = 30_000  # new objects after which garbage is looked for, instead of 700
 
@@ -56,6 +57,22 @@ def watched(watcher: Callable[[bool], None]) -> Iterator[None]:
 def seconds_compiling() -> float:
     """How long this process has compiled so far."""
     return _seconds
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Put around what loads kernels that were compiled before."""
+    global _seconds_loading
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        _seconds_loading += time.perf_counter() - started
+
+
+def working_clock() -> float:
+    """The time by a clock that stands still while kernels are compiled or loaded."""
+    return time.perf_counter() - _seconds - _seconds_loading
 
 
 class NotCompiled(Exception):
