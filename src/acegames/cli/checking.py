@@ -53,7 +53,7 @@ def check(
     for label in costless(model):
         out.print(f"[yellow]Note:[/] {escape(costless_sentence(label))}.", soft_wrap=True)
     facts |= {"feasible": found.feasible, "sure": sure, "pairs": found.pairs}
-    needed = {**vars(needs), "memory": needs.memory}
+    needed = {**vars(needs), "solving": needs.solving, "memory": needs.memory}
     return Answer({**facts, "estimate": needed, "free": costless(model)}, code=0 if found.feasible else 3)
 
 

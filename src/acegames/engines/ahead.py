@@ -5,18 +5,20 @@ These take most of the time to compile, and numba compiles on one thread at a ti
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
-from acegames.concepts import CCE, Nash
+from acegames.concepts import CCE, Concept, Nash
 from acegames.engines.baseline import baseline
 from acegames.engines.blocks import LayerData, empty_room
 from acegames.engines.stages import Programs, buffers_for
 from acegames.kernels.records import Boxes, Choices, Following, Steps, Written
 from acegames.model.arrays import read_only
 from acegames.stage.nash import solve_stages
+from acegames.system.compiling import NotCompiled, nothing_compiled
 
 PLAYERS = ("p", "q")
 Games = Literal["plain", "left", "nash"]
@@ -28,6 +30,14 @@ def compile_ahead(games: Games) -> None:
     from acegames.system.compiled import compile_elsewhere
 
     compile_elsewhere(_needed(games), f"from {__name__} import solve_one; solve_one({games!r})")
+
+
+def load_kept(players: int, concept: Concept) -> None:
+    """Load the kernels of stage games that are kept already; nothing is compiled."""
+    kinds: tuple[Games, ...] = ("nash",) if players > 1 and concept.product else ("plain", "left")
+    for games in kinds:
+        with suppress(NotCompiled), nothing_compiled():
+            solve_one(games)
 
 
 def _needed(games: Games) -> Any:

@@ -33,41 +33,63 @@ RESERVE = 16  # one in so many bytes: what the allocator keeps
 
 @dataclass(frozen=True)
 class Estimate:
-    """A prediction. Pairs are counted where that is quick, else estimated from the first layers.
+    """What a solve would take. The fields are also those of `acegames check --json`.
 
-    The time is a lower end: that of stages with a pure equilibrium. Mixed ones take about ten times
-    as long, and those that floats cannot decide milliseconds to seconds each.
+    A stage game is a pair: a time, a state and what is spent by then, as far as safe play reaches
+    it. Spendings at which the budgets cannot bind any more count as one (clipping). Pairs are
+    counted where that takes about a second, and estimated by sampling where it would take longer
+    (`counted`); then they are within a factor of three, as a rule, and too many where most of the
+    spendings that fit now lead into a dead end later.
+
+    The time is measured (`measured`): a sample of the stage games of each time is solved on this
+    machine, with as many threads. What the sample misses, such as rare stage games that floats
+    cannot decide, is not in it. Nothing is compiled for an estimate. Where kernels are not compiled
+    yet, the time is from stored figures: that of stages with a pure equilibrium, without compiling.
     """
 
     pairs: int  # stage games
-    cells: int
-    working: int  # bytes besides the policy
-    policy: int  # bytes
-    seconds: float
+    cells: int  # places for them: with dense layers, also for spendings that play does not reach
+    working: int  # bytes besides the policy and the tables
+    policy: int  # bytes of the policy
+    seconds: float  # of the solve, with finding the pairs
     threads: int
-    dense: bool
+    dense: bool  # whether layers hold all their cells, or list those that are reached
     on_disk: int = 0  # bytes of the policy that a checkpoint holds instead of memory
     tables: int = 0  # bytes of the game's tables, of what is prepared from them, and of each thread's buffers
     values: int = 0  # bytes of the policy that are values
     counted: bool = True  # whether the number of pairs is exact
+    measured: bool = False  # whether the time is from a measurement on this machine
 
     @property
     def memory(self) -> int:
-        """Bytes in all."""
-        return self.working + self.tables + self.policy - self.on_disk + FIXED_BYTES
+        """Bytes in all, with those of the program itself."""
+        return self.solving + FIXED_BYTES
+
+    @property
+    def solving(self) -> int:
+        """Bytes that the solve takes, besides the program itself."""
+        return self.working + self.tables + self.policy - self.on_disk
 
     def without_values(self) -> Estimate:
         """The prediction for a policy that does not keep its values."""
         less = self.values // RESERVE
         return replace(self, policy=self.policy - self.values, tables=self.tables - less, values=0)
 
+    @property
+    def size(self) -> str:
+        """The number of stage games in words."""
+        number = f"{self.pairs:,}" if self.counted else f"about {float(f'{self.pairs:.2g}'):,.0f}"
+        how = "" if self.counted else ", estimated by sampling"
+        return f"{number} stage game{'s' * (self.pairs != 1)} after clipping{how}"
+
+    @property
+    def time(self) -> str:
+        """The time in words."""
+        how = "" if self.measured else " (by stored figures; compiling comes on top)"
+        return f"{_seconds(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
+
     def __str__(self) -> str:
-        kind, besides = "dense" if self.dense else "sparse", _bytes(self.working + self.tables)
-        pairs = f"{'' if self.counted else 'about '}{self.pairs:,}"
-        return (
-            f"{pairs} stage games, {_bytes(self.memory)} of memory ({besides} besides the policy), "
-            f"about {self.seconds:.2g} s on {self.threads} threads, {kind} layers"
-        )
+        return f"{self.size}; {_bytes(self.solving)} of memory besides the program itself; {self.time}"
 
 
 def estimate_space(space: Space, concept: Concept, threads: int | None, reached: Floats | None = None) -> Estimate:
@@ -90,7 +112,7 @@ def estimate_space(space: Space, concept: Concept, threads: int | None, reached:
     each = _stage_seconds(rows, outs, n, concept, dense=bool(space.dense))
     busy = min(workers, -(-int(space.totals.max()) // block_cells(space)))
     tables = _table_bytes(space) + busy * _buffer_bytes(space, concept) + (working + policy) // RESERVE
-    seconds = pairs * each / workers + DEVIATION_SECONDS * _deviations(space)
+    seconds = pairs * each / workers + deviation_seconds(space)
     counted = space.explored or not pairs
     return Estimate(
         pairs,
@@ -122,6 +144,11 @@ def _deviations(space: Space) -> int:
     """Entries of the table that says for each joint action where a player's switching leads."""
     actions = sum(len(labels) for labels in space.game.actions)
     return len(space.tables.reward) * actions if len(space.game.players) > 1 else 0
+
+
+def deviation_seconds(space: Space) -> float:
+    """How long making that table takes, about."""
+    return DEVIATION_SECONDS * _deviations(space)
 
 
 def _buffer_bytes(space: Space, concept: Concept) -> int:
@@ -190,10 +217,11 @@ def check_limits(predicted: Estimate, space: Space, memory: int | None, seconds:
         without = predicted.without_values().memory
         if without <= allowed and not predicted.on_disk:
             advice += f" A policy that keeps no values (keep_values=False, --no-values) would need {_bytes(without)}."
-        raise TooLarge(f"the solve would need {predicted}, but only {_bytes(allowed)} {limit}. {advice}")
+        needed = f"{_bytes(predicted.memory)} of memory with the program itself for {predicted.size}"
+        raise TooLarge(f"the solve would need {needed}, but only {_bytes(allowed)} {limit}. {advice}")
     if seconds is not None and predicted.seconds > seconds:
         raise TooLarge(
-            f"the solve would take {predicted}, more than the {seconds:g} s allowed. "
+            f"the solve would take {predicted.time} for {predicted.size}, more than the {seconds:g} s allowed. "
             f"{_advice(space, predicted.seconds / max(seconds, 1e-9))}"
         )
 
@@ -215,6 +243,16 @@ def _advice(space: Space, factor: float) -> str:
     rounding = f"Rounding the costs of {', of '.join(parts)} would make it fit. " if fits else ""
     fewer = "Fewer constraints shrink it most; shorter" if len(space.dims) > 1 else "Shorter"
     return f"{rounding}{fewer} horizons and smaller budgets help too."
+
+
+def _seconds(seconds: float) -> str:
+    """A time in words; it is not known better than to one digit or two."""
+    if seconds < 0.01:
+        return "less than 0.01 s"
+    if seconds < 120:
+        return f"about {float(f'{seconds:.2g}'):g} s"
+    minutes = seconds / 60
+    return f"about {minutes:.0f} minutes" if minutes < 120 else f"about {float(f'{minutes / 60:.2g}'):,g} hours"
 
 
 def _bytes(number: float) -> str:

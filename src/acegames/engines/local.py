@@ -8,6 +8,7 @@ layer is filed while the next one is solved (`backward`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,13 +19,22 @@ from numpy.typing import NDArray
 
 from acegames.concepts import Concept, Nash
 from acegames.engines import EngineResult, OnProgress
-from acegames.engines.ahead import compile_ahead
+from acegames.engines.ahead import compile_ahead, load_kept
 from acegames.engines.answers import Answers, joined
 from acegames.engines.backward import ByArray, LayerSolver, backward
 from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
-from acegames.engines.forecast import WAITING_BYTES, Estimate, block_cells, check_limits, estimate_space, on_disk
+from acegames.engines.forecast import (
+    WAITING_BYTES,
+    Estimate,
+    block_cells,
+    check_limits,
+    deviation_seconds,
+    estimate_space,
+    on_disk,
+)
 from acegames.engines.layer_store import InMemory, LayerStore
+from acegames.engines.measure import SECONDS, Sample, exploring_seconds
 from acegames.engines.none_found import failed
 from acegames.engines.repair import repair
 from acegames.engines.stages import Buffers, Programs, Searches, buffers_for, choices_of, lot_of
@@ -33,16 +43,18 @@ from acegames.model.arrays import Floats
 from acegames.model.game import MarkovGame
 from acegames.policy.layer import Reached, answers
 from acegames.safety.cells import LayerSpace
-from acegames.safety.explore import batches, count, explore
+from acegames.safety.explore import Counted, batches, count, explore, known
 from acegames.safety.lattice import Lattice
 from acegames.safety.space import Space, plan
 from acegames.system.announce import announce
+from acegames.system.compiling import NotCompiled, nothing_compiled, working_clock
 from acegames.system.machine import available_memory, processors
 from acegames.system.threads import Team
 
 RUN = 8192  # cells of a block at most, whatever `block_cells` allows
 SHORTEST = 8  # a block has at least one in so many of these cells
 RUN_ALONE = 1 << 17  # the same with one player, where a cell takes a few nanoseconds
+MEASURED_ALONE = 1 << 21  # cells that are solved to see how long they take
 REACHED_BYTES = 64 * 2**20  # memory that is always allowed for the exact set of reachable pairs
 LISTED_BYTES = 2**30  # memory for listed cells where the boxes may not fit, before boxes are tried all the same
 
@@ -55,8 +67,8 @@ class LocalEngine:
         threads: how many; all processors by default. The answer does not depend on it.
         memory: bytes that may be used; by default what is free. Larger games are refused with
             TooLarge beforehand.
-        seconds: refuse games that are predicted to take longer. The prediction is a lower end: a
-            solve takes longer where play is mixed or floats cannot decide.
+        seconds: refuse games that are predicted to take longer, by a short measurement (see
+            `Estimate`).
         dense: True or False to hold layers cell by cell or as lists, for tests; chosen from an
             estimate by default. The answer does not depend on it, to the last bit.
     """
@@ -80,8 +92,12 @@ class LocalEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        space, reached = count(self.plan(game, lattice))
-        return estimate_space(space, concept, self.threads, reached)
+        with Team(self.threads or processors()) as team:
+            planned, began = self.plan(game, lattice), working_clock()
+            counted = count(planned, team)
+            took = working_clock() - began
+            predicted = estimate_space(counted.space, concept, self.threads, counted.reached)
+            return _timed(predicted, counted, took, lattice, concept, team)
 
     def solve(
         self,
@@ -108,7 +124,7 @@ class LocalEngine:
             compile_ahead("nash" if concept.product else "plain")
             if not concept.product and processors() > 2:
                 compile_ahead("left")
-        prepared = self._prepared(self.plan(game, lattice), concept, store, team)
+        prepared = self._prepared(self.plan(game, lattice), lattice, concept, store, team)
         if prepared is None:
             return None
         space, predicted = prepared
@@ -120,12 +136,16 @@ class LocalEngine:
         found = backward(space, solver, concept, base, store, progress, team)
         return replace(found, reached=_reached(space, lattice, _reached_bytes(space, predicted, concept, store), team))
 
-    def _prepared(self, space: Space, concept: Concept, store: LayerStore, team: Team) -> tuple[Space, Estimate] | None:
+    def _prepared(
+        self, space: Space, lattice: Lattice, concept: Concept, store: LayerStore, team: Team
+    ) -> tuple[Space, Estimate] | None:
         """The explored space, within the limits, and what it will take; None if it is infeasible.
 
         Cells are listed where boxes do not fit.
         """
+        began = working_clock()
         explored = explore(space, self.memory, team)
+        took = working_clock() - began
         if not explored.feasible:
             return None
         predicted = self._predicted(explored, concept, store)
@@ -139,6 +159,8 @@ class LocalEngine:
                 either = self._predicted(listed, concept, store)
                 if either.memory <= allowed:
                     explored, predicted = listed, either
+        if self.seconds is not None:
+            predicted = _timed(predicted, known(explored), took, lattice, concept, team)
         check_limits(predicted, explored, self.memory, self.seconds)
         return explored, predicted
 
@@ -147,6 +169,36 @@ class LocalEngine:
         if not store.in_memory:
             return on_disk(predicted, space)
         return predicted if store.keep_values else predicted.without_values()
+
+
+def _timed(
+    predicted: Estimate, counted: Counted, took: float, lattice: Lattice, concept: Concept, team: Team
+) -> Estimate:
+    """The prediction with a time that is measured, where kernels need not be compiled for it.
+
+    Counting took so long.
+    """
+    space, seen = counted.space, counted.seen
+    if not seen.feasible or deviation_seconds(seen) > SECONDS:
+        return predicted
+    assert seen.rewards is not None
+    load_kept(len(space.game.players), concept)
+    try:
+        allowed = _reached_bytes(seen, predicted, concept, InMemory())
+        exploring = exploring_seconds(counted, took, lattice, allowed, team)
+        if _small_alone(seen):
+            solving = OnePlayer(seen).seconds() * predicted.pairs / seen.pairs
+        else:
+            began = time.perf_counter()
+            base = baseline(*seen.rewards)
+            stages = _stages(seen, concept, base)
+            solving = time.perf_counter() - began
+            solver = Threads(seen, lattice, concept, base, stages, team, RUN)
+            more = max(predicted.pairs - seen.pairs, 0)
+            solving += Sample(seen, concept, base, stages, team, solver.rewards).seconds(more)
+    except NotCompiled:
+        return predicted
+    return replace(predicted, seconds=exploring + solving, measured=True)
 
 
 def _reached_bytes(space: Space, predicted: Estimate, concept: Concept, store: LayerStore) -> int:
@@ -172,25 +224,34 @@ def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reache
 
 def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:
     players, run = space.game.players, min(RUN, block_cells(space))
+    if _small_alone(space):
+        return OnePlayer(space)
     if len(players) == 1 and space.dense:
-        if int(space.totals.max()) <= RUN_ALONE:
-            return OnePlayer(space)
         run = RUN_ALONE
-    stages: StageSolver
     if len(players) > 1 and concept.product:
         announce("acegames.kernels.nash", "solve_nash", "kernels for Nash equilibria")
-        if isinstance(concept, Nash) and concept.backend is not None:
-            from acegames.stage.backend import load
-
-            load(concept.backend)  # a missing package is told before the work
-        stages = Searches(concept, players, choices_of(space, concept), base)
-    else:
-        if len(players) > 1 or not space.dense:
-            announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
-        stages = Programs(concept, players, choices_of(space, concept), base)
-        if len(players) > 1 or not space.dense:
-            return Sharing(space, lattice, concept, base, stages, team, run)
+    elif len(players) > 1 or not space.dense:
+        announce("acegames.kernels.cells", "solve_cells", "kernels for stage games", 10)
+    stages = _stages(space, concept, base)
+    if isinstance(stages, Programs) and (len(players) > 1 or not space.dense):
+        return Sharing(space, lattice, concept, base, stages, team, run)
     return Threads(space, lattice, concept, base, stages, team, run)
+
+
+def _small_alone(space: Space) -> bool:
+    """Whether layers of one player are so small that several are solved in one call."""
+    return len(space.game.players) == 1 and bool(space.dense) and int(space.totals.max()) <= RUN_ALONE
+
+
+def _stages(space: Space, concept: Concept, base: Baseline) -> Programs | Searches:
+    players = space.game.players
+    if len(players) == 1 or not concept.product:
+        return Programs(concept, players, choices_of(space, concept), base)
+    if isinstance(concept, Nash) and concept.backend is not None:
+        from acegames.stage.backend import load
+
+        load(concept.backend)  # a missing package is told before the work
+    return Searches(concept, players, choices_of(space, concept), base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +268,7 @@ class Threads(ByArray):
 
     def solve(self, t0: int, t1: int, after: Floats) -> tuple[list[Answers], Floats]:
         """As `LayerSolver.solve`, of one layer."""
-        data = layer_data(self.space, t0, self._rewards(t0), after)
+        data = layer_data(self.space, t0, self.rewards(t0), after)
         whole = empty_room(data)
         data.source  # noqa: B018  made once, before threads ask for it
 
@@ -227,7 +288,7 @@ class Threads(ByArray):
 
         return self.team.each(block, list(runs(data.cells, self.run, self.team.threads)))
 
-    def _rewards(self, t: int) -> Floats:
+    def rewards(self, t: int) -> Floats:
         """Of all rows, without the baseline of time t; read-only, as kernels are compiled for."""
         if self._taken[t]:
             return with_gross(self.space.tables.reward - self.base.taken[t])
@@ -302,6 +363,17 @@ class OnePlayer(ByArray):
             _blank(space.layers[t], code[own], value[own])
             found.append(Answers(value[own, None], code[own]))
         return found, value[: int(cell_start[t0 + 1]), None]
+
+    def seconds(self) -> float:
+        """Of all layers, measured on some of the last ones."""
+        H, totals = self.space.game.horizon, self.space.totals
+        first = max(H - 1 - int(np.searchsorted(np.cumsum(totals[:H][::-1]), MEASURED_ALONE)), 0)
+        with nothing_compiled():
+            self.solve(H - 1, H, self.values_at_end())  # loads what is compiled
+            began = time.perf_counter()
+            self.solve(first, H, self.values_at_end())
+        took = time.perf_counter() - began
+        return took * float(totals[:H].sum() / totals[first:H].sum())
 
 
 def _blank(space: LayerSpace, code: NDArray[Any], value: Floats) -> None:

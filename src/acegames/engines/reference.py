@@ -8,6 +8,8 @@ V_H = 0;   for t = H-1 .. 0, at every feasible pair (s, c):
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,6 +23,7 @@ from acegames.engines.baseline import Baseline, baseline, with_gross
 from acegames.engines.forecast import Estimate, estimate_space
 from acegames.engines.layer_store import InMemory, LayerStore
 from acegames.engines.none_found import none_found, too_large
+from acegames.errors import NoEquilibrium
 from acegames.model.arrays import Floats, Ints
 from acegames.model.game import MarkovGame
 from acegames.policy.filing import by_player, smallest_boxes, strategies_of
@@ -28,10 +31,11 @@ from acegames.safety.cells import LayerSpace
 from acegames.safety.explore import count
 from acegames.safety.graph import NodeLayer, feasible_graph
 from acegames.safety.lattice import Lattice
+from acegames.safety.lattice import lattice as make_lattice
 from acegames.safety.space import plan
 from acegames.stage import StageBatch, StageSolver, StageStrategies
 
-SECONDS = 1e-3  # of one stage game, about
+MEASURED = 200  # stage games that are solved to see how long they take, about
 
 
 class ReferenceEngine:
@@ -46,9 +50,19 @@ class ReferenceEngine:
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
-        space, reached = count(plan(game, lattice, clip=False))
-        predicted = estimate_space(space, concept, 1, reached)
-        return replace(predicted, seconds=SECONDS * predicted.pairs, dense=False)
+        counted = count(plan(game, lattice, clip=False))
+        predicted = estimate_space(counted.space, concept, 1, counted.reached)
+        return replace(predicted, seconds=self._seconds(game, concept, counted.reached), dense=False, measured=True)
+
+    def _seconds(self, game: MarkovGame, concept: Concept, reached: Floats) -> float:
+        """From the first steps of the game, solved as a game of their own."""
+        pairs = np.cumsum(reached[:-1])
+        steps = max(int(np.searchsorted(pairs, MEASURED)), 1)
+        first = replace(game, horizon=steps, budgets=game.budgets[:steps], layer_at=game.layer_at[:steps])
+        began = time.perf_counter()
+        with suppress(NoEquilibrium):
+            self.solve(first, make_lattice(first), concept, None)
+        return (time.perf_counter() - began) * float(pairs[-1] / max(pairs[steps - 1], 1))
 
     def solve(
         self,

@@ -9,7 +9,7 @@ hashing; successors are recomputed and no edge is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,6 +34,7 @@ FEW_CELLS = 10_000  # after which boxes that are filled are not given up to list
 DENSE_FROM_THE_START = 4  # cells of all boxes so far, per listed one, at which they count as filled
 QUICK_LISTED = 5e7  # outcomes of listed cells, and
 QUICK_HELD = 3e9  # of cells of boxes, that are looked at in about a second
+FEWEST_DRAWN = 256  # cells of a layer where numbers are estimated by sampling
 
 Bytes = NDArray[np.uint8]
 
@@ -59,52 +60,90 @@ def explore(space: Space, memory: int | None = None, team: Team | None = None) -
     return (_explore_dense if dense else _explore_sparse)(space, roots, allowed, team)
 
 
-def count(space: Space) -> tuple[Space, Floats]:
-    """Explore a space where that is quick; and the number of reached cells of each layer (H+1,).
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """How many cells are reached."""
 
-    Where it is not, the numbers go on from those of the first layers, by their share of the boxes
-    or by their growth, whichever is less.
+    space: Space  # explored where all could be counted; where not, with the choice of boxes or lists
+    reached: Floats  # (H+1,) cells of each layer; zeros if the game is infeasible
+    seen: Space  # explored, as many first layers as are quick: the space itself where that is all of them
+
+
+def count(space: Space, team: Team | None = None) -> Counted:
+    """Explore a space where that is quick.
+
+    Where it is not, the numbers of the first layers are known and the others estimated by sampling.
     """
     roots, outs = space.layer(0).locate(*space.roots, None), space.tables.widest[1]
+    cells, dense, first = np.cumsum(space.totals), space.dense, [np.sort(roots)]
+    team = Team() if team is None else team
     if (roots < 0).any():
-        return space, np.zeros(len(space.totals))
-    cells, team, dense = np.cumsum(space.totals), Team(), space.dense
+        return known(space)
 
     def enough(numbers: Sequence[int]) -> bool:
         crowded = space.dense is None and _crowded(cells, numbers)
-        return crowded or sum(numbers) * outs > QUICK_LISTED
+        return crowded or sum(numbers) * outs > QUICK_LISTED / 2
 
-    numbers = [len(roots)]
-    try:
-        if not dense:
-            found = _explore_sparse(space, roots, available_memory(), team, enough)
-            return found, np.array([x.number for x in found.cells] or np.zeros(len(cells)), dtype=np.float64)
-    except _Enough as known:
-        numbers = known.numbers
-        dense = space.dense is None and _crowded(cells, numbers)
-    if space.dense is not False and cells[-1] * outs <= QUICK_HELD and _dense_bytes(space) <= available_memory():
-        found = _explore_dense(space, roots, available_memory(), team)
-        return found, np.array([x.number for x in found.cells] or np.zeros(len(cells)), dtype=np.float64)
-    reached = _continued(np.array(numbers, dtype=np.float64), space.totals)
-    dense = dense or (space.dense is None and reached.sum() * DENSE_OCCUPANCY > cells[-1])
-    return replace(space, dense=dense), reached
+    if not dense:
+        try:
+            return known(_explore_sparse(space, roots, available_memory(), team, enough))
+        except _Enough as far:
+            first = far.keys
+            dense = space.dense is None and _crowded(cells, list(map(len, first)))
+    boxes = space.dense is not False and _dense_bytes(space) <= available_memory()
+    if boxes and cells[-1] * outs <= QUICK_HELD:
+        return known(_explore_dense(space, roots, available_memory(), team))
+    reached = sampled(space, first)
+    dense = dense or (boxes and reached.sum() * DENSE_OCCUPANCY > cells[-1])
+    work, most = (cells, QUICK_HELD / 4) if dense else (np.cumsum(reached), QUICK_LISTED / 8)
+    part = replace(space, dense=dense).until(max(int(np.searchsorted(work * outs, most)) - 1, 1))
+    seen = (_explore_dense if dense else _explore_sparse)(part, roots, available_memory(), team)
+    if dense:  # what is drawn misses the corners of boxes
+        numbers = np.array([x.number for x in seen.cells], dtype=np.float64)
+        share = numbers.sum() / cells[len(numbers) - 1]
+        reached = np.maximum(reached, share * space.totals)
+        reached[: len(numbers)] = numbers
+    return Counted(replace(space, dense=dense), reached, seen)
 
 
-def _continued(numbers: Floats, totals: Ints) -> Floats:
-    """Numbers of the first layers, continued to all of them."""
-    last = len(numbers) - 1
-    times = np.arange(len(totals))
-    share = totals * (numbers[last] / totals[last])
-    power = np.log(numbers[last] / numbers[last // 2]) / np.log((last + 1) / (last // 2 + 1)) if last else np.inf
-    growth = numbers[last] * ((times + 1) / (last + 1)) ** power
-    return np.concatenate([numbers, np.minimum(share, growth)[last + 1 :]])
+def known(space: Space) -> Counted:
+    """Of a space that is explored, or infeasible."""
+    numbers = [x.number for x in space.cells] or np.zeros(len(space.totals))
+    return Counted(space, np.array(numbers, dtype=np.float64), space)
+
+
+def sampled(space: Space, first: Sequence[Ints] | None = None, outcomes: float | None = None) -> Floats:
+    """Numbers of the first layers, whose cells are given, and of the others by sampling, for which
+    about so many outcomes are looked at.
+
+    Of each layer some cells are drawn, in two halves. If n cells follow one half, m the other and k
+    both, then about n m / k follow the layer (capture and recapture); and at most as many per
+    cell of the layer as per drawn one. Cells from which no play is safe to the end count too.
+    """
+    H, rng = space.game.horizon, np.random.default_rng(0)
+    first = [space.layer(0).locate(*space.roots, None)] if first is None else first
+    numbers, keys = [float(len(x)) for x in first], first[-1]
+    most_drawn = (QUICK_LISTED / 2 if outcomes is None else outcomes) / space.tables.widest[1]
+    drawn = int(max(most_drawn / max(H + 1 - len(first), 1), FEWEST_DRAWN))
+    for t in range(len(first) - 1, H):
+        keys = rng.permutation(keys)[:drawn]
+        halves = [_set_of_successors(space, t, np.sort(x), available_memory()) for x in (keys[::2], keys[1::2])]
+        n, m = map(len, halves)
+        following, whole = _merged(halves), len(keys) == numbers[t]
+        both = n + m - len(following)
+        most = min(len(following) * numbers[t] / max(len(keys), 1), space.totals[t + 1])
+        numbers.append(
+            float(len(following)) if whole else max(min((n + 1) * (m + 1) / (both + 1), most), len(following))
+        )
+        keys = following
+    return np.array(numbers)
 
 
 class _Enough(Exception):
-    """More cells are reached than shall be listed; how many at each time so far."""
+    """More cells are reached than shall be listed; those of each time so far."""
 
-    def __init__(self, numbers: list[int]) -> None:
-        self.numbers = numbers
+    def __init__(self, keys: list[Ints]) -> None:
+        self.keys = keys
 
 
 def _crowded(cells: Ints, numbers: Sequence[int]) -> bool:
@@ -249,7 +288,7 @@ def _explore_sparse(
     for t in range(H):
         number += len(keys[t])
         if enough is not None and enough(list(map(len, keys))):
-            raise _Enough(list(map(len, keys)))
+            raise _Enough(keys)
         _check_memory(SPARSE_BYTES * number, allowed, number)
         keys.append(_successors(space, t, keys[t], allowed - SPARSE_BYTES * number, team))
 

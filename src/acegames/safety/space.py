@@ -170,6 +170,17 @@ class Space:
         """Cells of all boxes with t < H."""
         return int(self.totals[:-1].sum())
 
+    def until(self, t: int) -> Space:
+        """The same boxes of the first t steps, after which play ends; not explored."""
+        game, boxes = self.game, int(self.start[t + 1])
+        own, more = slice(boxes), slice(boxes + t + 1)
+        shorter = replace(game, horizon=t, budgets=game.budgets[:t], layer_at=game.layer_at[:t])
+        return Space(
+            *(shorter, self.dims, self.tables, self.budget[:t], self.spent, self.start[: t + 2]),
+            *(self.states[own], self.lo[own], self.size[own], self.least[own], self.most[own]),
+            *(self.base[more], self.line[more], self.dense),
+        )
+
     @property
     def roots(self) -> tuple[Ints, Ints]:
         """Initial states, and what is spent there of the kept constraints (Q, D)."""

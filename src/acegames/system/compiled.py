@@ -35,14 +35,14 @@ from typing import Any, TypeVar, cast
 import numba
 
 from acegames import numerics
-from acegames.system.compiling import compiling
+from acegames.system.compiling import check_wanted, compiling, loading
 from acegames.system.machine import processors
 
 try:
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
+    from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
     from numba.core.options import DefaultOptions
 except ImportError:
-    FunctionCache = IndexDataCacheFile = DefaultOptions = object
+    FunctionCache = IndexDataCacheFile = NullCache = DefaultOptions = object
 WHOLE: dict[str, Any] = {}
 LINKED: dict[str, Any] = {}
 with contextlib.suppress(ImportError):
@@ -61,8 +61,8 @@ def kernel(function: F) -> F:
     compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **WHOLE)(function)
     try:
         compiled._cache = KernelCache(function)
-    except RuntimeError:
-        pass  # no such folder: compile in each process
+    except RuntimeError:  # no such folder: compile in each process
+        compiled._cache = NoCache()
     except Exception as error:  # numba has moved what this rests on
         _warn_moved(repr(error))
         compiled.enable_caching()
@@ -164,6 +164,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel, or None where there is none that can be read."""
         found = self._read_overload(signature, target)
+        if found is None:
+            check_wanted(repr(self))
         if found is None and self.coming is not None:
             with compiling():
                 self.coming.wait()
@@ -173,7 +175,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def _read_overload(self, signature: Any, target: Any) -> Any:
         try:
-            return super().load_overload(signature, target)
+            with loading():
+                return super().load_overload(signature, target)
         except Exception as error:  # whatever unpickling damaged bytes raises
             log.debug("acegames: a compiled kernel in %s cannot be read (%r)", self.cache_path, error)
             return None
@@ -184,6 +187,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(signature, result)
         except OSError as error:
             log.debug("acegames: a compiled kernel cannot be kept in %s (%r)", self.cache_path, error)
+
+
+class NoCache(NullCache):  # type: ignore[misc]
+    """Of a kernel that cannot be kept."""
+
+    def load_overload(self, signature: Any, target: Any) -> None:
+        """Nothing is kept."""
+        check_wanted(repr(self))
 
 
 class DataFirst(IndexDataCacheFile):  # type: ignore[misc]

@@ -6,9 +6,11 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 _watchers: list[Callable[[bool], None]] = []
 _seconds = 0.0
+_seconds_loading = 0.0
 _begun = False  # numba compiles on one thread at a time, and from within what it compiles
 SELDOM = 30_000  # new objects after which garbage is looked for, instead of 700
 
@@ -55,3 +57,42 @@ def watched(watcher: Callable[[bool], None]) -> Iterator[None]:
 def seconds_compiling() -> float:
     """How long this process has compiled so far."""
     return _seconds
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Put around what loads kernels that were compiled before."""
+    global _seconds_loading
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        _seconds_loading += time.perf_counter() - started
+
+
+def working_clock() -> float:
+    """The time by a clock that stands still while kernels are compiled or loaded."""
+    return time.perf_counter() - _seconds - _seconds_loading
+
+
+class NotCompiled(Exception):
+    """A kernel would have to be compiled where that is not wanted."""
+
+
+_only_kept = ContextVar("_only_kept", default=False)
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Within this, on this thread, a kernel that is not compiled yet raises NotCompiled."""
+    before = _only_kept.set(True)
+    try:
+        yield
+    finally:
+        _only_kept.reset(before)
+
+
+def check_wanted(kernel: str) -> None:
+    """Raise NotCompiled where nothing shall be compiled."""
+    if _only_kept.get():
+        raise NotCompiled(kernel)

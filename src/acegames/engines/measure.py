@@ -1,0 +1,187 @@
+"""How long a solve takes on this machine, measured on a sample of its stage games.
+
+Layers are taken from the last to the first, as a solve does. Of each layer as many cells are solved
+as there is time for, in runs that lie evenly, by the engine's own solver; cells between them get
+values between those of their neighbours, so that earlier stage games are about as mixed as in the
+solve. Small games are solved completely. Nothing is compiled for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from acegames.concepts import Concept
+from acegames.engines.answers import Answers, joined
+from acegames.engines.baseline import Baseline
+from acegames.engines.blocks import LayerData, Room, StageSolver, empty_room, layer_data, solve_block
+from acegames.engines.repair import repair
+from acegames.model.arrays import Floats, Ints, spans
+from acegames.policy.filing import file_layer
+from acegames.safety.explore import DENSE_FROM_THE_START, SPARSE_BYTES, Counted, explore, sampled
+from acegames.safety.lattice import Lattice
+from acegames.safety.space import DENSE_OCCUPANCY, Space, plan
+from acegames.system.compiling import nothing_compiled, working_clock
+from acegames.system.threads import Team
+
+SECONDS = 0.2  # for all layers together, about
+RUN_SECONDS = 1e-3  # for a run of cells at least, so that beginning it does not count
+BLOCK = 8192  # cells of a run where all are solved
+EXPLORED = 1e7  # outcomes that are looked at to see how long exploring takes
+
+
+@dataclass(eq=False)
+class Sample:
+    """Solves some cells of an explored space, and adds up what all of them would take."""
+
+    space: Space
+    concept: Concept
+    base: Baseline
+    stages: StageSolver
+    team: Team
+    rewards: Callable[[int], Floats]  # of a time, for the stage solver
+    pace: float = field(default=0.0, init=False)  # seconds of a cell; 0 when nothing is known
+
+    def seconds(self, more: float) -> float:
+        """Of all layers, without exploring; and of so many further pairs in layers that are at
+        least as wide as the widest ones here.
+        """
+        space, began, found, pairs = self.space, working_clock(), 0.0, 0
+        number = [x.number for x in space.cells]
+        wide, wide_pairs = 0.0, 0
+        held = space.totals if space.dense else [x.number for x in space.cells]
+        after = np.zeros((int(held[-1]), self.rewards(0).shape[1]))
+        for t in reversed(range(space.game.horizon)):
+            used = working_clock() - began
+            if used > 2 * SECONDS:
+                break
+            took, after = self._layer(t, after, max(SECONDS - used, 0.0) / (t + 1))
+            found, pairs = found + took, pairs + number[t]
+            if 2 * number[t] >= max(number[:-1]):
+                wide, wide_pairs = wide + took, wide_pairs + number[t]
+        pace = wide / wide_pairs if wide_pairs else found / pairs
+        return found + pace * (space.pairs - pairs + more)
+
+    def _layer(self, t: int, after: Floats, allowed: float) -> tuple[float, Floats]:
+        """Seconds that the whole layer would take, and its values."""
+        began = working_clock()
+        data = layer_data(self.space, t, self.rewards(t), after)
+        room, source = empty_room(data), data.source
+        once = working_clock() - began
+        if not self.pace:
+            self._probe(data, room)
+        runs = self._runs(data.cells, allowed)
+        timed = self.team.each(lambda run: self._block(data, run, room), runs)
+        parts, each = [found for found, _ in timed], [seconds for _, seconds in timed]
+        took = sum(each) / min(self.team.threads, len(runs))  # waiting at the end of a layer takes a small share of it
+        cells = sum(end - begin for begin, end in runs)
+        self.pace = took / cells
+        found = joined(*room, parts)
+        repairs, found = self._repaired(found, t, allowed)
+        solved, _ = spans(*np.array(runs).T)
+        if len(source.marks):
+            solved = solved[source.marks[solved] != 0]
+        number = self.space.cells[t].number
+        share = number / len(solved) if len(solved) else data.cells / cells
+        if cells < data.cells:
+            return once + (took + repairs) * share, _between(solved, room.value)
+        began = working_clock()
+        if not found.failure and not found.open:
+            here, table = self.space.layers[t], self.space.game.layer(t)
+            file_layer(here, table, found.code, found.value, found.mixed, *found.more)
+        return once + took + repairs + working_clock() - began, room.value
+
+    def _block(self, data: LayerData, run: tuple[int, int], room: Room) -> tuple[Answers, float]:
+        began = working_clock()
+        with nothing_compiled():
+            found = solve_block(data, *run, self.stages, room)
+        return found, working_clock() - began
+
+    def _probe(self, data: LayerData, room: Room) -> None:
+        """Find out the pace with one cell, then with more of them, so that this stays short.
+
+        The first call loads what is compiled.
+        """
+        cells, took = 1, 0.0
+        self._block(data, (0, 1), room)
+        while took < 2 * RUN_SECONDS and cells <= data.cells:
+            began = working_clock()
+            for run in evenly(data.cells, 1, cells):
+                self._block(data, run, room)
+            took = working_clock() - began
+            self.pace, cells = took / cells, 4 * cells
+
+    def _runs(self, cells: int, allowed: float) -> list[tuple[int, int]]:
+        """Runs that there is time for; of all cells where it suffices."""
+        most = int(allowed / self.pace)
+        if most >= cells:
+            return evenly(cells, -(-cells // BLOCK), BLOCK)
+        run = max(int(max(min(4 * RUN_SECONDS, allowed), RUN_SECONDS) / self.pace), 1)
+        return evenly(cells, max(most // run, self.team.threads), run)
+
+    def _repaired(self, found: Answers, t: int, allowed: float) -> tuple[float, Answers]:
+        """Seconds for stage games that floats could not decide, and answers with some decided."""
+        known, opened, players = dict[bytes, Floats](), found.open, self.space.game.players
+        times, done = list[float](), 0
+        for done, stage in enumerate(opened, 1):
+            began = working_clock()
+            one = repair(replace(found, open=(stage,)), self.concept, players, self.base.above[t], known)
+            found = replace(one, open=opened[done:])
+            times.append(working_clock() - began)
+            if sum(times) > allowed:
+                break
+        each = min(times, default=0.0)  # the first one loads what it needs
+        return each * (len(opened) if len(known) == done else len(known)), found
+
+
+def exploring_seconds(counted: Counted, took: float, lattice: Lattice, allowed: int, team: Team) -> float:
+    """Of laying out and exploring the space, and once more with nothing clipped (`Policy.reached`)
+    in at most so many bytes.
+
+    `took` is what counting took. Small spaces are explored anew, because kernels are loaded by now.
+    """
+    space, seen = counted.space, counted.seen
+    dense, lists = float(space.totals.sum()), float(counted.reached.sum())
+    work = np.cumsum(seen.totals if space.dense else [x.number for x in seen.cells]) * space.tables.widest[1]
+    part = seen.until(min(max(int(np.searchsorted(work, EXPLORED)) - 1, 1), seen.game.horizon))
+    began = working_clock()
+    explored = explore(part, None, team)
+    again = working_clock() - began
+    share = part.totals.sum() / dense if space.dense else sum(x.number for x in explored.cells) / lists
+    own = took if space.explored and share < 1 else again / share
+    each = own / (dense if space.dense else lists)
+    listed_each, held_each = (each * DENSE_OCCUPANCY, each) if space.dense else (each, each / DENSE_OCCUPANCY)
+    began = working_clock()
+    exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
+    found = 3 * (working_clock() - began) + own
+    if exact.same_boxes(space):
+        return found
+    dense = float(exact.totals.sum())
+    if exact.dense or (space.dense and dense < DENSE_FROM_THE_START * space.totals.sum()):
+        return found + dense * held_each
+    lists = float(sampled(exact, outcomes=EXPLORED / 4).sum())
+    if exact.dense is None and lists * DENSE_OCCUPANCY > dense:
+        return found + dense * held_each
+    return found + min(lists, allowed / SPARSE_BYTES) * listed_each
+
+
+def evenly(cells: int, number: int, length: int) -> list[tuple[int, int]]:
+    """Runs of so many cells, in the middle of parts of about the same length; or these parts."""
+    number = min(number, cells)
+    parts = [(cells * k // number, cells * (k + 1) // number) for k in range(number)]
+    less = [max(end - begin - length, 0) // 2 for begin, end in parts]
+    return [(begin + x, min(begin + x + length, end)) for (begin, end), x in zip(parts, less, strict=True)]
+
+
+def _between(solved: Ints, values: Floats) -> Floats:
+    """Values of all cells from those of some, on straight lines: equal ones would be ties, which
+    take long.
+    """
+    if not len(solved) or values.shape[1] == 1:  # how long one player's maximum takes depends on no value
+        return values
+    cells = np.arange(len(values))
+    for column in values.T:
+        column[:] = np.interp(cells, solved, column[solved])
+    return values
