@@ -60,7 +60,8 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
     """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
     reached = policy.reached
     space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
-    others = [m for m in range(len(policy.constraints)) if m not in dims]
+    sums = () if reached is None or reached.sums is None else reached.sums.of
+    others = [m for m in range(len(policy.constraints)) if m not in (*dims, *sums)]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
         raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
@@ -71,6 +72,8 @@ def _listed(policy: Policy, t: int) -> Iterator[tuple[Ints, Ints]]:
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
             total[:, list(dims)] = kept
+        if reached is not None:
+            reached.fill_sums(total)
         yield in_pair_order(state, total)
 
 
