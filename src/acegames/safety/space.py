@@ -309,12 +309,11 @@ def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost
 
 def _limits(sums: Sums, start: Ints, top: Ints, budget: Ints) -> Ints:
     """Up to where sums (E,) lead into each box: not over its `top` and the budget before it."""
-    own = list(sums.of)
+    own, entered = list(sums.of), int(start[1])  # nothing leads into the boxes before
+    before = np.repeat(np.arange(len(budget)), np.diff(start[1:]))  # the time of the step that leads there
     limit = top[:, own]
-    before = np.repeat(np.arange(len(start) - 1), np.diff(start)) - 1  # the time of the step that leads there
-    later = before >= 0
-    limit[later] = np.minimum(limit[later], budget[before[later]][:, own])
-    return limit * sums.scale
+    limit[entered:] = np.minimum(limit[entered:], budget[before][:, own])
+    return np.ascontiguousarray(limit * sums.scale)
 
 
 def _columns(array: Ints, dims: list[int]) -> Ints:
