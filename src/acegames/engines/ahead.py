@@ -62,7 +62,7 @@ def solve_one(games: Games) -> None:
     lo, size, small = np.zeros((1, 1), np.int64), np.ones((1, 1), np.int64), np.zeros(1, np.int32)
     pointers, outcomes = (read_only(ends),) * 2, (read_only(small), read_only(lo), read_only(np.ones(1)))
     here, step = Boxes(one, lo, size, ends, ends), Steps(*pointers, *outcomes, one)
-    after, reward = Following(small, lo, size, ends, ends, small), read_only(np.zeros((1, 4)))
+    after, reward = Following(small, lo, size, ends, ends, small, lo, lo), read_only(np.zeros((1, 4)))
     data = LayerData(0, here, np.ones(1, np.uint8), None, step, reward, after, None, np.zeros((1, 4)), (1, 1))
     solver, room = Programs(CCE(), PLAYERS, choices, baseline(nothing, nothing)), empty_room(data)
     if games == "plain":

@@ -166,7 +166,8 @@ def _selected(data: LayerData, boxes: Ints) -> tuple[Following, Listed | None, F
     cells, base = spans(after.base[boxes], after.base[boxes + 1])
     lines, line = spans(after.line[boxes], after.line[boxes + 1])
     height = after.height[lines] if len(after.height) else after.height
-    following = Following(slot, after.lo[boxes], after.size[boxes], base, line, height)
+    own = (after.weight, after.limit[boxes])
+    following = Following(slot, after.lo[boxes], after.size[boxes], base, line, height, *own)
     if data.next_listed is None:
         return following, None, data.next_value[cells]
     keys = data.next_listed.keys

@@ -88,7 +88,7 @@ class LocalEngine:
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""
         space = plan(game, lattice, clip=True)
-        return space if self.dense is None else replace(space, dense=self.dense)
+        return space if self.dense is None or space.sums is not None else replace(space, dense=self.dense)
 
     def estimate(self, game: MarkovGame, lattice: Lattice, concept: Concept) -> Estimate:
         """Predict pairs, memory and time of a solve without doing it."""
@@ -215,11 +215,11 @@ def _reached(space: Space, lattice: Lattice, allowed: int, team: Team) -> Reache
     try:
         exact = plan(space.game, lattice, clip=False, arrivals=space.arrivals)
         if exact.same_boxes(space):
-            return Reached(space.dims, space.layers[:-1])
+            return Reached(space.dims, space.layers[:-1], exact.sums)
         exact = explore(exact, allowed, team)
     except TooLarge:
         return None
-    return Reached(exact.dims, exact.layers[:-1])
+    return Reached(exact.dims, exact.layers[:-1], exact.sums)
 
 
 def _solver(space: Space, lattice: Lattice, concept: Concept, base: Baseline, team: Team) -> LayerSolver[Floats]:

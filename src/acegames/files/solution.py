@@ -47,6 +47,7 @@ from acegames.policy.on_demand import OnDemand
 from acegames.policy.policy import Policy
 from acegames.policy.tracker import CostTracker
 from acegames.safety.cells import Cells, LayerSpace, numbered
+from acegames.safety.sums import Sums
 from acegames.solving.guarantee import Guarantee
 from acegames.solving.pipeline import Solution, Stats
 from acegames.system.container import (
@@ -101,8 +102,11 @@ def save_solution(solution: Solution, path: str | PathLike[str]) -> None:
 
 
 def _format_version(policy: Policy) -> int:
-    """An older acegames would count a reservoir like a plain budget, so it must refuse the file."""
-    return BLOCK_VERSION if any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
+    """An older acegames would count a reservoir like a plain budget, and would take totals that do
+    not follow from others for reached ones, so it must refuse the file.
+    """
+    sums = policy.reached is not None and policy.reached.sums is not None
+    return BLOCK_VERSION if sums or any(policy.tracker.reservoirs) else WITHOUT_RESERVOIRS
 
 
 def load_solution(path: str | PathLike[str]) -> Solution:
@@ -146,6 +150,7 @@ def _policy_to_archive(policy: Policy) -> tuple[dict[str, Any], dict[str, NDArra
         **reservoirs_to_data(policy.tracker.reservoirs),
         "dims": list(policy.dims),
         "reached": None if policy.reached is None else list(policy.reached.dims),
+        **({} if policy.reached is None or policy.reached.sums is None else {"sums": policy.reached.sums.to_data()}),
         "initial": [[s, p] for s, p in policy.initial],
         "horizon": policy.horizon,
         "pairs": [len(layer) for layer in policy.layers],
@@ -225,7 +230,10 @@ def _policy_from_archive(
         return found
     reached_dims = tuple(int(d) for d in header["reached"])
     spaces = OnDemand(table_at, reached)
-    return replace(found, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces)))
+    sums = Sums.from_data(reached_dims, header["sums"]) if "sums" in header else None
+    if sums is not None and max(sums.of) >= len(constraints):
+        raise BadFile("a constraint that follows from others is none of the policy's")
+    return replace(found, reached=Reached(reached_dims, spaces if on_demand else tuple(spaces), sums))
 
 
 def _layer_arrays(arrays: Arrays, space: LayerSpace, *, values: bool) -> dict[str, Any]:

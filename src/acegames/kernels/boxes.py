@@ -135,7 +135,7 @@ def following_at(boxes, t, slot):
     height = boxes.height[boxes.height_start[t] : boxes.height_start[t + 1]]
     for a in range(len(here.states)):
         slot[here.states[a]] = a
-    return Following(slot, here.lo, here.size, here.base, here.line, height)
+    return Following(slot, here.lo, here.size, here.base, here.line, height, here.lo[:0], here.lo[:0])
 
 
 @inner

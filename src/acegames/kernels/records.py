@@ -77,6 +77,9 @@ class Following(NamedTuple):
     base: Ints
     line: Ints
     height: Small  # the largest feasible place on each line, -1 for none; not read where cells are listed
+    # sums of totals, which must stay within limits besides; none but where cells are listed
+    weight: Ints  # (sums, D)
+    limit: Ints  # (B, sums)
 
 
 class Listed(NamedTuple):

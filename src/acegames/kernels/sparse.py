@@ -40,11 +40,23 @@ def find(key, listed):
 
 
 @inner
+def _exceeds(o, c, to, step, after):
+    """Whether a sum of totals is over the limit of box `to`, to which outcome o leads from c."""
+    for e in range(len(after.weight)):
+        total = np.int64(0)
+        for m in range(len(c)):
+            total += after.weight[e, m] * (c[m] + step.cost[o, m])
+        if total > after.limit[to, e]:
+            return True
+    return False
+
+
+@inner
 def next_cells(r, c, step, after, found):
     """Fill the cells of the next layer that row r leads to; False when a budget breaks."""
     for o in range(step.out_ptr[r], step.out_ptr[r + 1]):
         to, place = leads_to(o, c, len(c), step, after)
-        if place < 0:
+        if place < 0 or _exceeds(o, c, to, step, after):
             return False
         found[o - step.out_ptr[r]] = after.base[to] + place
     return True

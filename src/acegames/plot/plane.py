@@ -90,6 +90,8 @@ def _reached(policy: Policy, t: int, state: int) -> Ints:
     kept = kept[states == state]
     total = np.zeros((len(kept), len(policy.constraints)), dtype=np.int64)
     total[:, list(dims)] = kept
+    if policy.reached is not None:
+        policy.reached.fill_sums(total)
     return total
 
 

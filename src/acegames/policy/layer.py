@@ -21,6 +21,7 @@ from acegames.model.arrays import Ints, pointers, read_only, spans
 from acegames.model.game import MarkovGame
 from acegames.policy.player_records import RowIndex, joint_actions
 from acegames.safety.cells import Cells, LayerSpace
+from acegames.safety.sums import Sums
 
 BY_CELL = 0.5  # least share of reached cells for filing by cell
 TOGETHER = 128  # pairs per stored place of records
@@ -171,17 +172,26 @@ class Reached:
 
     dims: tuple[int, ...]  # constraints that boxes count, in order; if none, a column of zeros
     layers: Sequence[LayerSpace]  # t = 0 .. H-1
+    sums: Sums | None = None  # the other constraints, where they follow from these
 
     def contains(self, t: int, state: Ints, spent: Ints) -> NDArray[np.bool_]:
         """Whether each (state, spent (Q, M) whole units) is reached at t."""
-        return find(self.table(t), state, spent) >= 0
+        found = find(self.table(t), state, spent) >= 0
+        return found if self.sums is None else found & self.sums.agree(spent)
 
     def contains_one(self, t: int, state: int, spent: Sequence[int]) -> bool:
         """The same of a single pair."""
+        if self.sums is not None and not self.sums.agree_one(spent):
+            return False
         return find_one(self.table(t), state, spent) >= 0
 
+    def fill_sums(self, spent: Ints) -> None:
+        """Write what follows from the counted constraints into (Q, M) whole units."""
+        if self.sums is not None:
+            self.sums.fill(spent)
+
     def table(self, t: int) -> PairTable:
-        """What they are looked up in."""
+        """What they are looked up in, where `sums` agree: in play they do."""
         if t not in self._tables:
             self._tables[t] = self.layers[t].pair_table(self.dims, by_cell=True)
         return self._tables[t]

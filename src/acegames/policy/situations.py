@@ -66,6 +66,8 @@ class View:
         total = np.zeros((len(state), len(self.game.constraints)), dtype=np.int64)
         if dims:
             total[:, list(dims)] = kept
+        if self.policy.reached is not None:
+            self.policy.reached.fill_sums(total)
         return state, np.clip(total, space.least[at], space.most[at])
 
     def number(self, t: int) -> int:

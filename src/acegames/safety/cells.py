@@ -194,11 +194,21 @@ def numbered(layer: LayerSpace) -> LayerSpace:
     return replace(layer, base=pointers(lines * layer.size[:, -1]), line=pointers(lines))
 
 
+def count_cells(size: Ints) -> float:
+    """How many cells boxes of these sizes (B, D) have together, about."""
+    return float(np.prod(size, axis=1, dtype=np.float64).sum())
+
+
+def fits_numbers(cells: float) -> bool:
+    """Whether so many cells can be numbered."""
+    return cells < 2.0**62
+
+
 def _check_numbers(size: Ints) -> None:
-    if float(size.max(initial=0)) ** size.shape[1] * len(size) < 2.0**62:
+    if fits_numbers(float(size.max(initial=0)) ** size.shape[1] * len(size)):
         return
-    cells = np.prod(size.astype(np.float64), axis=1).sum()
-    if cells >= 2.0**62:
+    cells = count_cells(size)
+    if not fits_numbers(cells):
         raise TooLarge(
             f"the spendings that are possible one constraint at a time combine to {cells:.3g} cells, which cannot be numbered in "
             "62 bits (however few of them occur together); solve approximately, with costs rounded to a coarser unit, or with "

@@ -9,6 +9,10 @@ constraints that never bind or are implied by another are left out.
 reachability line by line, one bit per cell. *Sparse*: boxes that do not fit or would stay
 nearly empty are not stored; the reached cells are listed in order and found by hashing. Both give
 the same pairs. Where the boxes are large, `explore` finds out how empty they are.
+
+Without `clip`, a constraint whose total is a sum of other totals (`sums`), such as the other side
+of one limit, would leave large boxes empty but for a diagonal. There boxes count the others only;
+cells are listed, and the sum is held against the budget on the way.
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acegames.errors import TooLarge
 from acegames.kernels.records import AllBoxes, AllSteps, Following, Steps
 from acegames.model.arrays import Floats, Ints, frozen, pointers
 from acegames.model.game import MarkovGame
-from acegames.safety.cells import Cells, LayerSpace, number_boxes
+from acegames.safety.cells import Cells, LayerSpace, count_cells, fits_numbers, number_boxes
 from acegames.safety.lattice import Lattice
+from acegames.safety.sums import Sums, find_sums
 from acegames.system.announce import announce
 
 DENSE_IF_BELOW = 2_000_000  # cells of all boxes: below this, listing them gains nothing
@@ -86,7 +92,7 @@ class Space:
     """
 
     game: MarkovGame
-    dims: tuple[int, ...]  # the constraints that are kept; none leaves one column of zeros
+    dims: tuple[int, ...]  # the constraints that boxes count; none leaves one column of zeros
     tables: Tables
     budget: Ints  # (H, D)
     spent: Ints  # (D,) at the beginning
@@ -98,7 +104,9 @@ class Space:
     most: Ints
     base: Ints
     line: Ints
-    dense: bool | None  # None: `explore` decides
+    dense: bool | None  # None: `explore` decides; False where there are sums
+    limit: Ints  # (X, E) up to where sums lead into each box, in the scale of `sums`
+    sums: Sums | None = None  # the constraints that are kept besides, because they follow from `dims`
     arrivals: Arrivals | None = None  # what it was planned from
     # dense and explored: the largest feasible place on each line, -1 for none
     height: NDArray[np.int32] | None = None
@@ -140,7 +148,10 @@ class Space:
         height = np.zeros(0, dtype=np.int32)
         if self.height is not None:
             height = self.height[self.line_start[t] : self.line_start[t + 1]]
-        return Following(layer.slots(len(self.game.states)), layer.lo, layer.size, layer.base, layer.line, height)
+        limit = self.limit[self.start[t] : self.start[t + 1]]
+        weight = np.empty((0, layer.lo.shape[1]), np.int64) if self.sums is None else self.sums.weight
+        boxes = (layer.lo, layer.size, layer.base, layer.line)
+        return Following(layer.slots(len(self.game.states)), *boxes, height, weight, limit)
 
     @cached_property
     def totals(self) -> Ints:
@@ -203,6 +214,8 @@ class Space:
             return np.zeros(len(state), dtype=bool)
         cell = self.layers[t].locate(state.astype(np.int64), self.project(spent), spent)
         found = cell >= 0
+        if self.sums is not None:
+            found &= self.sums.agree(spent)
         found[found] = self.cells[t].rank(cell[found]) >= 0
         return found
 
@@ -212,8 +225,10 @@ class Space:
 
     def unproject(self, kept: Ints) -> Ints:
         """(Q, M) whole units from (Q, D), for a space that keeps every constraint."""
-        spent = np.zeros((len(kept), len(self.dims)), dtype=np.int64)
+        spent = np.zeros((len(kept), self.least.shape[1]), dtype=np.int64)
         spent[:, list(self.dims)] = kept[:, : len(self.dims)]
+        if self.sums is not None:
+            self.sums.fill(spent)
         return spent
 
 
@@ -244,15 +259,25 @@ class Arrivals:
 def plan(game: MarkovGame, lattice: Lattice, *, clip: bool, arrivals: Arrivals | None = None) -> Space:
     """Lay out the boxes. Cheap: linear in the game, whatever the budgets.
 
-    Another plan of the same game may lend its arrivals.
+    Another plan of the same game may lend its arrivals. Clipped boxes that cannot be numbered are
+    laid out without clipping, in the same constraints: then some may follow from others.
     """
-    from acegames.kernels.boxes import backward_boxes
-
     announce(seconds=8)
     arrivals = Arrivals.of(game, lattice) if arrivals is None else arrivals
+    if not clip:
+        return _laid_out(game, lattice, arrivals, list(range(len(lattice.units))), clip=False)
+    dims = _needed(game, lattice, arrivals.tables.cost)
+    try:
+        return _laid_out(game, lattice, arrivals, dims, clip=True)
+    except TooLarge:
+        return _laid_out(game, lattice, arrivals, dims, clip=False)
+
+
+def _laid_out(game: MarkovGame, lattice: Lattice, arrivals: Arrivals, dims: list[int], *, clip: bool) -> Space:
+    from acegames.kernels.boxes import backward_boxes
+
     tables, start, states = arrivals.tables, arrivals.start, arrivals.states
     least, most = arrivals.least, arrivals.most
-    dims = _needed(game, lattice, tables.cost) if clip else list(range(len(lattice.units)))
     given = (tables.cost, lattice.budget, lattice.start[None, :], least, most)
     cost, budget, spent, low, high = (_columns(x, dims) for x in given)
     lo, size = np.empty((2, len(states), budget.shape[1]), np.int64)
@@ -261,16 +286,45 @@ def plan(game: MarkovGame, lattice: Lattice, *, clip: bool, arrivals: Arrivals |
     if not playable.all():
         start = pointers(playable)[start]
         states, least, most, lo, size = (x[playable] for x in (states, least, most, lo, size))
+    sums, limit = None, np.empty((len(states), 0), np.int64)
     if size.shape[1] > 1:
         longest = int(size.sum(axis=0).argmax())  # comes last, because lines run along it
         order = [*(k for k in range(size.shape[1]) if k != longest), longest]
+        if not clip and (found := _worthwhile_sums(lattice, arrivals, dims, cost, size)):
+            order, limit = list(found.counted), _limits(found, start, lo + size - 1, budget)
+            sums = found.named(dims)
         dims = [dims[k] for k in order]
         cost, budget, spent, lo, size = (_columns(x, order) for x in (cost, budget, spent, lo, size))
     boxes = (start, states, lo, size, least, most, *number_boxes(start, size))
     own = (replace(tables, cost=cost), budget, spent[0])
-    space = Space(game, tuple(dims), *own, *boxes, dense=True, arrivals=arrivals)
+    space = Space(game, tuple(dims), *own, *boxes, dense=True, limit=limit, sums=sums, arrivals=arrivals)
     dense = _prefer_dense(space)
     return space if dense else replace(space, dense=dense)
+
+
+def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost: Ints, size: Ints) -> Sums | None:
+    """What columns are of others, where large boxes without them have so much fewer cells that
+    lists hold these better. None: boxes count all.
+    """
+    cells = count_cells(size)
+    if cells <= DENSE_IF_BELOW:
+        return None
+    reach = [np.abs(x[:, dims]).max(axis=0, initial=0) for x in (arrivals.least, arrivals.most, arrivals.tables.cost)]
+    order = [int(k) for k in size.sum(axis=0).argsort(kind="stable")]  # counting the short ones takes the fewest cells
+    plain = lattice.floor[dims] < 0
+    found = find_sums(cost, np.max(reach, axis=0).tolist(), order, plain)
+    if found is None or (fits_numbers(cells) and count_cells(size[:, list(found.counted)]) * DENSE_OCCUPANCY > cells):
+        return None
+    return found
+
+
+def _limits(sums: Sums, start: Ints, top: Ints, budget: Ints) -> Ints:
+    """Up to where sums (E,) lead into each box: not over its `top` and the budget before it."""
+    own, entered = list(sums.of), int(start[1])  # nothing leads into the boxes before
+    before = np.repeat(np.arange(len(budget)), np.diff(start[1:]))  # the time of the step that leads there
+    limit = top[:, own]
+    limit[entered:] = np.minimum(limit[entered:], budget[before][:, own])
+    return np.ascontiguousarray(limit * sums.scale)
 
 
 def _columns(array: Ints, dims: list[int]) -> Ints:
@@ -313,6 +367,6 @@ def _can_bind(game: MarkovGame, lattice: Lattice, m: int) -> bool:
 
 def _prefer_dense(space: Space) -> bool | None:
     """Whether to store boxes cell by cell; None where it depends on how many cells are reached."""
-    if int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
+    if space.sums is not None or int(space.size.max(initial=0)) >= 2**31:  # heights are 32-bit
         return False
     return True if int(space.totals.sum()) <= DENSE_IF_BELOW else None

@@ -217,6 +217,8 @@ class Shield(Sealed):
         t, state = np.empty(len(number), dtype=np.int64), np.zeros(len(number), dtype=np.int64)
         spent = np.zeros((len(number), len(self.game.constraints)), dtype=np.int64)
         find_pairs(frozen(number), self._dims, self._place, t, state, spent)
+        if (sums := self.feasibility.space.sums) is not None:
+            sums.fill(spent)
         return t, state, spent
 
     def next_pairs(self, pairs: Any, actions: Any, costs: Any, next_states: Any) -> Ints:
@@ -314,6 +316,8 @@ class Shield(Sealed):
 
         number = np.empty(len(state), dtype=np.int64)
         find_numbers(frozen(t), frozen(state), frozen(spent), self._dims, self._place, number)
+        if (sums := self.feasibility.space.sums) is not None:
+            number[~sums.agree(spent)] = -1
         return number
 
     def _product(self, number: int) -> tuple[Bools, ...]:

@@ -44,7 +44,7 @@ BLOCK_VERSION = 4
 """The newest version of solutions and policies: archives of `npz` in 1, other records in 2."""
 
 WITHOUT_RESERVOIRS = 3
-"""The version of those in which all budgets are plain; an older acegames understands them."""
+"""The version of those in which all budgets are plain and counted; an older acegames reads them."""
 
 MAGIC = b"\x89acegames-block\n"
 PAGE = 2**20

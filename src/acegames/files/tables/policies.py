@@ -70,7 +70,8 @@ def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
     """The boxes of one time that list its pairs, and the constraints that they count."""
     reached = policy.reached
     space, dims = (policy.layers[t].space, policy.dims) if reached is None else (reached.layers[t], reached.dims)
-    others = [m for m in range(len(policy.constraints)) if m not in dims]
+    sums = () if reached is None or reached.sums is None else reached.sums.of
+    others = [m for m in range(len(policy.constraints)) if m not in (*dims, *sums)]
     clipped = (space.least[:, others] < space.most[:, others]).any()
     if clipped or (len(dims) and (space.least[:, list(dims)] < space.lo).any()):
         raise TooLarge("the policy does not hold the list of its pairs, which is too large, so they cannot be written")
@@ -86,6 +87,8 @@ def _listed(space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, In
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
             total[:, list(dims)] = kept
+        if reached is not None:
+            reached.fill_sums(total)
         yield in_pair_order(state, total)
 
 
