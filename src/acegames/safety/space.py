@@ -189,7 +189,7 @@ class Space:
         return Space(
             *(shorter, self.dims, self.tables, self.budget[:t], self.spent, self.start[: t + 2]),
             *(self.states[own], self.lo[own], self.size[own], self.least[own], self.most[own]),
-            *(self.base[more], self.line[more], self.dense),
+            *(self.base[more], self.line[more], self.dense, self.limit[own], self.sums),
         )
 
     @property

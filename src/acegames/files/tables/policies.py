@@ -57,7 +57,7 @@ def policy_pieces(policy: Policy, *, labels: bool, progress: OnProgress | None =
     actions = [objects(own) if labels else label_cells("action", own) for own in policy.actions]
     amounts = [_amounts(policy, m) for m in range(len(policy.constraints))]
     for t, (space, dims) in enumerate(spaces):
-        for state, total in _listed(space, dims):
+        for state, total in _listed(policy, space, dims):
             ptr, action, prob = policy.lookup(t, state, total)
             pair = owners(ptr)
             spent = [own(total[pair, m]) for m, own in enumerate(amounts)]
@@ -78,7 +78,7 @@ def _space(policy: Policy, t: int) -> tuple[LayerSpace, tuple[int, ...]]:
     return space, dims
 
 
-def _listed(space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
+def _listed(policy: Policy, space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, Ints]]:
     """The pairs of one time in order, some at once: states (Q,) and whole units spent (Q, M)."""
     assert space.cells is not None
     cells = space.cells.listed(space.total)
@@ -87,8 +87,8 @@ def _listed(space: LayerSpace, dims: tuple[int, ...]) -> Iterator[tuple[Ints, In
         total = space.least[np.searchsorted(space.states, state)].copy()
         if dims:
             total[:, list(dims)] = kept
-        if reached is not None:
-            reached.fill_sums(total)
+        if policy.reached is not None:
+            policy.reached.fill_sums(total)
         yield in_pair_order(state, total)
 
 
