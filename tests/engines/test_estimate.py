@@ -95,9 +95,11 @@ def test_what_is_counted_is_exact(game):
 @pytest.mark.parametrize("dense", [None, False])
 @pytest.mark.parametrize("share", [0.3, 0.1, 0.03])
 def test_too_large_to_be_counted(game, share, dense, monkeypatch):
-    """Numbers of later layers are estimated within a factor of three, where few cells turn out to be unsafe."""
-    if game.name == "warehouse":
-        pytest.skip("most cells are unsafe, which only exploring backwards tells")
+    """Numbers of later layers are estimated within a factor of three, where few cells turn out to be unsafe.
+
+    In the warehouse most lead into a dead end later, which only exploring backwards tells: there are then too many.
+    """
+    most = 8 if game.name == "warehouse" else 3
     space = replace(space_of(game), dense=dense)
     true = exploring.count(space).reached[:-1].sum()
     outcomes = space.tables.widest[1]
@@ -107,7 +109,7 @@ def test_too_large_to_be_counted(game, share, dense, monkeypatch):
     if not found.space.explored:
         assert found.seen.feasible and found.seen.game.horizon < game.horizon
         assert (found.reached <= space.totals).all()
-    assert 1 / 3 <= found.reached[:-1].sum() / true <= 3
+    assert 1 / 3 <= found.reached[:-1].sum() / true <= most
 
 
 def test_sampling_a_layer_as_a_whole_is_exact(game, monkeypatch):
