@@ -64,8 +64,7 @@ def read(path):
     need(digest == hashlib.sha256(content).hexdigest().encode(), "damaged: it has not the digest that it names")
     at, arrays = content.index(b"\n") + 1, {}
     header = json.loads(content[:at], parse_constant=rational)  # which NaN and Infinity are not
-    version = b"acegames-proof %d" % (2 if "reservoirs" in header["game"] else 1)
-    need(first == version, "not a proof, or of another version")
+    need(first == b"acegames-proof %d" % (1 + ("reservoirs" in header["game"])), "not a proof, or of another version")
     for name, kind, *shape in header["arrays"]:
         need(kind in LAYER.values() and all(n >= 0 for n in shape), "an unknown array")
         arrays[name, kind] = np.frombuffer(content, kind, math.prod(shape), at).reshape(shape)
@@ -105,10 +104,11 @@ def read_game(header, arrays, exact=False):
     game.true, game.cost = ([[int(x * game.unit) for x in row] for row in table] for table in tables[:2])
     need([*map(len, game.true)] == [*map(len, game.cost)], "not a count for each cost")
     need({*map(len, game.budgets), len(stored)} == {len(game.cost)}, "not a budget for each cost and time")
-    need(all(0 <= start <= capacity < math.inf for capacity, start in tables[3]), "no level of a reservoir")
+    for x, (capacity, start), bounds in zip(stored, tables[3], zip(*game.budgets)):
+        fits = 0 <= min(start, *bounds) <= max(start, *bounds) <= capacity < math.inf
+        need(x is None or fits, "a reservoir's level or bound is no level of it")
     spent = tuple(int((capacity - start) * game.unit) for capacity, start in tables[3])
-    largest = max(abs(x) for row in [[0], *game.true, *game.cost] for x in row)
-    game.endless = 1 + len(told["layer_at"]) * largest + max([0, *spent])
+    game.endless = 1 + sum(spent) + len(told["layer_at"]) * max(map(abs, sum([*game.true, *game.cost], [0])))
     game.least = [-game.endless if x is None else 0 for x in stored]
     game.limits = [[game.endless if x == math.inf else int(x * game.unit) for x in row] for row in game.budgets]
     game.covered = all(map(covered, game.true, game.cost, zip(*game.limits), spent))

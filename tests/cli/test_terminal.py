@@ -506,3 +506,16 @@ def test_the_lowest_level_is_shown(monkeypatch):
     with out.capture() as seen:
         show_summary(solution, broken, Took(0.0, 0.0), verbose=False)
     assert "0 of 6 left, starts at 4, reserve 1, 1 short of its reserve" in plainly(SimpleNamespace(output=seen.get()))
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_a_frontier_of_nothing_is_told(json, tmp_path):
+    """Two constraints, of which a reservoir begins with too little whatever it holds."""
+    text = (
+        "format: acegames-game\nversion: 1\nplayers: [p]\nhorizon: 2\ninitial: s\nactions: {p: [go]}\n"
+        "budget: {a: {reservoir: 6, start: 1}, b: 3}\nrules: [{reward: [1], next: s, cost: {a: 1, b: 1}}]\n"
+    )
+    (tmp_path / "game.yaml").write_text(text)
+    done = CliRunner().invoke(app, ["frontier", str(tmp_path / "game.yaml"), *json])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert "must start fuller" in done.output or json

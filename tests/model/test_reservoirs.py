@@ -274,3 +274,67 @@ def test_composed_agents_bring_theirs():
     tank = ace.compose([agent(x, {"tank": 9}) for x in "ab"], budget={"tank": ace.reservoir(4)})
     assert tank.reservoirs == (Reservoir(Fraction(4), Fraction(4)),)
     assert {spent for _, spent in ace.feasibility(tank).states(1)} == {(0,), (2,), (4,)}
+
+
+# -- what was found by looking for trouble ------------------------------------------------------------------------
+
+
+def test_a_list_may_have_limits_on_both_sides_beside_a_schedule():
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [[0, 1]],
+        outcomes=lambda t, s, a: [(1.0, s, (a[0], a[0]))],
+        reward=lambda t, s, a: [0.0],
+        horizon=3,
+        initial="s",
+        budget=[ace.between(0, 3), [1, 2, 3]],
+    )
+    assert game.constraints == (0, 1, ("-", 0)) and [row[1] for row in game.budgets] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("charge", [2, 10**9, 10**15])
+def test_a_charge_of_any_size_is_judged_alike(charge):
+    """Swapping a battery is one large negative cost; it fills no more than is missing."""
+    rule = {"go": 1, "swap": -charge}
+    game = ace.MarkovGame.from_functions(
+        players=["a", "b"],
+        actions=lambda t, s: [list(rule)] * 2,
+        outcomes=lambda t, s, a: [(1.0, s, [rule[x] for x in a])],
+        reward=lambda t, s, a: [float(x == "go") for x in a],
+        horizon=4,
+        initial="s",
+        budget={"a": ace.reservoir(2), "b": ace.reservoir(2, start=1)},
+    )
+    solution = ace.solve(game)
+    certificate = ace.verify(game, solution.policy)
+    assert certificate.ok and certificate.pairs == sum(len(ace.feasibility(game).states(t)) for t in range(4))
+    assert solution.values.tolist() == [3, 3] and certificate.max_spent.tolist() == [2, 2]
+
+
+def test_many_keys_that_stand_for_full_reservoirs_are_unrolled(monkeypatch):
+    """The certificate is the same, however pairs are numbered."""
+    from acegames.verifier import packed
+
+    for seed in range(25):
+        game = oracle.random_game(np.random.default_rng([seed, 4]), costs="signed", reservoirs=True)
+        if not oracle.feasible_sets(game)[0]:
+            continue
+        policy = ace.solve(game).policy
+        wanted = ace.verify(game, policy)
+        with monkeypatch.context() as patch:
+            patch.setattr(packed, "_MIRRORED", 0)
+            found = ace.verify(game, policy)
+        assert found.ok and wanted.ok and found.pairs == wanted.pairs
+        assert found.max_spent.tolist() == wanted.max_spent.tolist()
+        np.testing.assert_allclose(found.values, wanted.values)
+
+
+def test_what_is_missing_may_be_too_much_for_64_bits():
+    with pytest.raises(ace.TooLarge, match="are missing at the beginning"):
+        ace.solve(car({"battery": ace.reservoir(10**30, start=3)}))
+
+
+@pytest.mark.parametrize("memory", ["400MB", -1, 0])
+def test_limits_of_an_engine_are_numbers(memory):
+    with pytest.raises(ace.InvalidOption, match="memory: got"):
+        ace.LocalEngine(memory=memory)

@@ -70,6 +70,7 @@ def spell_out(game: MarkovGame) -> Spelled:
     unit = []
     for m in range(width):
         numbers = [*game.cost_values[m], *(row[m] for row in game.budgets if row[m] != INF), game.spent_at_start[m]]
+        numbers += [kept.capacity for kept in game.reservoirs[m : m + 1] if kept]
         unit.append(math.lcm(*(x.denominator for x in numbers)))
 
     def whole(x, m):

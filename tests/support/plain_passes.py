@@ -28,7 +28,7 @@ def take_plain_passes(monkeypatch):
     monkeypatch.setattr(sys.modules["acegames.verifier"], "_judge", judge)
 
 
-def judge(counted, units, reader, concept, _threads):
+def judge(counted, units, reader, concept, _threads, _progress):
     """What `acegames.verifier._judge` finds, and the policy followed in any case."""
     return evaluate(counted.game, feasible_stages(counted.game, units), reader, concept), follow(counted, reader, units)
 

@@ -41,11 +41,11 @@ def check(path, *options):
 def claimed(game, policy, concept, path):
     """Write a proof of any policy, with claims so wide that only the policy itself is judged."""
     from acegames.verifier import proof
-    from acegames.verifier.rounding import read_rules
 
-    solution, rules = SimpleNamespace(game=game, policy=policy, concept=concept), read_rules(game, policy)[0]
+    solution = SimpleNamespace(game=game, policy=policy, concept=concept)
+    listed = proof._List.of(solution)
     n, m = len(game.players), len(game.constraints)
     wide = {"gain": [1e300] * n, "values": [[-1e300, 1e300]] * n, "spent": ["1000000"] * m, "excess": ["0"] * m}
-    header = {"name": game.name, **proof._header(solution, rules), "claims": wide}
+    header = {"name": game.name, **proof._header(solution, listed.rules), "claims": wide}
     with path.open("wb") as file:
-        proof._write(file, header, *proof._listed(solution, rules))
+        proof._write(file, header, listed, None)

@@ -75,6 +75,11 @@ def test_a_checker_that_knows_no_reservoirs_does_not_judge_them(tmp_path):
     assert done.returncode == 0 and "'battery': at most 5 is missing" in done.stdout, done.stdout
     (tmp_path / "b.proof").write_bytes(proof.path.read_bytes().replace(b"proof 2", b"proof 1", 1))
     assert check(tmp_path / "b.proof").returncode == 2
+    smaller = proof.path.read_bytes().split(b"\n", 2)[2].replace(b'[["5", "3"]]', b'[["4", "3"]]', 1)
+    line = hashlib.sha256(smaller).hexdigest().encode()
+    (tmp_path / "c.proof").write_bytes(b"\n".join([b"acegames-proof 2", line, smaller]))
+    done = check(tmp_path / "c.proof")
+    assert done.returncode == 2 and "bound is no level of it" in done.stdout
 
 
 def test_the_former_name_warns(tmp_path):

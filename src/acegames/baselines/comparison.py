@@ -69,7 +69,11 @@ class Comparison:
         budgets = np.array([[float(b) for b in line] for line in self.game.budgets])
         slack = np.where(np.isinf(budgets).all(axis=0), most, most - budgets)  # without a limit, the most of all times
         closest = slack.argmax(axis=0) if self.game.constraints else []  # when each budget is tightest
-        spent = [f"{_short(most[t, m])} of {_short(budgets[t, m])}" for m, t in enumerate(closest)]
+        stored = self.game.reservoirs
+        bounds = [
+            float(x.capacity) if x else budgets[t, m] for m, (t, x) in enumerate(zip(closest, stored, strict=True))
+        ]
+        spent = [f"{_short(most[t, m])} of {_short(b)}" for m, (t, b) in enumerate(zip(closest, bounds, strict=True))]
         return [row.name, *values, f"{row.total:.2f}", *spent, _percent(row.broken)]
 
 

@@ -90,7 +90,7 @@ def _draw_frontier(found: ace.Feasibility) -> None:
     """Draw the minimal budgets where just two constraints are bounded."""
     points = found.minimal_budgets.astype(np.float64)
     bounded = np.flatnonzero(np.isfinite(points).all(axis=0))
-    if len(bounded) != 2:
+    if len(bounded) != 2 or not len(points):
         return
     own = [float(found.frontier.reference[m]) for m in bounded]
     names = [one_line(_amounts(found.game)[m]) for m in bounded]

@@ -89,6 +89,8 @@ class Estimate:
         return f"{_seconds(self.seconds)} on {self.threads} thread{'s' * (self.threads != 1)}{how}"
 
     def __str__(self) -> str:
+        if self.counted and not self.pairs:
+            return "no stage games: no policy keeps the budgets"
         return f"{self.size}; {_bytes(self.solving)} of memory besides the program itself; {self.time}"
 
 

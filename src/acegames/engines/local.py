@@ -82,7 +82,7 @@ class LocalEngine:
         if self.threads is not None and self.threads < 1:
             raise InvalidOption(f"threads: got {self.threads!r}, must be at least 1")
         for name, limit in (("memory", self.memory), ("seconds", self.seconds)):
-            if limit is not None and not limit > 0:
+            if limit is not None and not (isinstance(limit, (int, float, np.number)) and limit > 0):
                 raise InvalidOption(f"{name}: got {limit!r}, must be more than 0")
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:

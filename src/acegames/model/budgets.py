@@ -174,7 +174,7 @@ def _rows(budget: Any, horizon: int) -> list[list[Any]]:
         return [[budget]]
     entries = list(budget)
     nested = [not is_scalar(e) for e in entries]
-    if not any(nested) or any(isinstance(e, (AtEnd, Holds)) for e in entries):  # these stand for all times
+    if not any(nested) or any(isinstance(e, (AtEnd, Holds, Between)) for e in entries):  # these stand for all times
         return [entries]
     if not all(nested):
         raise InvalidGame(f"budget: {budget!r} mixes numbers and rows; give M numbers, or one row of M per time")
@@ -227,7 +227,9 @@ def _read_between(label: Label, given: Between, horizon: int) -> tuple[tuple[Bou
             continue
         least = read_at(f"{what} lower limit at t={t}", exact, value, "; must be a finite number or -inf")
         if least > high[t]:
-            raise InvalidGame(f"{what} lower limit {value!r} at t={t} is above the upper limit {plain(high[t])!r}")
+            raise InvalidGame(
+                f"{what} lower limit {plain(least)!r} at t={t} is above the upper limit {plain(high[t])!r}"
+            )
         negative.append(-least)
     return tuple(negative), high
 
@@ -237,16 +239,16 @@ def _read_reservoir(label: Label, given: Holds, horizon: int) -> tuple[Reservoir
     what = f"budget of {label!r}: the"
     capacity = read_at(f"{what} capacity", exact, given.capacity, "; must be a finite number")
     if capacity < 0:
-        raise InvalidGame(f"{what} capacity {given.capacity!r} must not be below 0")
+        raise InvalidGame(f"{what} capacity {plain(capacity)!r} must not be below 0")
     start = capacity if given.start is None else read_at(f"{what} start", exact, given.start, "; must be a number")
     if not 0 <= start <= capacity:
-        raise InvalidGame(f"{what} start {given.start!r} must be between 0 and the capacity {given.capacity!r}")
+        raise InvalidGame(f"{what} start {plain(start)!r} must be between 0 and the capacity {plain(capacity)!r}")
     reserves = _schedule(f"{what} reserve", given.reserve, horizon)
     for t, reserve in enumerate(reserves):
         if not 0 <= reserve <= capacity:
             at = "" if is_scalar(given.reserve) else f" at t={t}"
             raise InvalidGame(
-                f"{what} reserve{at} {plain(reserve)!r} must be between 0 and the capacity {given.capacity!r}"
+                f"{what} reserve{at} {plain(reserve)!r} must be between 0 and the capacity {plain(capacity)!r}"
             )
     return Reservoir(capacity, start), [capacity - reserve for reserve in reserves]
 

@@ -55,9 +55,15 @@ def lattice(game: MarkovGame) -> Lattice:
     scaled = [[_floor(v, u) for v in values] for values, u in zip(costs, units, strict=True)]
     budget = np.zeros((game.horizon, len(units)), dtype=np.int64)
     for m, whole in enumerate(scaled):
-        most = game.horizon * max(map(abs, whole)) + int(spent[m] / units[m])
+        missing = _floor(spent[m], units[m])
+        most = game.horizon * max(map(abs, whole)) + missing
         if most >= LARGEST:
             unit, label = units[m], game.constraints[m]
+            if missing >= LARGEST // 2:
+                raise TooLarge(
+                    f"constraint {label!r}: {to_digits(missing)} units of {to_digits(unit)} are missing at the beginning, which do not "
+                    "fit into 64-bit integers; a capacity that can never be filled may as well be smaller"
+                )
             raise TooLarge(
                 f"constraint {label!r}: the costs are whole multiples of no unit coarser than {to_digits(unit)}, and {game.horizon} "
                 f"steps can add up to {to_digits(most)} of them, which does not fit into 64-bit integers. These costs are too fine "

@@ -20,7 +20,6 @@ import math
 from collections import ChainMap
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from heapq import nsmallest
 from itertools import chain
 
@@ -144,7 +143,7 @@ class _Judge:
         self.base = common_part(reader.game, subgames.safe_rows)
         self._numbers = [
             numbers_of(game, layer, cost, self.packed.units.stored, concept)
-            for layer, cost in zip(game.layers, self.packed.units.costs, strict=True)
+            for layer, cost in zip(game.layers, self.packed.costs, strict=True)
         ]
         self._ahead: Ahead | None = None
         self._rooms = [self.nothing(0), self.nothing(0)]
@@ -235,9 +234,7 @@ class _Judge:
             faults = judged(None)
         else:
             some = chosen[order[compared]]
-            confirmed = self.threads.later(partial(self._confirmed, t, stored, every[some], pairs[some]))
-            faults = judged(stored)
-            faults = faults if confirmed() else judged(None)
+            faults = judged(stored if self._confirmed(t, stored, every[some], pairs[some]) else None)
         self._note_faults(t, chosen, faults)
         self._note_gains(t, chosen, found)
         return found

@@ -30,6 +30,10 @@ full."""
 _KEPT = 2**17
 """What can happen is worked out once if a game has at most so many rows, all times together."""
 
+_MIRRORED = 2**22
+"""Keys of less than nothing missing at most that stand for pairs of full reservoirs, of one time;
+a game with more is unrolled."""
+
 _LONG, _FULL, _FEW = 8, 8, 2**15
 """Passes go line by line where lines have at least _LONG keys, and there are at most _FULL keys per
 pair, or _FEW in all."""
@@ -62,18 +66,21 @@ class Packed:
     low: Ints  # (M,)
     size: Ints  # (M,)
     ceilings: Ceilings
+    costs: list[Ints]  # (K, M) in units, of each distinct layer; no charge is larger than what it fills
     unrolled: Unrolled | None = None  # what `game` stands for, if it is not the game itself
 
     @staticmethod
     def of(game: MarkovGame, units: Units, unrolled: Unrolled | None = None) -> Packed:
         """Find the range of totals; a game whose pairs do not fit into 64 bits is unrolled."""
         if units.small:
-            ceilings = Ceilings(game, units)
-            ranges = [_range(game, units, ceilings, m) for m in range(len(game.constraints))]
+            ceilings, costs = Ceilings(game, units), _charges_cut(units)
+            ranges = [_range(game, units, costs, ceilings, m) for m in range(len(game.constraints))]
             low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
-            if len(game.states) * math.prod(size) < BELOW:
+            mirrored = math.prod(1 - min(low[m], 0) for m in units.stored.tolist())
+            few = mirrored == 1 or len(game.states) * mirrored < _MIRRORED
+            if few and len(game.states) * math.prod(size) < BELOW:
                 arrays = (np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
-                return Packed(game, units, *arrays, ceilings, unrolled)
+                return Packed(game, units, *arrays, ceilings, costs, unrolled)
         listed = unroll(game, units)
         return Packed.of(listed.game, Units(listed.game), listed)
 
@@ -170,7 +177,7 @@ class Packed:
                 layer.out_ptr.astype(np.int64),
                 layer.next_state.astype(np.int64) * self.span + self._steps(cost),
             )
-            for layer, cost in zip(self.game.layers, self.units.costs, strict=True)
+            for layer, cost in zip(self.game.layers, self.costs, strict=True)
         ]
 
     @cached_property
@@ -201,7 +208,7 @@ class Packed:
             self.size,
             False,
         )
-        return Joined(layer, np.concatenate([self.units.costs[at] for at in self.game.layer_at]), rows, time)
+        return Joined(layer, np.concatenate([self.costs[at] for at in self.game.layer_at]), rows, time)
 
     def slots(self) -> Table:
         """Return an empty table with a slot for every key of all times."""
@@ -308,9 +315,19 @@ class Packed:
         return table
 
 
-def _range(game: MarkovGame, units: Units, ceilings: Ceilings, m: int) -> tuple[int, int]:
+def _charges_cut(units: Units) -> list[Ints]:
+    """Return the costs, with no charge larger than what can be missing while budgets are kept."""
+    most = np.max([units.start, *units.bounds], axis=0)[units.stored]
+    found = []
+    for cost in units.costs:
+        found.append(cost.copy())
+        found[-1][:, units.stored] = np.maximum(cost[:, units.stored], -most)
+    return found
+
+
+def _range(game: MarkovGame, units: Units, costs: list[Ints], ceilings: Ceilings, m: int) -> tuple[int, int]:
     """Return the least and the largest total while the budgets were, and can be, kept."""
-    spread = [(int(cost[:, m].min()), int(cost[:, m].max())) for cost in units.costs]
+    spread = [(int(cost[:, m].min()), int(cost[:, m].max())) for cost in costs]
     least = most = lowest = highest = int(units.start[m])
     for t in range(game.horizon):
         down, up = spread[game.layer_at[t]]

@@ -12,12 +12,14 @@ T = TypeVar("T")
 
 _LARGEST = 2**14
 """Pairs of a block at most."""
-_SMALLEST = 2**9
-"""Pairs of a block at least, where there would otherwise be fewer blocks than threads."""
+_SMALLEST = 2**13
+"""Pairs of a block at least: waking a thread takes as long as judging some thousand."""
+_SHARE = 2**15
+"""Pairs of a share at least, which are looked at more quickly than they are judged."""
 _ONCE = 192
 """Pairs that take about as long as what is done once per block, by one thread at a time."""
-_ROUNDS = 4
-"""Blocks of each thread, at least, so that none waits long for the others at the end."""
+_ROUNDS = 2
+"""Blocks of each thread, if there are as many, so that none waits long for others at the end."""
 
 
 class Threads(Team):
@@ -44,7 +46,7 @@ class Threads(Team):
 
     def shares(self, length: int) -> list[slice]:
         """Cut so many pairs into one part for each thread, or fewer if these would be small."""
-        size = max(-(-length // self.threads), _SMALLEST)
+        size = max(-(-length // self.threads), _SHARE)
         return [slice(start, min(start + size, length)) for start in range(0, max(length, 1), size)]
 
     def shared(self, length: int, work: Callable[[slice], T]) -> list[T]:

@@ -233,7 +233,7 @@ class _Walk:
         """The true totals after a cost."""
         stored = self.true.stored.tolist()
         return tuple(
-            max(a + b, 0 * a) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
+            max(a + b, Fraction(0)) if m in stored else a + b for m, (a, b) in enumerate(zip(spent, cost, strict=True))
         )
 
     def _broken(self, step: Step, counted: list[int]) -> str:
