@@ -80,6 +80,10 @@ UNITS = {"solving": "stage games", "finding minimal budgets": "states"}
 """What each step of the work counts, where it is not situations."""
 
 
+BAR_ROOM = 45
+"""Columns of a terminal that a bar and the name of its step take."""
+
+
 def with_bar(work: Callable[[ace.OnProgress], T], step: str = "solving", begins: str = EXPLORING) -> T:
     """Do work that tells of its progress with a bar on a terminal, which goes when it is done.
 
@@ -94,8 +98,13 @@ def with_bar(work: Callable[[ace.OnProgress], T], step: str = "solving", begins:
 
         def show(state: ace.Progress) -> None:
             done = f"{state.pairs_done:,}/{state.pairs:,} {UNITS.get(state.step, 'situations')}"
-            text = f"layer {state.layers_done:,}/{state.layers:,}, {done}, {state.pace:,.0f}/s, "
-            text += f"{memory_used() / 2**20:,.0f} MiB, {state.seconds_left:,.0f} s left"
+            pace, memory = f"{state.pace:,.0f}/s", f"{memory_used() / 2**20:,.0f} MiB"
+            layer = f"layer {state.layers_done:,}/{state.layers:,}"
+            parts = [layer, done, pace, memory, f"{state.seconds_left:,.0f} s left"]
+            for least in (memory, pace, done):  # on a narrow terminal what matters least goes
+                if len(", ".join(parts)) > err.width - BAR_ROOM:
+                    parts.remove(least)
+            text = ", ".join(parts)
             bar.update(task, completed=state.pairs_done, total=state.pairs, description=text, step=state.step)
 
         with saying_when_it_compiles(bar, task):
