@@ -31,7 +31,7 @@ import os
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import add, getitem, le, mul, sub
 from types import SimpleNamespace as Record
 
@@ -108,7 +108,7 @@ def read_game(header, arrays, exact=False):
         fits = 0 <= min(start, *bounds) <= max(start, *bounds) <= capacity < math.inf
         need(x is None or fits, "a reservoir's level or bound is no level of it")
     spent = tuple(int((capacity - start) * game.unit) for capacity, start in tables[3])
-    game.endless = 1 + sum(spent) + len(told["layer_at"]) * max(map(abs, sum([*game.true, *game.cost], [0])))
+    game.endless = 1 + sum(spent) + len(told["layer_at"]) * max(map(abs, chain([0], *game.true, *game.cost)))
     game.least = [-game.endless if x is None else 0 for x in stored]
     game.limits = [[game.endless if x == math.inf else int(x * game.unit) for x in row] for row in game.budgets]
     game.covered = all(map(covered, game.true, game.cost, zip(*game.limits), spent))

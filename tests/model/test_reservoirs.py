@@ -338,3 +338,46 @@ def test_what_is_missing_may_be_too_much_for_64_bits():
 def test_limits_of_an_engine_are_numbers(memory):
     with pytest.raises(ace.InvalidOption, match="memory: got"):
         ace.LocalEngine(memory=memory)
+
+
+def test_engines_take_numbers_of_any_kind_as_limits():
+    ace.LocalEngine(seconds=Fraction(1, 2), memory=np.int64(2**30), threads=np.int64(2))
+    with pytest.raises(ace.InvalidOption, match="threads: got '4', must be a whole number"):
+        ace.LocalEngine(threads="4")
+
+
+def test_full_reservoirs_beside_many_totals_take_no_memory():
+    """Each total of a plain constraint has pairs of a full reservoir of its own."""
+    from acegames.verifier.packed import Packed
+    from acegames.verifier.units import Units
+
+    capacity = 400_000
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [["go", "swap"]],
+        outcomes=lambda t, s, a: [(1 / 8, s, {"b": 1 if a == ("go",) else -capacity, "k": k}) for k in range(8)],
+        reward=lambda t, s, a: [float(a == ("go",))],
+        horizon=5,
+        initial="s",
+        budget={"b": ace.reservoir(capacity, start=3), "k": 35},
+    )
+    assert Packed.of(game, Units(game)).unrolled is not None
+    assert ace.verify(game, ace.solve(game).policy).max_spent.tolist() == [capacity, 35]
+
+
+def test_constraints_that_cost_nothing_are_no_dead_end(monkeypatch):
+    """Where all costs are zero there is nothing to count, and nothing that follows from it."""
+    from acegames.safety import space
+
+    monkeypatch.setattr(space, "DENSE_IF_BELOW", -1)
+    monkeypatch.setattr(space, "DENSE_OCCUPANCY", 0)
+    game = ace.MarkovGame.from_functions(
+        players=["p"],
+        actions=lambda t, s: [[0, 1]],
+        outcomes=lambda t, s, a: [(1.0, s, (0, 0))],
+        reward=lambda t, s, a: [float(a[0])],
+        horizon=2,
+        initial="s",
+        budget=[0, 3],
+    )
+    assert ace.feasibility(game).feasible and ace.solve(game).values.tolist() == [2]

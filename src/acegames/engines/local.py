@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,13 @@ class LocalEngine:
     dense: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and self.threads < 1:
-            raise InvalidOption(f"threads: got {self.threads!r}, must be at least 1")
-        for name, limit in (("memory", self.memory), ("seconds", self.seconds)):
-            if limit is not None and not (isinstance(limit, (int, float, np.number)) and limit > 0):
-                raise InvalidOption(f"{name}: got {limit!r}, must be more than 0")
+        threads: Any = self.threads
+        if threads is not None and not (isinstance(threads, Integral) and int(threads) >= 1):
+            raise InvalidOption(f"threads: got {threads!r}, must be a whole number, at least 1")
+        limits: dict[str, Any] = {"memory": self.memory, "seconds": self.seconds}
+        for name, limit in limits.items():
+            if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
+                raise InvalidOption(f"{name}: got {limit!r}, must be a number more than 0")
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:
         """Lay out the boxes of a game; cheap."""

@@ -313,7 +313,11 @@ def _worthwhile_sums(lattice: Lattice, arrivals: Arrivals, dims: list[int], cost
     order = [int(k) for k in size.sum(axis=0).argsort(kind="stable")]  # counting the short ones takes the fewest cells
     plain = lattice.floor[dims] < 0
     found = find_sums(cost, np.max(reach, axis=0).tolist(), order, plain)
-    if found is None or (fits_numbers(cells) and count_cells(size[:, list(found.counted)]) * DENSE_OCCUPANCY > cells):
+    if (
+        found is None
+        or not found.counted
+        or (fits_numbers(cells) and count_cells(size[:, list(found.counted)]) * DENSE_OCCUPANCY > cells)
+    ):
         return None
     return found
 

@@ -31,8 +31,8 @@ _KEPT = 2**17
 """What can happen is worked out once if a game has at most so many rows, all times together."""
 
 _MIRRORED = 2**22
-"""Keys of less than nothing missing at most that stand for pairs of full reservoirs, of one time;
-a game with more is unrolled."""
+"""Keys of less than nothing missing at most that can stand for pairs of full reservoirs, of one
+time; a game with more is unrolled."""
 
 _LONG, _FULL, _FEW = 8, 8, 2**15
 """Passes go line by line where lines have at least _LONG keys, and there are at most _FULL keys per
@@ -71,13 +71,17 @@ class Packed:
 
     @staticmethod
     def of(game: MarkovGame, units: Units, unrolled: Unrolled | None = None) -> Packed:
-        """Find the range of totals; a game whose pairs do not fit into 64 bits is unrolled."""
+        """Find the range of totals.
+
+        A game is unrolled if its pairs do not fit into 64 bits, or too many keys could stand for one.
+        """
         if units.small:
             ceilings, costs = Ceilings(game, units), _charges_cut(units)
             ranges = [_range(game, units, costs, ceilings, m) for m in range(len(game.constraints))]
             low, size = [least for least, _ in ranges], [most - least + 1 for least, most in ranges]
-            mirrored = math.prod(1 - min(low[m], 0) for m in units.stored.tolist())
-            few = mirrored == 1 or len(game.states) * mirrored < _MIRRORED
+            below = [-low[m] if m in units.stored and low[m] < 0 else 0 for m in range(len(low))]
+            mirrored = len(game.states) * math.prod(n + 1 if n else own for n, own in zip(below, size, strict=True))
+            few = not any(below) or mirrored < _MIRRORED
             if few and len(game.states) * math.prod(size) < BELOW:
                 arrays = (np.array(low, dtype=np.int64), np.array(size, dtype=np.int64))
                 return Packed(game, units, *arrays, ceilings, costs, unrolled)

@@ -1,4 +1,4 @@
-"""A game whose pairs do not fit into 64 bits, made one whose states are its pairs.
+"""A game whose pairs cannot be numbered well, made one whose states are its pairs.
 
 Each pair (state, spent) that play can reach while every budget is kept is a state, with the rows of
 its old state. A row that breaks a budget costs 1, and nothing may be spent. So it can be judged as
