@@ -73,7 +73,7 @@ class Packed:
     def of(game: MarkovGame, units: Units, unrolled: Unrolled | None = None) -> Packed:
         """Find the range of totals.
 
-        A game is unrolled if its pairs do not fit into 64 bits, or too many keys could stand for one.
+        A game is unrolled if its pairs do not fit into 64 bits, or too many keys can stand for one.
         """
         if units.small:
             ceilings, costs = Ceilings(game, units), _charges_cut(units)
