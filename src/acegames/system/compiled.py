@@ -114,7 +114,7 @@ def compile_elsewhere(compiled: Any, code: str) -> None:
         return
     source = str(Path(numerics.__file__).parents[1])
     with contextlib.suppress(OSError):
-        kept.coming = subprocess.Popen(
+        kept.coming = _GoesOn(
             [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {source!r}); {code}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -145,6 +145,13 @@ def _digest(file: Path) -> str:
     package = Path(numerics.__file__).parent / "kernels"
     sources = sorted(package.rglob("*.py")) if package in file.parents else [file]
     return hashlib.sha256(b"".join(x.read_bytes() for x in (Path(numerics.__file__), *sources))).hexdigest()
+
+
+class _GoesOn(subprocess.Popen[bytes]):
+    """A process that may go on when this one ends; nobody is warned of that."""
+
+    def __del__(self) -> None:
+        """Warn of nothing."""
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
