@@ -360,3 +360,10 @@ def policy_bytes(path):
     """The policy of a solution file, as it is written."""
     acegames.Policy.load(path).save(path.with_suffix(".policy"))
     return path.with_suffix(".policy").read_bytes()
+
+
+def test_a_process_that_goes_on_is_no_warning():
+    """It compiles for later, and the command that began it may end before."""
+    code = "import sys; from acegames.system.compiled import _GoesOn; _GoesOn([sys.executable, '-c', 'import time; time.sleep(2)'])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == ""
