@@ -815,7 +815,10 @@ def test_nearest_actions_are_those_of_comparing_all(players):
     """`repairs` goes from player to player; here every wanted joint action is compared with every safe one."""
     rng = np.random.default_rng(players)
     prices = rng.integers(0, 7, (players, 3))
-    cost = lambda joint: sum(own[column] for own, column in zip(prices, joint.T, strict=True))  # noqa: E731
+
+    def cost(joint):
+        return sum(own[column] for own, column in zip(prices, joint.T, strict=True))
+
     game = many_players(players, cost, [3 * int(prices.min(axis=1).sum()) + 5], actions=3)
     shield = ace.Shield(game)
     assert len(shield.masks) > 2

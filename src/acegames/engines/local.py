@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -80,12 +80,11 @@ class LocalEngine:
     dense: bool | None = None
 
     def __post_init__(self) -> None:
-        threads: Any = self.threads
-        if threads is not None and not (isinstance(threads, Integral) and int(threads) >= 1):
+        threads, limits = self.threads, {"memory": self.memory, "seconds": self.seconds}
+        if threads is not None and not (isinstance(threads, (int, np.integer)) and threads >= 1):
             raise InvalidOption(f"threads: got {threads!r}, must be a whole number, at least 1")
-        limits: dict[str, Any] = {"memory": self.memory, "seconds": self.seconds}
         for name, limit in limits.items():
-            if limit is not None and not (isinstance(limit, Real) and float(limit) > 0):
+            if limit is not None and not (isinstance(limit, (int, float, Fraction, np.number)) and limit > 0):
                 raise InvalidOption(f"{name}: got {limit!r}, must be a number more than 0")
 
     def plan(self, game: MarkovGame, lattice: Lattice) -> Space:

@@ -222,9 +222,8 @@ def _explore_dense(space: Space, roots: Ints, allowed: int, team: Team) -> Space
             own = bits[bit_start[t1] : bit_start[t1 + 1]]
             marks, low[t0], high[t0] = reaching.layer(t0, lines, marks, own)
     cells = Cells.split(bits.reshape(-1, RANK_BLOCK // 8), (bit_start // (RANK_BLOCK // 8)).tolist())
-    return replace(
-        space, dense=True, height=height, cells=tuple(cells), rewards=(low + 0.0, high + 0.0)
-    )  # no negative zeros
+    rewards = (low + 0.0, high + 0.0)  # no negative zeros
+    return replace(space, dense=True, height=height, cells=tuple(cells), rewards=rewards)
 
 
 def _shares(space: Space, t0: int, t1: int, threads: int) -> list[tuple[int, int]]:

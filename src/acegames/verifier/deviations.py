@@ -266,8 +266,11 @@ class _Judge:
 
     def _note_gains(self, t: int, chosen: Ints, found: Known) -> None:
         gains, keys = Gains(self.reader), self.keys[t]
+
+        def place(p: int) -> tuple[int, int, Spent]:
+            return t, *self.packed.pair(t, keys, int(chosen[p]))
+
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            place = lambda p: (t, *self.packed.pair(t, keys, int(chosen[p])))  # noqa: E731
             gains.add(found.values, place, start=t == 0, threads=self.threads)
         self.gains.put_before(gains)
 
