@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import add
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -88,7 +88,7 @@ class Holds:
 
     capacity: Any
     start: Any = None  # None: full
-    reserve: Any = field(default=0)  # or one number per time
+    reserve: Any = 0  # or one number per time
 
 
 def reservoir(capacity: Any, start: Any = None, reserve: Any = 0) -> Holds:
@@ -121,8 +121,9 @@ def between(low: Any, high: Any) -> Between:
 
     The cumulative cost stays between `low` and `high` at every moment, with probability one. Each
     is a number or one per time; `-inf` and `inf` are no limits. The game then has two constraints:
-    "stock", and "-stock" with the negated costs. What is spent of "-stock" may be left out wherever
-    amounts are given: it is minus that of "stock".
+    "stock", and "-stock" with the negated costs. Where costs or spendings are given, those of
+    "-stock" may be left out: they are minus those of "stock". Options with an entry for each
+    constraint, such as `epsilon`, want both.
     """
     return Between(low, high)
 
