@@ -8,7 +8,7 @@ PYTEST := -m pytest -n $(WORKERS) --dist worksteal --durations=25
 # The tests start many interpreters, which should not compile the same sources each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners docs lint types format clean
+.PHONY: install demo test test-all test-gambit test-oldest wheel-test licences lock reliability mutation bench gallery learners commands docs lint types format clean
 
 install: $(VENV)/.installed  ## create .venv with acegames and its development tools
 
@@ -72,6 +72,9 @@ gallery: install  ## remake the pictures and tables of docs/gallery, in about a 
 learners: install  ## remake the Q-learning curves and both pictures of its page, in about a minute
 	$(BIN)/python examples/q_learning.py docs/images
 	$(BIN)/python examples/learning_curves.py
+
+commands: install  ## remake docs/reference/command-line.md from the program
+	$(BIN)/python docs/_commands.py
 
 docs: install  ## build the documentation into site/; open site/index.html
 	$(BIN)/python $(PIP) --constraint constraints/dev.txt --editable '.[docs]'

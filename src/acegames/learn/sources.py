@@ -201,5 +201,8 @@ class GameEnv:
         return dict.fromkeys(self.possible_agents, value)
 
 
-game_model, game_env = GameModel, GameEnv
-"""A known game as a generative model and as an environment, to try out learning."""
+game_model = GameModel
+"""A known game as a generative model, to try out learning; the same as `GameModel`."""
+
+game_env = GameEnv
+"""A known game as an environment, to try out learning; the same as `GameEnv`."""
