@@ -25,6 +25,7 @@ KEYS = {
     " ": 32,
 }
 PATIENCE = 30  # seconds
+EXPLORER = "document.documentElement?.hasAttribute('data-ready')"
 
 
 def find():
@@ -78,8 +79,8 @@ class Chromium:
         message, _, self.rest = self.rest.partition(b"\0")
         return json.loads(message)
 
-    def open(self, path, *, width=1280, height=900, dark=False):
-        """Open a file from disk, with the network off."""
+    def open(self, path, *, width=1280, height=900, dark=False, ready=EXPLORER):
+        """Open a file from disk, with the network off, and wait until the expression `ready` is true."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session, target)
@@ -93,7 +94,7 @@ class Chromium:
         calm = {"name": "prefers-reduced-motion", "value": "reduce"}
         page.call("Emulation.setEmulatedMedia", features=[scheme, calm])
         page.call("Page.navigate", url=path.absolute().as_uri())
-        page.wait("document.documentElement?.hasAttribute('data-ready')")
+        page.wait(ready)
         return page
 
     def close(self):

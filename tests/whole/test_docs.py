@@ -19,6 +19,7 @@ import yaml
 from typer.testing import CliRunner
 
 import acegames
+import chromium
 from acegames.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -196,6 +197,31 @@ def test_every_command_and_option_is_in_the_command_line_reference():
                 assert written in part or (option.metavar or written.upper()) in part, f"{name} {written}"
 
 
+def test_the_first_use_of_a_word_of_the_glossary_is_linked():
+    helper = load_helper("_glossary")
+    words = helper.entries("## Stage game\n\nOne situation. More.\n\n## Game\n\nA *game*.\n")
+    page = (
+        "<h1>Stage games</h1><p>A <code>stage game</code>, two stage\ngames, <a>a game</a>, games and a stage game.</p>"
+    )
+    found = re.findall(
+        r'<a class="word" href="glossary.html#([\w-]+)" title="([^"]*)">([^<]*)</a>', linked(helper, page, words)
+    )
+    assert found == [("stage-game", "One situation.", "stage\ngames"), ("game", "A game.", "games")]
+    assert re.sub(r'<a class="word"[^>]*>([^<]*)</a>', r"\1", linked(helper, page, words)) == page
+
+
+def linked(helper, page, words):
+    return helper.linked(page, words, "glossary.html")
+
+
+def test_the_glossary_has_an_entry_for_every_form():
+    helper = load_helper("_glossary")
+    text = (DOCS / "glossary.md").read_text()
+    titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert titles == sorted(titles, key=str.lower) and set(helper.FORMS) <= set(titles)
+    assert {anchor for anchor, _ in helper.entries(text).values()} == anchors(DOCS / "glossary.md") - {"glossary"}
+
+
 NAMED_FILE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py)`")
 
 
@@ -208,23 +234,59 @@ def test_files_that_the_map_names_exist(page):
     assert sorted(x for x in named if not any((home / x).is_file() for home in homes)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="pip install '.[docs]' to build the site")
-def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("pip install '.[docs]' to build the site")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    for page in tmp_path.rglob("*.html"):
+    return folder
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_needs_no_network(site):
+    for page in site.rglob("*.html"):
         fetched = re.findall(r'<(?:script|img|iframe)[^>]+src="(https?:[^"]*)"', page.read_text())
         fetched += re.findall(r'<link[^>]+rel="(?:stylesheet|preconnect)"[^>]+href="(https?:[^"]*)"', page.read_text())
         assert fetched == [], page.name
-    assert (tmp_path / "benchmarks" / "growth.png").exists()
-    assert "solve" in (tmp_path / "search" / "search_index.js").read_text()
-    theory = (tmp_path / "in-depth" / "theory.html").read_text()
+    assert (site / "benchmarks" / "growth.png").exists()
+    assert "solve" in (site / "search" / "search_index.js").read_text()
+
+
+@pytest.mark.slow
+def test_the_site_has_formulas_the_version_and_links_to_the_glossary(site):
+    theory = (site / "in-depth" / "theory.html").read_text()
     assert "<math" in theory and "arithmatex" not in theory
     assert f"acegames {acegames.__version__}" in theory
-    tutorial = (tmp_path / "tutorial.html").read_text()
+    tutorial = (site / "tutorial.html").read_text()
     assert tutorial.count('<a class="word" href="glossary.html#situation"') == 1  # at its first use alone
     for found in re.finditer(r"<(h\d|pre|code)\b.*?</\1>", tutorial, flags=re.DOTALL):
         assert 'class="word"' not in found[0]
+
+
+WIDER = """(() => {
+  const right = document.querySelector(".md-content").getBoundingClientRect().right + 1;
+  const scrolls = (x) => x.parentElement && x.parentElement !== document.body
+    && (["auto", "scroll"].includes(getComputedStyle(x.parentElement).overflowX) || scrolls(x.parentElement));
+  const wide = [...document.querySelectorAll(".md-content *")].filter((x) => x.getBoundingClientRect().right > right);
+  const cut = wide.filter((x) => x.getBoundingClientRect().width && !scrolls(x) && !x.closest(".md-top"));
+  const page = document.documentElement.scrollWidth - innerWidth;
+  return [...(page > 0 ? [`the page by ${page} pixels`] : []), ...cut.map((x) => x.outerHTML.slice(0, 100))];
+})()"""
+"""What reaches beyond the right edge of a page and cannot be scrolled."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium.find() is None, reason=chromium.MISSING)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_cut_off_at_the_right(site, width):
+    browser = chromium.Chromium(chromium.find())
+    for path in sorted(site.rglob("*.html")):
+        page = browser.open(path, width=width, ready="document.readyState === 'complete'")
+        assert page.get(WIDER) == [], path.relative_to(site)
+        page.close()
+    browser.close()

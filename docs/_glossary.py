@@ -1,0 +1,59 @@
+"""For the site: the first use of a word of the glossary on a page becomes a link to its entry."""
+
+from __future__ import annotations
+
+import html
+import re
+
+ENTRY = re.compile(r"^## (.+)\n\n((?:.+\n)+)", flags=re.MULTILINE)
+FORMS = {
+    "Action mask": r"action masks?",
+    "Certificate": r"certificates?|certif(?:y|ies|ied)",
+    "Exploitability": r"exploitability|regret",
+    "Feasible": r"feasible|feasibility|infeasible",
+    "Proof": r"proofs?(?= files?\b| for others\b| that (?:others|somebody))",
+    "Safe": r"safe deviations?|safe play|safe joint actions?",
+    "Subgame perfect": r"subgame[- ]perfect(?:ion)?",
+    "Value": r"expected total rewards?",
+    "Support": r"(?:pair of |pairs of |the )supports?(?= of\b|,|\.)",
+}
+"""Words that are not just the title of the entry with an s, as regular expressions."""
+
+UNLINKED = ("a", "autoref", "button", "code", "h1", "h2", "h3", "h4", "h5", "h6", "label", "math", "pre", "svg", "th")
+TAG = re.compile(r"(<[^>]*>)")
+
+
+def entries(text: str) -> dict[str, tuple[str, str]]:
+    """Of each entry the form of its word in pages, its anchor and its first sentence."""
+    found = {}
+    for title, meaning in ENTRY.findall(text):
+        form = FORMS.get(title, re.escape(title) + "s?").replace(r"\ ", " ").replace(" ", r"\s+")
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`$]", r"\1", " ".join(meaning.split()))
+        found[form] = (re.sub(r"\W+", "-", title.lower()), re.split(r"(?<=[.:]) ", plain)[0])
+    return found
+
+
+def linked(content: str, words: dict[str, tuple[str, str]], path: str) -> str:
+    """The first use of each word in running text, as a link to its entry."""
+    parts = TAG.split(content)
+    waiting = {re.compile(rf"\b(?:{form})\b", re.IGNORECASE): entry for form, entry in words.items()}
+    inside = 0  # tags whose text stays as it is
+    for number, part in enumerate(parts):
+        if number % 2:
+            name = re.match(r"</?([\w-]+)", part)
+            if name and name[1] in UNLINKED and not part.endswith("/>"):
+                inside += -1 if part.startswith("</") else 1
+            continue
+        if inside or not part.strip():
+            continue
+        found = sorted((use.span(), word) for word in waiting if (use := word.search(part)))
+        made, end = [], 0
+        for (start, stop), word in found:
+            if start < end:  # within a longer word, which was linked; a later use will do
+                continue
+            anchor, meaning = waiting.pop(word)
+            made.append(part[end:start])
+            made.append(f'<a class="word" href="{path}#{anchor}" title="{html.escape(meaning)}">{part[start:stop]}</a>')
+            end = stop
+        parts[number] = "".join(made) + part[end:]
+    return "".join(parts)
