@@ -26,6 +26,7 @@ class Building:
 
 
 OnBuilding = Callable[[Building], None]
+"""The type of `progress=` of builders: a function that is called with a `Building` now and then."""
 
 
 class Teller:

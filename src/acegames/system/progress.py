@@ -37,6 +37,7 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+"""The type of `progress=`: a function that is called with a `Progress` after each step."""
 
 
 class Teller:
