@@ -29,7 +29,7 @@ def sample(view: View, rollouts: Rollouts) -> dict[int, str]:
         if np.isfinite(slack[:, m]).all():
             e = int(slack[:, m].argmin())
             before = chosen.get(e, "")
-            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: closest to the budget of"
+            chosen[e] = f"{before}," if ":" in before else f"Episode {e + 1}: least left of"
             chosen[e] += f" {called(label)}"
     return chosen
 

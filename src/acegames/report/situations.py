@@ -164,7 +164,7 @@ def _of_stage(view: View, stage: Stage, reasons: Reasons) -> list[list[Any]]:
                     for d in deviations(view, stage, p, played)
                 ],
                 [
-                    [int(stage.row[e]) - begin, *(x if isinstance(x, int) else [*x[:2], shown(x[2])] for x in said)]
+                    [int(stage.row[e]) - begin, *(x if isinstance(x, int) else [*x[:2], shown(float(f"{x[2]:.6g}"))] for x in said)]
                     for e, *said in alternatives(view, stage, p, values[p], leaving)
                     if played.keys() != {int(stage.row[e])}
                 ],
