@@ -16,7 +16,7 @@ from acegames.errors import InvalidOption
 from acegames.model.checks import check_count
 from acegames.model.game import MarkovGame, check_game
 from acegames.model.user_functions import check_optional
-from acegames.model.words import called, shown
+from acegames.model.words import called, constraint_called, shown
 from acegames.policy.layer import NO_VALUES
 from acegames.policy.on_demand import count_pairs
 from acegames.policy.policy import Policy
@@ -239,9 +239,9 @@ def _labels(view: View, frontier: Frontier | None) -> dict[str, Any]:
     return {
         "name": game.name or "A game",
         "digest": game.digest,
-        "players": list(map(called, game.players)),
+        "players": [x if isinstance(x, str) else f"player {called(x)}" for x in game.players],
         "actions": [list(map(called, labels)) for labels in game.actions],
-        "constraints": list(map(called, game.constraints)),
+        "constraints": list(map(constraint_called, game.constraints)),
         "horizon": game.horizon,
         "layer_at": list(game.layer_at),
         "budgets": [[shown(x) for x in row] for row in game.budgets],
